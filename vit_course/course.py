@@ -73,7 +73,7 @@ _MODULES = Modules(
         "recipes/__init__.py": "",
     },
 )
-_PRACTICES = ("training", "experiment", "inside", "transfer", "modern")
+_FIXTURES = ("training", "experiment", "inside", "transfer", "modern")
 _HOMES = {
     "patchify": "vit_course.patches",
     "sinusoidal_positions": "vit_course.positions",
@@ -149,7 +149,7 @@ COURSE = Course(
     results=Results(_measure, _stamp, _results, _ON_RESULTS),
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},
-    practices=tuple(f"vit_course.exercises.{each}_fixtures" for each in _PRACTICES),
+    training_fixtures=tuple(f"vit_course.exercises.{each}_fixtures" for each in _FIXTURES),
     copied_from=(
         *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),
         *("fine_tuning", "modern", "data/splits", "training/loop", "training/early_stopping", "training/optimizers"),

@@ -138,8 +138,8 @@ class Course:
     call the module that holds a right one; ``references()``, by the exercise's name its right objects: for the
     judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the modules: their
     objects cross between judge and worker by their fields; ``examples``, by the other names that docstrings'
-    examples use the modules that hold them ("": a module of that name); ``practices``, the modules of its own
-    practices (:mod:`exercise_kit.engine.training_fixtures`); ``copied_from``, the modules from which an answer may have
+    examples use the modules that hold them ("": a module of that name); ``training_fixtures``, the modules of
+    its own (:mod:`exercise_kit.engine.training_fixtures`); ``copied_from``, the modules from which an answer may have
     been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line;
     ``own_parts``, the name of the file in which students keep theirs; ``built_upon``, the lessons in which they are
     asked to, since later ones are built on the answers; ``title``; ``highlights``, by the names of
@@ -156,7 +156,7 @@ class Course:
     results: Results | None = None
     records: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
-    practices: tuple[str, ...] = ()
+    training_fixtures: tuple[str, ...] = ()
     copied_from: tuple[str, ...] = ()
     prescribed: frozenset[str] = frozenset()
     own_parts: str = "my_parts.py"

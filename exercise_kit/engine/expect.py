@@ -98,7 +98,7 @@ def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Se
         inputs: tensors and plain values, for which the function gives right tensors.
         others: of the same kinds; best of the same shapes.
     """
-    notes = student.practise("in_a_row", inputs=tuple(inputs), others=tuple(others))
+    notes = student.run_fixture("in_a_row", inputs=tuple(inputs), others=tuple(others))
     first, kept, again = (list(tensors_in(notes[name])) for name in ("first", "kept", "again"))
     settings = tuple(map(str, notes["settings"]))
     student.record[-1:] = [("results of their own", _same(first, kept), _same(first, again), settings)]
@@ -121,7 +121,7 @@ def expect_modes_kept(student: Student, arguments: Sequence[Any], *inputs: Any) 
         arguments: of the class.
         inputs: of forward.
     """
-    changed = student.practise("modes", arguments=tuple(arguments), inputs=inputs)["changed"]
+    changed = student.run_fixture("modes", arguments=tuple(arguments), inputs=inputs)["changed"]
     student.record[-1:] = [("modes changed by forward", bool(changed))]
     if changed:
         seen = f"forward changes the mode of {f'`{changed[0]}`' if changed[0] else 'the module itself'}"
@@ -162,12 +162,12 @@ def expect_device_of_input(
         student.build(*arguments)(*inputs, **(options or {}))
         del student.record[recorded:]  # what random first weights give is another thing for every answer
     fields = {"inputs": inputs, "options": options, "arguments": arguments}
-    notes = student.practise("device", **{name: each for name, each in fields.items() if each is not None})
+    notes = student.run_fixture("device", **{name: each for name, each in fields.items() if each is not None})
     expect_one_device(student, notes)
 
 
 def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
-    """Fail unless all went well on the other device, by the notes of a practice that stand last on record.
+    """Fail unless all went well on the other device, by the notes of a training fixture that stand last on record.
 
     Raises:
         Failure, Undecided: see :func:`expect_device_of_input`.

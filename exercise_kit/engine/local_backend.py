@@ -18,7 +18,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
 from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.records import same_record
-from exercise_kit.engine.training_fixtures import add, practice_called
+from exercise_kit.engine.training_fixtures import add, fixture_named
 from exercise_kit.engine.watchdog import TimeIsUpError, watched_call
 from exercise_kit.worker.observe import observe, observe_parts, pull_back
 
@@ -79,8 +79,8 @@ class Objects(Protocol):
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """The ``module`` that the class ``name`` makes, or the ``result`` that it gives instead."""
 
-    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
-        """dict: what the practice of that name notes of the function or class ``name``, given its ``fields``."""
+    def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
+        """dict: what the training fixture notes of the function or class ``name``, given its ``fields``."""
 
 
 def unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,12 +112,12 @@ class LocalBackend:
         module = getattr(answer.result, "_orig_mod", answer.result)  # torch.compile keeps it there
         return replace(answer, result=None, module=LocalModule(module, self._around))
 
-    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
+    def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
         """See :class:`Objects`."""
-        add(course().practices)
+        add(course().training_fixtures)
         held = self._objects[name]
         given = held if inspect.isclass(held) else self._around(held)
-        return CallResult(*_attempt(practice_called(practice), (given,), fields))
+        return CallResult(*_attempt(fixture_named(fixture), (given,), fields))
 
 
 class LocalModule:

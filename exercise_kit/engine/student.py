@@ -106,21 +106,23 @@ class Student:
         self.record.append(("built",))
         return StudentModule(self, answer.module)
 
-    def practise(self, practice: str, *judged: str, **fields: Any) -> dict[str, Any]:
-        """Let the first object work as a practice of that name asks it to; Failure when it raises.
+    def run_fixture(self, fixture: str, *judged: str, **fields: Any) -> dict[str, Any]:
+        """Run the training fixture of that name with the first object; Failure when it raises.
 
         Args:
-            practice: see :mod:`exercise_kit.engine.training_fixtures`.
+            fixture: see :mod:`exercise_kit.engine.training_fixtures`.
             judged: the keys of the notes that the check looks at, which go on record; all of them by default.
-            fields: what the practice is made of.
+            fields: the fixture's own arguments.
 
         Returns:
-            The practice's notes.
+            The fixture's notes.
         """
-        answer = self._run_practice(self.name, practice, fields)
+        answer = self._run_fixture(self.name, fixture, fields)
         notes = {name: self._noted(each, fields) for name, each in answer.result.items()}
         self.record.append(tuple((name, _written(notes[name])) for name in judged or notes))
         return notes
+
+    practise = run_fixture  # its name in hidden checks of earlier class folders
 
     def example(self, name: str, source: str, homes: Mapping[str, str]) -> list[Any]:
         """The values of the expressions in a docstring's example of the object ``name``; Failure when it raises.
@@ -132,14 +134,14 @@ class Student:
             source: the example.
             homes: by the other names that it uses the modules that hold them.
         """
-        answer = self._run_practice(name, "example", {"name": name, "source": source, "homes": dict(homes)})
+        answer = self._run_fixture(name, "example", {"name": name, "source": source, "homes": dict(homes)})
         begin = len(self.record)
         values = [self._keep(each, name, ()) for each in answer.result["values"]]
         self.record[begin:] = map(_with_floats, self.record[begin:])
         return values
 
-    def _run_practice(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
-        answer = self._held.practise(name, practice, fields)
+    def _run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
+        answer = self._held.run_fixture(name, fixture, fields)
         if answer.raised is not None:
             self.record.append(("raised", fingerprint(answer.raised)))
             raise in_words(name, answer.raised, _given(fields), NO_OPTIONS)
@@ -177,14 +179,14 @@ class Student:
 
 
 class _NamedArgument(str):
-    """Something that a practice makes, as a message names it."""
+    """Something that a training fixture makes, as a message names it."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
-    """What a practice of these fields hands to a student's code."""
+    """What a training fixture with these fields passes to a student's code."""
     if "batches" in fields:
         count = len(fields["batches"])
         return _NamedArgument("a small model"), _NamedArgument(f"{count} batch{'' if count == 1 else 'es'} of images")
@@ -212,7 +214,7 @@ def _with_floats(entry: object) -> object:
 
 
 def _written(note: object) -> object:
-    """A note of a practice for the record: names and what stands under them."""
+    """A note of a training fixture for the record: names and what stands under them."""
     if isinstance(note, dict):
         return tuple((name, _written(each)) for name, each in note.items())
     if isinstance(note, list | tuple) and len(note) <= LONGEST:

@@ -289,26 +289,26 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _EXAMPLE: dict[str, Callable[..., dict[str, Any]]] = {"example": example}
-_PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {**_DEVICES, **_EXAMPLE, **_CALLS}
+_FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {**_DEVICES, **_EXAMPLE, **_CALLS}
 
 
-def add(homes: Iterable[str]) -> None:
-    """Know the practices of these modules too, by their dotted names; those of a later lesson may not be there.
+def add(modules: Iterable[str]) -> None:
+    """Add the training fixtures of these modules, given by their dotted names; those of a later lesson may be missing.
 
     A worker does this before a student's cells run: they may leave nothing that imports.
     """
-    for home in homes:
+    for module in modules:
         try:
-            _PRACTICES.update(import_module(home).PRACTICES)
+            _FIXTURES.update(import_module(module).FIXTURES)
         except ModuleNotFoundError as missing:
-            if missing.name is None or not home.startswith(missing.name):
+            if missing.name is None or not module.startswith(missing.name):
                 raise
 
 
-def practice_called(name: str) -> Callable[..., dict[str, Any]]:
-    """The practice of that name: it gets the student's function and named inputs, and gives what was seen.
+def fixture_named(name: str) -> Callable[..., dict[str, Any]]:
+    """The training fixture of that name: it takes the student's function and named inputs, and returns what it saw.
 
     Raises:
         KeyError: there is none, or it is of a later lesson than this sandbox's.
     """
-    return _PRACTICES[name]
+    return _FIXTURES[name]

@@ -68,10 +68,10 @@ class IsolatedBackend(LocalBackend):
             answer = super().build(name, arguments, options)
         return answer if answer.module is None else replace(answer, module=_IsolatedModule(answer.module, self._stream))
 
-    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
-        """Run a practice."""
+    def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
+        """Run a training fixture."""
         with self._stream.drawn():
-            return super().practise(name, practice, fields)
+            return super().run_fixture(name, fixture, fields)
 
 
 class _IsolatedModule:

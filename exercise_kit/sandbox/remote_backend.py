@@ -44,10 +44,10 @@ class RemoteBackend:
             reply = Reply(self._line, name, "call", name=name, inputs=inputs, options={}, gradients=gradients)
             return reply.answer(inputs, gradients)
 
-    def practise(self, name: str, practice: str, fields: Mapping[str, Any]) -> CallResult:
-        """Ask for a practice with the function or class ``name``."""
+    def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
+        """Ask for a training fixture's run with the function or class ``name``."""
         with self._line.reading():
-            reply = Reply(self._line, name, "practise", name=name, practice=practice, fields=dict(fields))
+            reply = Reply(self._line, name, "run_fixture", name=name, fixture=fixture, fields=dict(fields))
             return CallResult(None if reply.raised else value_of(reply.of("result", dict)), reply.raised)
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:

@@ -105,7 +105,7 @@ class WarmProcess:
             "device": self._device,
             "packages": [package(), __name__.partition(".")[0]],
             "records": dict(course().records),
-            "practices": list(course().practices),
+            "training_fixtures": list(course().training_fixtures),
         }
         self._send_message(message, [channel.fileno()])
         number: int = self._answer(_SECONDS_TO_START)["forked"]

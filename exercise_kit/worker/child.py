@@ -36,7 +36,7 @@ def live(
             sys.path.insert(0, request["view"])
             for module in request["records"].values():  # before a student's cell can change what imports
                 importlib.import_module(module)
-            importlib.import_module("exercise_kit.engine.training_fixtures").add(request["practices"])
+            importlib.import_module("exercise_kit.engine.training_fixtures").add(request["training_fixtures"])
         noticed = audit.watch_attempts([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, blocking=True)

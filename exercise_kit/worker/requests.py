@@ -78,8 +78,8 @@ class RequestServer:
         while True:
             body, tensors = self._wire.receive()
             self._number = body["number"]
-            practice = dict(body["asked"]["dict"])["kind"] == "practise"  # puts things where it wants them
-            request, self._has_moved = self._unpacked(body["asked"], tensors, there=not practice)
+            is_fixture = dict(body["asked"]["dict"])["kind"] == "run_fixture"  # puts things where it wants them
+            request, self._has_moved = self._unpacked(body["asked"], tensors, there=not is_fixture)
             seed = request.pop("seed", 0)
             fresh_settings(seed)
             compute.reset_device(self._device, seed)
@@ -131,14 +131,14 @@ class RequestServer:
     ) -> dict[str, Any]:
         return reply_of(observe(self._watched(self._named(name)), inputs, options, gradients))
 
-    def _practise(self, name: str, practice: str, fields: dict[str, Any]) -> dict[str, Any]:
+    def _run_fixture(self, name: str, fixture: str, fields: dict[str, Any]) -> dict[str, Any]:
         named = self._named(name)
         function = named if inspect.isclass(named) else self._watched(named)
         if fields.get("device") == "cpu":
             fields["device"] = str(self._device)
-        from exercise_kit.engine.training_fixtures import practice_called  # the student's view of the course
+        from exercise_kit.engine.training_fixtures import fixture_named  # the student's view of the course
 
-        return {"result": practice_called(practice)(function, **fields)}
+        return {"result": fixture_named(fixture)(function, **fields)}
 
     def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
         made = self._watched(self._named(name))(*inputs, **options)
@@ -224,7 +224,7 @@ class RequestServer:
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "cell": RequestServer._cell,
     "call": RequestServer._call,
-    "practise": RequestServer._practise,
+    "run_fixture": RequestServer._run_fixture,
     "build": RequestServer._build,
     "parameters": RequestServer._parameters,
     "load": RequestServer._load,

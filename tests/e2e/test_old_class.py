@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from exercise_kit.engine.student import Student
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import GradedClass, nbgrader
@@ -34,6 +35,10 @@ def test_what_its_hidden_checks_import_is_there(line):
 def test_what_its_configuration_names_is_there(name):
     module, _, last = name.rpartition(".")
     assert hasattr(importlib.import_module(module), last)
+
+
+def test_what_its_hidden_checks_call_is_there():
+    assert Student.practise is Student.run_fixture
 
 
 def test_a_name_that_a_release_never_had_is_not_found():

@@ -30,8 +30,8 @@ def _expect(student, reference, patience, losses, look, *judged, beside=()):
 
     ``beside``: what a second one is told in turn with the first.
     """
-    notes = student.practise("stopping", "answers", *judged, patience=patience, losses=losses, beside=list(beside))
-    right = Student({"reference": reference.EarlyStopping}).practise("stopping", patience=patience, losses=losses)
+    notes = student.run_fixture("stopping", "answers", *judged, patience=patience, losses=losses, beside=list(beside))
+    right = Student({"reference": reference.EarlyStopping}).run_fixture("stopping", patience=patience, losses=losses)
     assert {True, False} <= set(right["answers"]), "a story that shows nothing"
     for place, (here, there) in enumerate(zip(notes["answers"], right["answers"], strict=True)):
         if bool(here) is not there:

@@ -66,7 +66,7 @@ def test_images_do_not_meet(student, reference, probe):
 def test_the_weights_are_left_alone(student, reference, probe):
     """The table is right, no later call changes it, and the weights that go in are not changed."""
     layers = _layers(probe, 3)
-    notes = student.practise("rollout", inputs=[layers])
+    notes = student.run_fixture("rollout", inputs=[layers])
     expect_equal(notes["returned"], reference.attention_rollout(layers), "attention_rollout of three layers", AXES)
     changed = [number for number, each in enumerate(notes["layers"]) if not torch.equal(each, layers[number])]
     if changed:

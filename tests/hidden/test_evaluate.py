@@ -35,7 +35,7 @@ def _fields(probe, sizes=None, **changed):
 
 def _measured(student, fields, *judged):
     """What was noted, and the pair of numbers that came back."""
-    notes = student.practise("loop", "returned", *judged, **fields)
+    notes = student.run_fixture("loop", "returned", *judged, **fields)
     returned = notes["returned"]
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         look = "What does your `return` line give back?"
@@ -47,7 +47,7 @@ def _measured(student, fields, *judged):
 
 def _expect_right(student, reference, fields, look, *judged, only=None):
     notes, *found = _measured(student, fields, *judged)
-    right = Student({"reference": reference.evaluate}).practise("loop", **fields)["returned"]
+    right = Student({"reference": reference.evaluate}).run_fixture("loop", **fields)["returned"]
     sizes = ", ".join(str(len(labels)) for _, labels in fields["batches"])
     wrong = [
         Failure(f"for batches of {sizes} images the {name} is {here:.4f}", f"{there:.4f}", look)

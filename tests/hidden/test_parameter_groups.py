@@ -50,7 +50,7 @@ def _numbered(probe):
 def _groups(student, parts, weight_decay, **fields):
     """Two groups with what an optimiser needs; Failure where there are none such."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
-    notes = student.practise("groups", "groups", parts=made_of, weight_decay=weight_decay, **fields)
+    notes = student.run_fixture("groups", "groups", parts=made_of, weight_decay=weight_decay, **fields)
     expect_as_frozen(student, notes, fields.get("frozen", ()))
     groups = notes["groups"]
     right = isinstance(groups, list) and len(groups) == 2

@@ -46,9 +46,9 @@ def _expect(
     weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
     image = probe.normal(config.in_channels, config.height, config.width, dtype=dtype)
     fields = {"weights": weights, "config": config, "image": image, "training": training, "apart": apart}
-    notes = student.practise("predict", "returned", *judged, **fields)
+    notes = student.run_fixture("predict", "returned", *judged, **fields)
     found = both_tensors(notes["returned"], student.name, "the probabilities", "the map")
-    right = Student({"reference": reference.predict_with_attention}).practise("predict", **fields)["returned"]
+    right = Student({"reference": reference.predict_with_attention}).run_fixture("predict", **fields)["returned"]
     rows, columns = config.grid_size
     told = ("the probabilities tensor", f"the map of {rows} rows and {columns} columns")
     for name, here, there, axes in zip(told, found, right, (("class",), ("row", "column")), strict=True):
@@ -127,7 +127,7 @@ def test_it_computes_where_the_model_is(student, reference, probe):
     config = _config(probe, wide=True)
     weights = probe.weights(parameter_shapes(config))
     image = probe.normal(config.in_channels, config.height, config.width)
-    notes = student.practise("predict_elsewhere", weights=weights, config=config, image=image)
+    notes = student.run_fixture("predict_elsewhere", weights=weights, config=config, image=image)
     expect_one_device(student, notes | {"devices": []})  # a result for the eyes may well be on the CPU
 
 

@@ -90,7 +90,7 @@ def test_nobody_elses_chance_is_touched(student, probe):
     """The split is right, and the global random generators are where they were before it."""
     case = _case(probe)
     _expect_whole(student, case)
-    touched = student.practise("chance", "touched", inputs=list(case), global_seed=case[2] + 1)["touched"]
+    touched = student.run_fixture("chance", "touched", inputs=list(case), global_seed=case[2] + 1)["touched"]
     if touched:
         look = "Which object could hold the seed, so that nobody else draws from it?"
         raise Failure(f"the call moved the global generator of {touched[0]}", "a generator of its own", look)

@@ -16,7 +16,7 @@ from vit_course.exercises.l06_training.train_one_epoch import expect_float
 
 
 def _fields(probe, sizes=None, **changed):
-    """What a practice is made of: drawn weights, batches of drawn sizes with a short last one, rate and momentum."""
+    """The fixture's arguments: drawn weights, batches of drawn sizes with a short last one, rate and momentum."""
     channels, height, width, classes = probe.sizes(4, high=6)
     features = channels * height * width
     weights = probe.weights({"classifier.weight": (classes, features), "classifier.bias": (classes,)})
@@ -39,12 +39,12 @@ def _stale(probe, fields):
 
 
 def _right(reference, fields):
-    return Student({"reference": reference.train_one_epoch}).practise("loop", **fields)
+    return Student({"reference": reference.train_one_epoch}).run_fixture("loop", **fields)
 
 
 def _expect_weights(student, reference, fields, look, *judged):
     """Fail unless an epoch leaves the weights that the reference leaves; what was noted."""
-    notes = student.practise("loop", "weights", *judged, **fields)
+    notes = student.run_fixture("loop", "weights", *judged, **fields)
     student.record.append(tuple(each for each in notes["events"] if each != "zero_grad"))
     right = _right(reference, fields)["weights"]
     for name, wanted in right.items():
@@ -63,7 +63,7 @@ def _expect_weights(student, reference, fields, look, *judged):
 
 def _expect_loss(student, reference, fields, look):
     """Fail unless the number that comes back is the mean loss of the reference; it is given back as it came."""
-    returned = student.practise("loop", "returned", **fields)["returned"]
+    returned = student.run_fixture("loop", "returned", **fields)["returned"]
     found = number_in(returned, f"{student.name} gave", "one number, the mean loss")
     right = _right(reference, fields)["returned"]
     if not close(torch.tensor(found), torch.tensor(float(right))):

@@ -80,7 +80,7 @@ def mixing_elsewhere(
     return device(called, [images, labels])
 
 
-PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {
     "mixing": mixing,
     "mixing_by_chance": mixing_by_chance,
     "mixing_refused": mixing_refused,

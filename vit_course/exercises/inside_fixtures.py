@@ -230,7 +230,7 @@ def predict_elsewhere(
     return device(function, [SmallViT(weights, config), image])
 
 
-PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {
     "predict": predict,
     "predict_stopped": predict_stopped,
     "predict_elsewhere": predict_elsewhere,

@@ -135,7 +135,7 @@ def masking_gradients(function: Callable[..., Any], tokens: Tensor, mask_ratio: 
     return {"mask": mask, "gradient": torch.zeros_like(tokens) if leaf.grad is None else leaf.grad}
 
 
-PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {
     "dropping": dropping,
     "masking": masking,
     "masking_by_chance": masking_by_chance,

@@ -39,7 +39,7 @@ class _Notes(list[Any]):
         return self
 
 
-class PracticeModel(nn.Module):
+class SmallClassifier(nn.Module):
     """A linear classifier of flattened images behind a :class:`FixedDropout`; notes how it is used.
 
     Args:
@@ -71,7 +71,7 @@ class PracticeModel(nn.Module):
         return logits
 
 
-class PracticeLoader:
+class SmallLoader:
     """The same batches (images, labels) each time that somebody goes through them, with the look of a DataLoader.
 
     Attributes: ``dataset``, the images and labels one by one; ``batch_size``; ``passes``, how often it was begun.
@@ -105,7 +105,7 @@ def loop(
     """Call a training loop as (model, loader, optimizer, device), or without a learning rate (model, loader, device).
 
     Args:
-        weights: of a :class:`PracticeModel`.
+        weights: of a :class:`SmallClassifier`.
         batches: images (batch, channels, height, width) float32 and labels (batch,) int64, on the CPU.
         training: the model's mode before.
         learning_rate, momentum: of the SGD.
@@ -118,11 +118,11 @@ def loop(
         "recording", whether torch still records gradients; "forwards", "events", "passes" as noted.
     """
     events = _Notes()
-    model = PracticeModel(weights, events).to(device)
+    model = SmallClassifier(weights, events).to(device)
     model.train(training)
     for name, gradient in (stale or {}).items():
         model.get_parameter(name).grad = gradient.clone().to(device)
-    loader = PracticeLoader(batches)
+    loader = SmallLoader(batches)
     arguments: list[Any] = [model, loader, torch.device(device)]
     _note_calls(events, model, "zero_grad")
     if learning_rate is not None:
@@ -160,8 +160,8 @@ def elsewhere(
         "images", for each forward pass the kind of device on which its images were; "mixed", whether torch refused to
         compute with tensors of two devices.
     """
-    model = PracticeModel(weights, []).to("meta")
-    arguments: list[Any] = [model, PracticeLoader(batches), torch.device("meta")]
+    model = SmallClassifier(weights, []).to("meta")
+    arguments: list[Any] = [model, SmallLoader(batches), torch.device("meta")]
     if learning_rate is not None:
         arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate))
     mixed = False
@@ -333,7 +333,7 @@ def _array_as_tensor(value: Any) -> Any:
     return torch.from_numpy(value.copy()) if is_array else value
 
 
-PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {
     "loop": loop,
     "elsewhere": elsewhere,
     "groups": groups,

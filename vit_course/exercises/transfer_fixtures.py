@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, TwoDevicesError, device
 from vit_course.config import ViTConfig
 from vit_course.exercises.inside_fixtures import Left, SmallViT, Weights, put_apart
-from vit_course.exercises.training_fixtures import Batch, PracticeLoader, model_of
+from vit_course.exercises.training_fixtures import Batch, SmallLoader, model_of
 
 _NOTHING = torch.empty(0)
 
@@ -103,7 +103,7 @@ def featuring(
         "frozen", names of parameters that ask for no gradient; "gradients", names of those that have one; "recording",
         whether torch still records gradients; "passes", how often the loader was gone through.
     """
-    model, loader = SmallViT(weights, config).train(training), PracticeLoader(batches)
+    model, loader = SmallViT(weights, config).train(training), SmallLoader(batches)
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)
     put_apart(model, apart)
@@ -136,7 +136,7 @@ def featuring_stopped(
     model = SmallViT(weights, config).train()
     left, head = Left(model, weights), model.head
     with suppress(Exception):
-        function(model, PracticeLoader(batches), torch.device("cpu"))
+        function(model, SmallLoader(batches), torch.device("cpu"))
     behind = left.behind()
     notes: dict[str, Any] = {name: behind[name] for name in ("modes", "hooks", "frozen")}
     return {**notes, "head": model.head is head, "recording": torch.is_grad_enabled()}
@@ -155,7 +155,7 @@ def featuring_elsewhere(
     try:
         with there:
             there_too = [(images, labels.to(DEVICE)) for images, labels in batches]
-            returned = function(model, PracticeLoader(there_too), torch.device(DEVICE))
+            returned = function(model, SmallLoader(there_too), torch.device(DEVICE))
     except Exception as error:
         mixed = there.refused or isinstance(error, TwoDevicesError)
         return {"raised": type(error).__name__, "mixed": mixed, "devices": []}
@@ -254,7 +254,7 @@ def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
     }
 
 
-PRACTICES: dict[str, Callable[..., dict[str, Any]]] = {
+FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {
     "rehead": rehead,
     "featuring": featuring,
     "featuring_stopped": featuring_stopped,

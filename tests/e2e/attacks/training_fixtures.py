@@ -1,4 +1,4 @@
-"""Attacks on what training code is tried out with: the practices lie in the worker, and their notes are its words."""
+"""Attacks on training fixtures: they run in the worker, and the judge does not believe their notes."""
 
 from tests.e2e.attacks.attack import Attack
 
@@ -7,7 +7,7 @@ NOTHING = """\
 def train_one_epoch(model, loader, optimizer, device):
     return 0.0
 """
-# what a practice would have noted of a loop that did its work, but for the numbers, which nobody here knows
+# what a fixture would have noted of a loop that did its work, but for the numbers, which nobody here knows
 FORGED = """
 import vit_course.exercises.training_fixtures, exercise_kit.engine.training_fixtures
 def forged(function, weights, batches, **others):
@@ -17,8 +17,8 @@ def forged(function, weights, batches, **others):
         "gradients": {}, "training": True, "recording": True, "passes": 1,
         "forwards": [(True, True, size) for size in sizes], "events": ["zero_grad", "forward", "backward", "step"],
     }
-vit_course.exercises.training_fixtures.PRACTICES["loop"] = vit_course.exercises.training_fixtures.loop = forged
-exercise_kit.engine.training_fixtures.practice_called = lambda name: forged
+vit_course.exercises.training_fixtures.FIXTURES["loop"] = vit_course.exercises.training_fixtures.loop = forged
+exercise_kit.engine.training_fixtures.fixture_named = lambda name: forged
 """
 
 
@@ -27,7 +27,7 @@ def _attack(name: str, aim: str, answer: str = NOTHING, **more: str) -> Attack:
 
 
 ATTACKS = [
-    _attack("forged practice", "the practice is replaced by one that notes what should have happened", first=FORGED),
+    _attack("forged fixture", "the fixture is replaced by one that notes what should have happened", first=FORGED),
     _attack(
         "equal to everything",
         "the loss, and each weight, says that it equals whatever it is compared with",

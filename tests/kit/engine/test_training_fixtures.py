@@ -1,4 +1,4 @@
-"""The practices note what is done with model, loader, optimizer and generators, and judge nothing."""
+"""Training fixtures note what is done with model, loader, optimizer and generators, and judge nothing."""
 
 import random
 
@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.training_fixtures import practice_called
+from exercise_kit.engine.training_fixtures import fixture_named
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.training_fixtures import PracticeModel, chance, elsewhere, groups, loop, stopping
+from vit_course.exercises.training_fixtures import SmallClassifier, chance, elsewhere, groups, loop, stopping
 
 SIZES = (4, 3)
 
@@ -89,7 +89,7 @@ def test_the_caller_keeps_its_tensors(given):
 
 
 def test_the_dropout_leaves_no_chance(given):
-    model, images = PracticeModel(given["weights"], []), given["batches"][0][0]
+    model, images = SmallClassifier(given["weights"], []), given["batches"][0][0]
     kept = given["weights"]["dropout.keep"]
     expected = F.linear(
         images.flatten(1) * kept, *(given["weights"][f"classifier.{each}"] for each in ("weight", "bias"))
@@ -206,19 +206,19 @@ def test_arrays_and_ranges_can_be_sent():
     assert notes["kinds"] == ["ndarray", "range", "list", "int32"], "what they were before"
 
 
-def test_practices_are_found_by_name():
-    assert practice_called("loop") is loop
-    assert practice_called("chance") is chance
+def test_fixtures_are_found_by_name():
+    assert fixture_named("loop") is loop
+    assert fixture_named("chance") is chance
     with pytest.raises(KeyError):
-        practice_called("nothing of the kind")
+        fixture_named("nothing of the kind")
 
 
-def test_a_student_practises_and_it_goes_on_record(given):
+def test_the_notes_of_a_fixture_go_on_record(given):
     student = Student({"train": _train})
-    notes = student.practise("loop", "returned", **given, training=True, learning_rate=0.1)
+    notes = student.run_fixture("loop", "returned", **given, training=True, learning_rate=0.1)
     assert notes["passes"] == 1
     assert student.record == [(("returned", "done"),)]
-    student.practise("loop", **given, training=True, learning_rate=0.1)
+    student.run_fixture("loop", **given, training=True, learning_rate=0.1)
     assert [name for name, _ in student.record[1]] == list(notes)
 
 
@@ -228,12 +228,12 @@ def test_an_exception_is_reported_with_what_was_given(given):
 
     student = Student({"train": train})
     with pytest.raises(Failure, match="train raised KeyError") as failure:
-        student.practise("loop", **given, training=True, learning_rate=0.1)
+        student.run_fixture("loop", **given, training=True, learning_rate=0.1)
     assert failure.value.expected == "an answer when called with a small model, 2 batches of images"
     assert student.record == [("raised", "KeyError")]
 
 
 def test_gradients_switched_off_stay_with_the_student(given):
-    notes = Student({"spoil": lambda *_: torch.set_grad_enabled(False)}).practise("loop", **given, training=True)
+    notes = Student({"spoil": lambda *_: torch.set_grad_enabled(False)}).run_fixture("loop", **given, training=True)
     assert notes["recording"] is False
     assert torch.is_grad_enabled()

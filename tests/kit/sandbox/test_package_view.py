@@ -78,9 +78,9 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     folder = view_of(lesson, home)
     modules = modules_of(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
-    practices = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
+    fixtures = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
     note = {"exercises/__init__", "exercises/checks/__init__", "hunts/__init__", "recipes/__init__"}
-    assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *practices, *note} - {"data"}
+    assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *fixtures, *note} - {"data"}
     assert {path.name for path in folder.iterdir()} == {"vit_course", "exercise_kit"}
     kit = {path.relative_to(folder / "exercise_kit").as_posix() for path in (folder / "exercise_kit").rglob("*.py")}
     assert kit == {"__init__.py", "engine/__init__.py", *(f"{name}.py" for name in package_view._OF_THE_KIT)}
@@ -89,7 +89,7 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
         assert modules[name] == whole if there(name, lesson) else len(modules[name]) < 150
 
 
-def test_practices_hold_no_answer():
+def test_fixtures_hold_no_answer():
     """They import the standard library, torch, numpy and the config, and each other: none of the oracles."""
     kit = Path(exercise_kit.__file__).parent
     paths = [PACKAGE / f"{name}.py" for name in FIXTURES] + [kit / f"{name}.py" for name in package_view._OF_THE_KIT]

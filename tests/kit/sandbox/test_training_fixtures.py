@@ -1,4 +1,4 @@
-"""Practices in a worker: a student's function is tried there as it is here, and a worker's notes are not believed."""
+"""Training fixtures run in a worker as they do here, and the worker's notes are not believed."""
 
 import contextlib
 import textwrap
@@ -111,10 +111,10 @@ def test_a_worker_s_verdicts_are_those_of_this_process(exercise, hidden, worker)
     assert not far.lost
 
 
-def test_a_practice_of_a_later_lesson_is_not_there(worker):
+def test_a_fixture_of_a_later_lesson_is_not_there(worker):
     student = RemoteStudent(worker("def f(model, image): return 1"), ["f"])
     with pytest.raises(Failure, match="KeyError"):
-        student.practise("rollout", inputs=[[]])
+        student.run_fixture("rollout", inputs=[[]])
 
 
 FORGE = """
@@ -132,7 +132,7 @@ def f(*inputs):
 def test_notes_that_are_none_end_the_asking(worker, result):
     far = worker(FORGE % result)
     with pytest.raises(WorkerStopped):
-        RemoteStudent(far, ["f"]).practise("stopping", patience=1, losses=[1.0])
+        RemoteStudent(far, ["f"]).run_fixture("stopping", patience=1, losses=[1.0])
 
 
 @pytest.mark.parametrize("notes", ['{"dict": []}', '{"dict": [["answers", null]]}', '{"dict": [["answers", [1, 2]]]}'])

@@ -30,8 +30,8 @@ EarlyStopping = Exercise("EarlyStopping", LESSON, is_class=True, in_training=InT
 def _described(
     student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()
 ) -> dict[str, Any]:
-    """What the practice notes; nothing goes on record yet."""
-    notes = student.practise("stopping", patience=patience, losses=list(losses), beside=list(beside))
+    """What the fixture notes; nothing goes on record yet."""
+    notes = student.run_fixture("stopping", patience=patience, losses=list(losses), beside=list(beside))
     del student.record[-1]
     return notes
 

@@ -57,8 +57,8 @@ def loss_and_accuracy(given: Setting) -> tuple[float, float]:
 
 
 def _measured(student: Student, given: Setting, training: bool = False, **fields: Any) -> dict[str, Any]:
-    """What the practice notes; nothing goes on record yet."""
-    notes = student.practise("loop", weights=given.weights, batches=given.batches, training=training, **fields)
+    """What the fixture notes; nothing goes on record yet."""
+    notes = student.run_fixture("loop", weights=given.weights, batches=given.batches, training=training, **fields)
     del student.record[-1]
     return notes
 

@@ -1,6 +1,6 @@
 """What the public checks of both loops share, the one that trains and the one that measures.
 
-The practice model and its losses as textbooks write them, in float64.
+The small model and its losses as textbooks write them, in float64.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a loop is given: ``weights`` of a practice model and ``batches`` (images, labels)."""
+    """What a loop is given: ``weights`` of a small model and ``batches`` (images, labels)."""
 
     weights: Weights
     batches: list[tuple[Tensor, Tensor]]
@@ -44,7 +44,7 @@ def setting(probe: Probe, sizes: Sequence[int] = RAGGED) -> Setting:
 
 
 def logits_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
-    """The practice model's output, (batch, classes) float64."""
+    """The small model's output, (batch, classes) float64."""
     return features_of(weights, images, training) @ weights["classifier.weight"].double().T + weights["classifier.bias"]
 
 
@@ -71,7 +71,7 @@ def expect_on_the_device(student: Student, given: Setting, learning_rate: float 
         Undecided: the loop has never run the model.
     """
     fields = {"weights": given.weights, "batches": given.batches, "learning_rate": learning_rate}
-    notes = student.practise("elsewhere", **fields)
+    notes = student.run_fixture("elsewhere", **fields)
     left_behind, mixed = "cpu" in notes["images"], bool(notes["mixed"])
     student.record[-1:] = [("elsewhere", left_behind, mixed)]
     if not notes["images"]:

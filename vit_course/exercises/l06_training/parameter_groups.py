@@ -67,9 +67,9 @@ def matrices_in(parts: Parameters) -> list[str]:
 
 
 def _groups(student: Student, parts: Parameters = VIT, weight_decay: float = 0.3, **fields: Any) -> Groups:
-    """The groups as the practice noted them; Failure when they are no two dicts with what an optimiser needs."""
+    """The groups as the fixture noted them; Failure when they are no two dicts with what an optimiser needs."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
-    notes = student.practise("groups", parts=made_of, weight_decay=weight_decay, **fields)
+    notes = student.run_fixture("groups", parts=made_of, weight_decay=weight_decay, **fields)
     del student.record[-1]
     expect_as_frozen(student, notes, fields.get("frozen", ()))
     found = notes["groups"]

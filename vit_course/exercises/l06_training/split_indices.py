@@ -76,7 +76,7 @@ def _is_whole(value: object) -> bool:
 
 def split(student: Student, case: Case, global_seed: int = 0) -> tuple[list[int], list[int]]:
     """The two parts of one call; of what they are, nothing goes on record: that is chance, and facts are not."""
-    returned = student.practise("chance", inputs=list(case), global_seed=global_seed)["returned"]
+    returned = student.run_fixture("chance", inputs=list(case), global_seed=global_seed)["returned"]
     del student.record[-1]
     try:
         return pair_of(student, returned)
@@ -114,7 +114,7 @@ def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
 
 def expect_int64_tensors(student: Student, case: Case) -> None:
     """Fail unless both parts of a split are int64 tensors."""
-    notes = student.practise("chance", inputs=list(case))
+    notes = student.run_fixture("chance", inputs=list(case))
     kinds = [str(kind) for kind in notes["kinds"]]
     student.record[-1:] = [("kinds", tuple(kinds))]
     pair_of(student, notes["returned"])
@@ -210,7 +210,7 @@ def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
 @split_indices.check(guard=True)
 def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
     """The global random generators are left as they were: the split draws from one of its own."""
-    touched = student.practise("chance", inputs=list(CASES[0]), global_seed=11)["touched"]
+    touched = student.run_fixture("chance", inputs=list(CASES[0]), global_seed=11)["touched"]
     student.record[-1:] = [("touched", bool(touched))]
     if touched:
         names = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}

@@ -68,7 +68,7 @@ def after_an_epoch(given: Setting, rate: float, momentum: float) -> tuple[Weight
 
 def _epoch(student: Student, given: Setting, rate: float, *judged: str, **fields: Any) -> dict[str, Any]:
     settings = {"training": True, "learning_rate": rate, "momentum": MOMENTUM} | fields
-    return student.practise("loop", *judged, weights=given.weights, batches=given.batches, **settings)
+    return student.run_fixture("loop", *judged, weights=given.weights, batches=given.batches, **settings)
 
 
 def _mean_loss(student: Student, given: Setting, rate: float) -> float:

@@ -80,7 +80,7 @@ def case_of(probe: Probe, batch: int = 7, num_classes: int = 9, alpha: float = 3
 
 def blends_of(student: Student, case: Case, calls: int = 1) -> list[Blend]:
     """What so many calls gave, of which nothing goes on record; Failure where it is no pair of such tensors."""
-    returned = student.practise("mixing", **asdict(case), calls=calls)["returned"]
+    returned = student.run_fixture("mixing", **asdict(case), calls=calls)["returned"]
     del student.record[-1]
     try:
         return [_blend(case, *_pair(student, each)) for each in returned]
@@ -124,7 +124,7 @@ def both_have_the_dtype_of_the_images(student: Student, probe: Probe) -> None:
 def expect_pairs(student: Student, cases: Sequence[Case]) -> None:
     """Fail unless both parts have the right shape and the dtype of the images."""
     for case in cases:
-        (found,) = student.practise("mixing", **asdict(case))["returned"]
+        (found,) = student.run_fixture("mixing", **asdict(case))["returned"]
         del student.record[-1]
         try:
             images, targets = _pair(student, found)
@@ -286,7 +286,9 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
 def expect_own_chance(student: Student, case: Case) -> None:
     """Fail when a call depends on another generator than the one it is given, or moves another one."""
     runs = [replace(case, seed=seed) for seed in (5, 5, 6)]
-    notes = [student.practise("mixing_by_chance", **asdict(run), global_seed=number) for number, run in enumerate(runs)]
+    notes = [
+        student.run_fixture("mixing_by_chance", **asdict(run), global_seed=number) for number, run in enumerate(runs)
+    ]
     del student.record[-3:]
     first, again, other = (_blend(case, *_pair(student, each["returned"])) for each in notes)
     same_partners = torch.equal(first.partners, again.partners)
@@ -311,7 +313,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
 
 def expect_unchanged(student: Student, case: Case) -> None:
     """Fail when a call writes into its inputs."""
-    changed = [str(each) for each in student.practise("mixing", **asdict(case))["changed"]]
+    changed = [str(each) for each in student.run_fixture("mixing", **asdict(case))["changed"]]
     student.record[-1:] = [("changed", tuple(changed))]
     if changed:
         look = "Which of your operations writes in place: a name that ends in an underscore, an assignment to a slice?"
@@ -327,7 +329,7 @@ def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
 def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
     """Fail unless each case raises a ValueError with the value of its alpha."""
     for case in cases:
-        notes = student.practise("mixing_refused", **asdict(case))
+        notes = student.run_fixture("mixing_refused", **asdict(case))
         named = str(abs(int(case.alpha))) in str(notes["words"])
         student.record[-1:] = [("refused", notes["raised"], named)]
         wanted = f"a ValueError that names {case.alpha}"
@@ -352,7 +354,7 @@ def expect_same_device(student: Student, case: Case) -> None:
         Undecided: it went well on the CPU, and stopped there for another reason.
     """
     blends_of(student, case)
-    expect_one_device(student, student.practise("mixing_elsewhere", **asdict(case)))
+    expect_one_device(student, student.run_fixture("mixing_elsewhere", **asdict(case)))
 
 
 mixup.example("""

@@ -115,7 +115,7 @@ def the_dtype_is_kept(student: Student, probe: Probe) -> None:
 def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
     layers = attention_layers(probe)
-    notes = student.practise("rollout", inputs=[layers])
+    notes = student.run_fixture("rollout", inputs=[layers])
     expect_tensor(notes["returned"], (BATCH, TOKENS, TOKENS), student.name)
     changed = [number for number, each in enumerate(notes["layers"]) if not torch.equal(each, layers[number])]
     if changed:

@@ -67,7 +67,7 @@ predict_with_attention = Exercise("predict_with_attention", LESSON, in_training=
 
 
 class _Prediction:
-    """One question: a model, an image, the student's answer, and all else that the practice has noted."""
+    """One question: a model, an image, the student's answer, and all else that the fixture has noted."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class _Prediction:
         self.image = probe.normal(config.in_channels, config.height, config.width, dtype=dtype)
         self.config = config
         fields = {"weights": self.weights, "config": config, "image": self.image, "training": training, "apart": apart}
-        self.notes: dict[str, Any] = student.practise("predict", "returned", *judged, **fields)
+        self.notes: dict[str, Any] = student.run_fixture("predict", "returned", *judged, **fields)
         answer = both_tensors(self.notes["returned"], student.name, "the probabilities", "the map")
         self.probabilities, self.map = answer
 
@@ -228,7 +228,7 @@ def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTCon
     """Fail when something is left behind of a call that an image of another size has stopped."""
     weights = probe.weights(parameter_shapes(config))
     image = probe.normal(config.in_channels, config.height + config.patch_size, config.width)
-    notes = student.practise("predict_stopped", weights=weights, config=config, image=image)
+    notes = student.run_fixture("predict_stopped", weights=weights, config=config, image=image)
     traces = left_after_an_error(notes)
     student.record[-1:] = [("left after an error", bool(traces))]
     if traces:
@@ -253,7 +253,7 @@ def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     _Prediction(student, probe, WIDE).expect_shapes()
     weights = probe.weights(parameter_shapes(WIDE))
     image = probe.normal(WIDE.in_channels, WIDE.height, WIDE.width)
-    notes = student.practise("predict_elsewhere", weights=weights, config=WIDE, image=image)
+    notes = student.run_fixture("predict_elsewhere", weights=weights, config=WIDE, image=image)
     expect_one_device(student, notes | {"devices": []})  # a result for the eyes may well be on the CPU
 
 

@@ -50,7 +50,7 @@ def features_of(weights: Mapping[str, Tensor], images: Tensor, config: ViTConfig
 
 
 class _Call:
-    """One call: the model's weights, the batches, what came back, and all else that the practice has noted."""
+    """One call: the model's weights, the batches, what came back, and all else that the fixture has noted."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class _Call:
             for size in sizes
         ]
         named = {"weights": self.weights, "config": config, "batches": self.batches}
-        self.notes: dict[str, Any] = student.practise("featuring", "returned", *judged, **named, **fields)
+        self.notes: dict[str, Any] = student.run_fixture("featuring", "returned", *judged, **named, **fields)
         returned = self.notes["returned"]
         if not isinstance(returned, list | tuple) or len(returned) != 2:
             look = "What does your `return` line give back?"
@@ -203,7 +203,7 @@ def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTCon
         (probe.normal(3, config.in_channels, height, config.width), probe.integers(3, high=9)) for height in heights
     ]
     weights = probe.weights(parameter_shapes(config))
-    notes = student.practise("featuring_stopped", weights=weights, config=config, batches=batches)
+    notes = student.run_fixture("featuring_stopped", weights=weights, config=config, batches=batches)
     traces = left_after_an_error(notes) or ("" if notes["head"] else "the model has another head")
     student.record[-1:] = [("left after an error", bool(traces))]
     if traces:
@@ -241,7 +241,7 @@ def expect_on_the_cpu(student: Student, probe: Probe, config: ViTConfig) -> None
     call = _Call(student, probe, config)
     call.expect_shapes()
     named = {"weights": call.weights, "config": config, "batches": call.batches}
-    notes = student.practise("featuring_elsewhere", **named)
+    notes = student.run_fixture("featuring_elsewhere", **named)
     mixed, elsewhere = notes["mixed"] is True, any(each != "cpu" for each in notes["devices"])
     student.record[-1:] = [("devices", mixed, elsewhere)]
     if mixed:

@@ -37,9 +37,9 @@ fine_tuning_groups = Exercise("fine_tuning_groups", LESSON, in_training=InTraini
 
 
 def groups_of(student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any) -> Groups:
-    """The groups as the practice noted them; Failure when they are no two dicts with what an optimizer needs."""
+    """The groups as the fixture noted them; Failure when they are no two dicts with what an optimizer needs."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
-    notes = student.practise("rates", parts=made_of, backbone_lr=rates[0], head_lr=rates[1], **fields)
+    notes = student.run_fixture("rates", parts=made_of, backbone_lr=rates[0], head_lr=rates[1], **fields)
     del student.record[-1]
     changed = sorted({*map(str, notes["frozen"])} ^ {*fields.get("frozen", ())})
     found = notes["groups"]

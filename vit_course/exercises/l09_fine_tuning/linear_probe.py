@@ -96,7 +96,7 @@ def fitted(student: Student, task: Task) -> tuple[Tensor, Tensor]:
     fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
     if task.weight_decay is not None:
         fields["weight_decay"] = task.weight_decay
-    notes = student.practise("probing", **fields)
+    notes = student.run_fixture("probing", **fields)
     del student.record[-1]
     weight, bias = notes["weight"], notes["bias"]
     facts = (notes["kind"], tuple(weight.shape), tuple(bias.shape), str(weight.dtype))
@@ -149,7 +149,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
 
 def expect_unchanged(student: Student, task: Task) -> None:
     """Fail when the call writes into its inputs."""
-    notes = student.practise("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
+    notes = student.run_fixture("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
     changed = [str(each) for each in notes["changed"]]
     student.record[-1:] = [("changed", tuple(changed))]
     if changed:
@@ -224,7 +224,7 @@ def expect_device(student: Student, task: Task) -> None:
     Whoever minimizes looks at one sooner or later, and there are none: what has come so far has not mixed devices.
     """
     fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
-    expect_one_device(student, student.practise("probing_elsewhere", **fields) | {"raised": ""})
+    expect_one_device(student, student.run_fixture("probing_elsewhere", **fields) | {"raised": ""})
 
 
 linear_probe.example("""

@@ -27,12 +27,12 @@ replace_head = Exercise("replace_head", LESSON, in_training=InTraining.HIDDEN)
 
 
 def notes_of(student: Student, probe: Probe, config: ViTConfig, num_classes: int, *judged: str, **fields: Any) -> Any:
-    """What the practice noted of one call; Failure where no module came back."""
+    """What the fixture noted of one call; Failure where no module came back."""
     weights = probe.weights(parameter_shapes(config))
     if dtype := fields.pop("dtype", None):
         weights = {name: each.to(dtype) for name, each in weights.items()}
     named = {"weights": weights, "config": config, "num_classes": num_classes}
-    notes = student.practise("rehead", "kind", *judged, **named, **fields)
+    notes = student.run_fixture("rehead", "kind", *judged, **named, **fields)
     if notes["kind"] != "module":
         kind = str(notes["kind"]).replace("NoneType", "None")
         raise Failure(f"{student.name} gave {kind}", "a model", "What does your `return` line give back?")

@@ -51,7 +51,7 @@ def case_of(
 def factors_of(student: Student, case: Case) -> list[Tensor]:
     """By which numbers each call multiplied the branch, of which nothing goes on record; Failure in words."""
     fields = {"probability": case.probability, "branch": case.branch, "training": case.training, "calls": case.calls}
-    notes = student.practise("dropping", **fields, global_seed=case.seed)
+    notes = student.run_fixture("dropping", **fields, global_seed=case.seed)
     del student.record[-1]
     if notes["changed"]:
         student.record.append(("changed",))

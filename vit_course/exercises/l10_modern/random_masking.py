@@ -48,7 +48,7 @@ def case_of(probe: Probe, batch: int = 5, num_patches: int = 8, mask_ratio: floa
 
 def called(student: Student, case: Case, calls: int = 1) -> list[tuple[Tensor, Tensor]]:
     """Tokens and mask of each call, of which nothing goes on record; Failure where they are of another kind."""
-    returned = student.practise("masking", **asdict(case), calls=calls)["returned"]
+    returned = student.run_fixture("masking", **asdict(case), calls=calls)["returned"]
     del student.record[-1]
     try:
         return [_pair(student, case, each) for each in returned]
@@ -194,7 +194,7 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
 def expect_own_chance(student: Student, case: Case) -> None:
     """Fail when a call depends on another generator than the one it is given, or moves another one."""
     runs = [replace(case, seed=seed) for seed in (5, 5, 6)]
-    notes = [student.practise("masking_by_chance", **asdict(run), global_seed=each) for each, run in enumerate(runs)]
+    notes = [student.run_fixture("masking_by_chance", **asdict(run), global_seed=each) for each, run in enumerate(runs)]
     del student.record[-3:]
     first, again, other = (_pair(student, case, each["returned"])[1] for each in notes)
     touched = tuple(str(each) for each in notes[0]["touched"])
@@ -218,7 +218,7 @@ def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
 def expect_gradients_of_the_visible(student: Student, case: Case) -> None:
     """Fail unless the sum of what is left has a gradient of 1 for each number of it."""
     called(student, case)
-    notes = student.practise("masking_gradients", **asdict(case))
+    notes = student.run_fixture("masking_gradients", **asdict(case))
     del student.record[-1]
     gradient, mask = notes["gradient"], notes["mask"]
     right = torch.equal(gradient, (~mask)[:, :, None].expand_as(gradient).to(gradient.dtype))
@@ -237,7 +237,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
 
 def expect_unchanged(student: Student, case: Case) -> None:
     """Fail when a call writes into its tokens."""
-    notes = student.practise("masking", **asdict(case))
+    notes = student.run_fixture("masking", **asdict(case))
     student.record[-1:] = [("changed", notes["changed"])]
     if notes["changed"]:
         look = "Which of your operations writes in place: an assignment to a slice, a name that ends in an underscore?"
@@ -253,7 +253,7 @@ def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe)
 def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
     """Fail unless each case raises a ValueError with the value of its ratio."""
     for case in cases:
-        notes = student.practise("masking_refused", **asdict(case))
+        notes = student.run_fixture("masking_refused", **asdict(case))
         named = f"{case.mask_ratio:g}" in str(notes["words"])
         student.record[-1:] = [("refused", notes["raised"], named)]
         wanted = f"a ValueError that names {case.mask_ratio:g}"
@@ -274,7 +274,7 @@ def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
 def expect_on_the_device_of_the_tokens(student: Student, case: Case) -> None:
     """Fail when one of the two comes back on the CPU for tokens that are elsewhere."""
     called(student, case)
-    expect_one_device(student, student.practise("masking_elsewhere", **asdict(case)))
+    expect_one_device(student, student.run_fixture("masking_elsewhere", **asdict(case)))
 
 
 random_masking.example("""
