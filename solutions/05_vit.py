@@ -848,7 +848,7 @@ show_position_similarity(small.positions.detach(), saved.config.grid_size)
 # with random weights instead, and says so.
 
 # %% tags=["experiment"]
-from vit_course.famous import vit_b_16
+from vit_course.torchvision_vit import vit_b_16
 
 famous, is_real = vit_b_16()
 with torch.no_grad():

@@ -449,7 +449,7 @@ show_distances(pictures.images[:200], model, fresh)
 # %% tags=["experiment"]
 import torchvision
 
-from vit_course.famous import vit_b_16
+from vit_course.torchvision_vit import vit_b_16
 
 famous, is_real = vit_b_16()
 figure = None

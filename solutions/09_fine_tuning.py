@@ -1230,7 +1230,7 @@ print(", ".join(f"{name} {share:.0%}" for name, share in zip(kept.classes, share
 # %% tags=["experiment"]
 from vit_course import PRESETS
 from vit_course.data import folder_batches
-from vit_course.famous import vit_b_16
+from vit_course.torchvision_vit import vit_b_16
 
 
 def photos_at_224(**changes):

@@ -96,6 +96,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "vit_course.grading.classroom.feedback": ("exercise_kit.nbgrader.nbgrader_judge",),
     "vit_course.grading.simulating": ("exercise_kit.simulate",),
     "vit_course.authoring": ("exercise_kit.authoring",),
+    "vit_course.famous": ("vit_course.torchvision_vit",),
     "vit_course.files": ("exercise_kit.files",),
     "vit_course.reasons": ("exercise_kit.reasons",),
     "vit_course.supported": ("exercise_kit.versions",),

@@ -1,4 +1,4 @@
-"""The famous weights: real, or a stand-in that says so, and never a traceback or a word on stderr."""
+"""torchvision's ViT-B/16: real weights, or a stand-in that says so, and never a traceback or a word on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 import torchvision
 from torchvision.models.vision_transformer import VisionTransformer
 
-from vit_course import famous
+from vit_course import torchvision_vit
 
 
 def tiny() -> VisionTransformer:
@@ -74,7 +74,7 @@ def test_without_an_answer_a_stand_in_says_so(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     point_to("http://localhost:9/vit_b_16-c867db91.pth", monkeypatch)  # port 9 discards: nobody listens
-    model, is_real = famous.vit_b_16()
+    model, is_real = torchvision_vit.vit_b_16()
     assert not is_real
     assert not model.training
     assert all(bool((parameter != 0).all()) for parameter in model.parameters())
@@ -90,11 +90,11 @@ def test_real_weights_are_fetched_once(
     cache: Path, served: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     trained = tiny()
-    famous._randomize(trained)
+    torchvision_vit._randomize(trained)
     served.content, name = saved(trained)
     point_to(f"{served.address}/{name}", monkeypatch)
     for _ in range(2):
-        model, is_real = famous.vit_b_16()
+        model, is_real = torchvision_vit.vit_b_16()
         assert is_real
         assert torch.equal(model.heads.head.weight, trained.heads.head.weight)
     assert served.requests == 1
@@ -114,7 +114,7 @@ def test_a_damaged_download_is_thrown_away(
 ) -> None:
     served.content, served.length = b"not what was promised", length
     point_to(f"{served.address}/vit_b_16-c867db91.pth", monkeypatch)
-    _, is_real = famous.vit_b_16(patience=1.0)
+    _, is_real = torchvision_vit.vit_b_16(patience=1.0)
     assert not is_real
     printed = capsys.readouterr()
     assert printed.err == ""
