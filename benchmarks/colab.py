@@ -52,7 +52,7 @@ SECONDS = 300  # for one cell
 DRAWS = re.compile(r"^(?:plt\.show|show_\w+|plot_\w+|explore_\w+|draw)\(", re.MULTILINE)
 MOVES = re.compile(r"^explore_\w+\(", re.MULTILINE)  # has to show controls
 IN_HTML = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]+)")
-FIGURE_IN_WORDS = re.compile(r"<[\w.]*(?:Figure|Axes|PIL)\b")
+FIGURE_AS_TEXT = re.compile(r"<[\w.]*(?:Figure|Axes|PIL)\b")
 console = Console(highlight=False, width=110)
 
 
@@ -221,8 +221,8 @@ def _pictures(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
     outcome.controls += controls
     outcome.pictures += len(pictures)
     problems = ["a blank picture" for picture in pictures if is_blank(picture)]
-    in_words = [data["text/plain"] for data in shown if "image/png" not in data and "text/plain" in data]
-    problems += [f"words in place of a picture: {text[:60]}" for text in in_words if FIGURE_IN_WORDS.match(text)]
+    texts = [data["text/plain"] for data in shown if "image/png" not in data and "text/plain" in data]
+    problems += [f"words in place of a picture: {text[:60]}" for text in texts if FIGURE_AS_TEXT.match(text)]
     if DRAWS.search(cell.source) and not pictures:
         problems.append("no picture, and it draws one")
     if MOVES.search(cell.source) and not controls:

@@ -127,10 +127,10 @@ def _measure(secret: bytes) -> Measure:
     return accuracy_of_class(secret)
 
 
-def _stamp() -> object:
-    from vit_course.exercises.l07_experiments.model_accuracy import stamp_of_images
+def _fingerprint() -> object:
+    from vit_course.exercises.l07_experiments.model_accuracy import fingerprint_of_images
 
-    return stamp_of_images()
+    return fingerprint_of_images()
 
 
 def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
@@ -146,7 +146,7 @@ COURSE = Course(
     modules=_MODULES,
     homes=_HOMES,
     references=_references,
-    results=Results(_measure, _stamp, _results, _ON_RESULTS),
+    results=Results(_measure, _fingerprint, _results, _ON_RESULTS),
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},
     training_fixtures=tuple(f"vit_course.exercises.{each}_fixtures" for each in _FIXTURES),

@@ -24,8 +24,8 @@ from exercise_kit.batch.job import Done
 from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.how_far import how_far
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
+from exercise_kit.progress_bar import progress_bar
 from exercise_kit.submission.find import HandedIn, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
@@ -217,7 +217,7 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         options: what to grade, and how.
         out: where the table goes.
         err: where remarks go.
-        progress: where it is shown how far the work is; ``err`` by default.
+        progress: where the progress bar is shown; ``err`` by default.
 
     Returns:
         Whether every submission was graded and none of them needs a word.
@@ -338,7 +338,7 @@ def _graded(
         raise GradeError('--scheduler needs dask: pip install "vit-course[cluster]"') from None
     except ClusterError as error:
         raise GradeError(str(error)) from None
-    with grader, how_far(progress, "grading", len(handed_in)) as advance:
+    with grader, progress_bar(progress, "grading", len(handed_in)) as advance:
         return list(grader.run(handed_in, lambda _: advance()))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.batch.job import Done, Task, do, in_bounds, process_id, start_process
-from exercise_kit.batch.result_cache import stamp
+from exercise_kit.batch.result_cache import file_stats
 from exercise_kit.engine.class_exercises import files_of
 
 # seconds: of the job's own processor time (a worker's has its own limit), and by the clock, for a judge that hangs; the
@@ -75,7 +75,7 @@ class JobProcess:
 
     def _running(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
         """The process; a new one where checks or exercises have changed, for whoever imported them keeps the old."""
-        checks = (folder, stamp(folder), files_of(class_dir))
+        checks = (folder, file_stats(folder), files_of(class_dir))
         with self._lock:
             if self._stopped:
                 raise CancelledError

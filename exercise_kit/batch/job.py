@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from exercise_kit.batch import result_index
 from exercise_kit.batch.locations import Place, lock_folder
-from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merged, stamp
+from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, file_stats, merged
 from exercise_kit.engine.class_exercises import in_use, use_class
 from exercise_kit.judge.result import Result, Status, with_waiting
 from exercise_kit.sandbox.limits import Limits
@@ -105,7 +105,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Opened:
-    """A submission that was read, and of when: the ``grader``'s digest and the stamp of the ``released`` lessons."""
+    """A submission that was read, with the ``grader``'s digest and the file stats of the ``released`` lessons then."""
 
     submission: Submission
     grader: str
@@ -203,7 +203,7 @@ def _done(task: Task, run: Run, judge: JudgeOf) -> Done:
     submission = opened.submission
     which = (task.place, submission.lesson or "", task.sandboxed, task.device)
     with _refusing:  # of threads that ask at once one has the model answers judged, and the others learn it
-        refused, lasting = _refused(*which, (stamp(task.place.checks), in_use()), opened.released, run, judge)
+        refused, lasting = _refused(*which, (file_stats(task.place.checks), in_use()), opened.released, run, judge)
     done = replace(_cached_or_judged(task, submission, refused, run, judge), files=submission.files)
     if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
         kept = _store(task).path_of(submission)
@@ -217,7 +217,7 @@ def _opened(task: Task) -> Opened | Done:
     use_class(task.place.class_dir)
     read = _reader()
     try:
-        released = result_index.released_stamp(task.place)
+        released = result_index.released_file_stats(task.place)
         grader = result_index.grader_digest(task.place)
         submission = read(task.handed_in, _lessons(task.place.class_dir, released), task.exercise)
     except NoSubmission:
@@ -340,7 +340,7 @@ def _result(submission: Submission, status: Status, reason: str | None) -> Resul
 
 
 @lru_cache(maxsize=1)
-def _lessons(class_dir: Path | None, stamp: object) -> Lessons:
+def _lessons(class_dir: Path | None, of: object) -> Lessons:
     return Lessons(class_dir)
 
 

@@ -56,7 +56,7 @@ def exercise_keys(
 
 def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
-    checks, own = _check_digests(place.checks, stamp(place.checks)), files_of(place.class_dir)
+    checks, own = _check_digests(place.checks, file_stats(place.checks)), files_of(place.class_dir)
     shared = (code_digest(), checks[""], place.secret, sandboxed, device)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
@@ -70,14 +70,14 @@ def _answer_key(answer: ExerciseAnswer) -> tuple[object, ...]:
     if answer.file is None:
         return parts
     results = course().results
-    return *parts, answer.file.digest, results.stamp() if results else None
+    return *parts, answer.file.digest, results.fingerprint() if results else None
 
 
 def _digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+def file_stats(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """What changes when a Python file of a folder does; cheaper than a digest."""
     facts = ((path, path.stat()) for path in sorted(folder.rglob("*.py")))
     return tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
@@ -102,7 +102,7 @@ def checks_digest(folder: Path) -> str:
     Raises:
         OSError: a file cannot be read.
     """
-    return _folder_digest(folder, stamp(folder))
+    return _folder_digest(folder, file_stats(folder))
 
 
 @lru_cache(maxsize=4)

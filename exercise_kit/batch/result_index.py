@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch.locations import Place
-from exercise_kit.batch.result_cache import code_digest, stamp
+from exercise_kit.batch.result_cache import code_digest, file_stats
 from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result
@@ -31,7 +31,7 @@ FOLDER = "index"  # beside the folder of results
 _SEAL = 64  # hexadecimal digits
 
 
-def released_stamp(place: Place) -> tuple[tuple[str, int, int], ...]:
+def released_file_stats(place: Place) -> tuple[tuple[str, int, int], ...]:
     """What changes when a lesson is released again, in the class or in the clone."""
     facts = ((path, path.stat()) for path in _released(place))
     return tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
@@ -43,8 +43,8 @@ def grader_digest(place: Place) -> str:
     Raises:
         OSError: a file cannot be read.
     """
-    checks = _contents(tuple(name for name, *_ in stamp(place.checks)), stamp(place.checks))
-    released = released_stamp(place)
+    checks = _contents(tuple(name for name, *_ in file_stats(place.checks)), file_stats(place.checks))
+    released = released_file_stats(place)
     lessons = _contents(tuple(name for name, *_ in released), released)
     own = files_of(place.class_dir).digest
     return hashlib.sha256(repr((code_digest(), str(place.checks), checks, lessons, own)).encode()).hexdigest()
@@ -96,7 +96,7 @@ def _released(place: Place) -> Iterator[Path]:
 
 @lru_cache(maxsize=8)
 def _contents(names: tuple[str, ...], of: object) -> tuple[str, ...]:
-    """Each file's name and digest; read again when the stamp ``of`` them has changed."""
+    """Each file's name and digest; read again when the file stats ``of`` them have changed."""
     return tuple(f"{name} {hashlib.sha256(Path(name).read_bytes()).hexdigest()}" for name in names)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.submission.released import CLONE, current_class
 
@@ -35,7 +35,7 @@ def root_of_lessons(root: Path) -> Iterator[Path]:
     with needs("grading"):
         from exercise_kit.authoring.class_lessons import class_root
         from exercise_kit.authoring.lesson import AuthoringError
-    with in_words(AuthoringError), class_root(found, root) as merged:
+    with exit_on(AuthoringError), class_root(found, root) as merged:
         yield merged
 
 
@@ -44,7 +44,7 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
     with needs("grading"):
         from exercise_kit.authoring.class_lessons import build_class as build
         from exercise_kit.authoring.lesson import AuthoringError
-    with in_words(AuthoringError):
+    with exit_on(AuthoringError):
         built = build(class_dir, root, check)
     for path in (*built.written, *built.stale):
         _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
@@ -65,7 +65,7 @@ def prove_exercises(class_dir: Path, tell_checks: bool = False) -> None:
     with needs("grading"):
         from exercise_kit.judge.proof import prove
         from exercise_kit.judge.pytest_host import HiddenChecksError
-    with in_words(HiddenChecksError):
+    with exit_on(HiddenChecksError):
         proof = prove(class_dir / "hidden")
     if proof.problems:
         raise stop("\n".join(proof.problems))
@@ -96,7 +96,7 @@ def new_exercise(
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.authoring.new_exercise import NewExerciseError
         from exercise_kit.authoring.new_exercise import new_exercise as write_skeleton
-    with in_words(AuthoringError, NewExerciseError):
+    with exit_on(AuthoringError, NewExerciseError):
         written = write_skeleton(class_dir, root, name, lesson, variant_of)
     for path in written:
         _console.print(f"written {path}", markup=False)

@@ -20,13 +20,13 @@ from exercise_kit.cli.class_lessons import (
     root_of_lessons,
 )
 from exercise_kit.cli.doctor import doctor
-from exercise_kit.cli.errors import in_words, needs, stop
+from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.cli.export import export
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import CourseError, course
 from exercise_kit.files import write
-from exercise_kit.how_far import how_far
 from exercise_kit.judge.result import legible, one_line
+from exercise_kit.progress_bar import progress_bar
 from exercise_kit.submission.released import CLONE, CONFIG, current_class, is_class, remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied
@@ -58,7 +58,7 @@ def build(
     with needs("grading"):
         from exercise_kit.authoring.build import build as build_notebooks
         from exercise_kit.authoring.lesson import AuthoringError
-    with in_words(AuthoringError):
+    with exit_on(AuthoringError):
         built = build_notebooks(root, check=check)
     for path in (*built.written, *built.stale):
         console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
@@ -82,11 +82,11 @@ def new_class(
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.class_folder import new_class as make
-    with in_words(ClassFolderError), root_of_lessons(root) as lessons_root, how_far(errors, "making the class"):
+    with exit_on(ClassFolderError), root_of_lessons(root) as lessons_root, progress_bar(errors, "making the class"):
         made = make(directory, lessons_root)
     remember_class(made.path)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
-    with in_words(AuthoringError), how_far(errors, "comparing the lessons with their sources"):
+    with exit_on(AuthoringError), progress_bar(errors, "comparing the lessons with their sources"):
         stale = build_notebooks(root, check=True).stale
     if stale:
         console.print("Older than their sources: " + ", ".join(str(path) for path in stale), markup=False)
@@ -108,10 +108,10 @@ def release(
         from exercise_kit.authoring.class_lessons import add_package
         from exercise_kit.authoring.lesson import AuthoringError
     class_dir = class_with_lessons()
-    with in_words(AuthoringError):
+    with exit_on(AuthoringError):
         if class_dir is None and (stale := build_notebooks(root, check=True).stale):
             raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
-    with in_words(releasing.ReleaseError), root_of_lessons(root) as lessons_root:
+    with exit_on(releasing.ReleaseError), root_of_lessons(root) as lessons_root:
         if class_dir:
             prove_exercises(class_dir)
             add_package(lessons_root, root, releasing.packaged(root))
@@ -155,7 +155,7 @@ def grade(
         from exercise_kit.batch.command import grade as grade_paths
     options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh, device)
     try:
-        with in_words(GradeError), needs("grading"):
+        with exit_on(GradeError), needs("grading"):
             every_one = grade_paths(options, console, errors)
     except GradeUsageError as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from None
@@ -179,7 +179,7 @@ def report(
     with needs("grading"):
         from exercise_kit.report.collect import ReportError
         from exercise_kit.report.page import write_report
-    with in_words(ReportError), needs("grading"):
+    with exit_on(ReportError), needs("grading"):
         written = write_report(directory, out, lesson, names)
     # a path is never broken over two lines: it is there to be copied
     console = Console(highlight=False, soft_wrap=True)
@@ -207,7 +207,7 @@ def roster(
     folder = class_dir or current_class()
     if folder is None or not is_class(folder):
         raise stop(f"{folder or 'This'} is no class folder: it has no {CONFIG}; name yours with --class DIR")
-    with in_words(RosterError):
+    with exit_on(RosterError):
         read = read_roster(file)
         done = import_roster(read, folder.resolve())
     console = Console(highlight=False, soft_wrap=True)
@@ -241,7 +241,7 @@ def similarity(
     with needs("similarity"):
         from exercise_kit.report import similarity as engine
     console = Console(highlight=False, soft_wrap=True)
-    with in_words(engine.SimilarityError):
+    with exit_on(engine.SimilarityError):
         if export is None:
             target = out or directory / PAGE
             count = engine.write_page(directory, target, lesson)
@@ -274,7 +274,7 @@ def progress(
     console = Console(highlight=False)
     folder = _folder_of_log(directory, FILE)
     if delete:
-        with in_words():
+        with exit_on():
             gone = delete_log(folder / FILE)
         names = ", ".join(str(each) for each in gone)
         console.print(
@@ -286,7 +286,7 @@ def progress(
     from exercise_kit.progress.show import show
     from exercise_kit.progress.summary import progress_in
 
-    with in_words(LogError):
+    with exit_on(LogError):
         found = progress_in(folder)
     show(found, console)
     if card:
@@ -294,7 +294,7 @@ def progress(
             raise stop(f"{card}: a card is a .png or an .svg")
         picture = io.BytesIO()
         found.card().savefig(picture, format=card.suffix[1:].lower(), dpi=150)
-        with in_words():
+        with exit_on():
             write(card, picture.getvalue())
         console.print(f"Drawn: {card}", markup=False, soft_wrap=True)
 
@@ -327,7 +327,7 @@ def misconceptions(
     elif json == "-":
         typer.echo(as_json())
     else:
-        with in_words():
+        with exit_on():
             write(Path(json), f"{as_json()}\n".encode())
 
 

@@ -106,10 +106,10 @@ def _sandbox(protections: SandboxCapabilities) -> list[Finding]:
         "namespaces": "Sandbox: namespaces",
     }
     findings = []
-    for wall, seen in there.items():
-        absent: Verdict = "weaker" if wall == "namespaces" else "missing"
+    for protection, seen in there.items():
+        absent: Verdict = "weaker" if protection == "namespaces" else "missing"
         verdict: Verdict = "fine" if seen else absent
-        findings.append(Finding(names[wall], verdict, seen or "absent", protections.missing.get(wall, "")))
+        findings.append(Finding(names[protection], verdict, seen or "absent", protections.missing.get(protection, "")))
     return findings
 
 

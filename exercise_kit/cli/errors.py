@@ -26,7 +26,7 @@ def needs(extra: str) -> Iterator[None]:
 
 
 @contextmanager
-def in_words(*ours: type[Exception]) -> Iterator[None]:
+def exit_on(*ours: type[Exception]) -> Iterator[None]:
     """Turn errors of ours, and of the disk, into a sentence."""
     try:
         yield

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.errors import in_words, needs
+from exercise_kit.cli.errors import exit_on, needs
 from exercise_kit.files import write
 from exercise_kit.judge.result import one_line
 from exercise_kit.submission.released import CLONE
@@ -79,7 +79,7 @@ def _pack(target: Path, root: Path, visibility: Visibility) -> None:
         from exercise_kit.authoring.release import ReleaseError
         from exercise_kit.exports.autograder import autograder
         from exercise_kit.exports.grades import ExportError
-    with in_words(ExportError, ReleaseError):
+    with exit_on(ExportError, ReleaseError):
         write(target, autograder(root, visibility), _PRIVATE)  # it holds the answers and the hidden checks
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Gradescope's autograder: {target}. It holds the answers and the hidden checks.", markup=False)
@@ -94,7 +94,7 @@ def _write_grades(results: Path, to: System, roster: Path | None, out: Path | No
     from exercise_kit.nbgrader.roster import RosterError
 
     problems: tuple[str, ...] = ()
-    with in_words(ExportError, RosterError):
+    with exit_on(ExportError, RosterError):
         found = read(results)
         if to is System.GRADESCOPE:
             text = gradescope.write(found, visibility)

@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 
 from exercise_kit.cli.class_lessons import class_with_lessons, prove_exercises, root_of_lessons
-from exercise_kit.cli.errors import in_words, needs, stop
-from exercise_kit.how_far import how_far
+from exercise_kit.cli.errors import exit_on, needs, stop
+from exercise_kit.progress_bar import progress_bar
 from exercise_kit.submission.released import CLONE, remember_class
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, wanted_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class
-    with in_words(ClassFolderError, HiddenChecksError, SimulationError), root_of_lessons(root) as lessons_root:
+    with exit_on(ClassFolderError, HiddenChecksError, SimulationError), root_of_lessons(root) as lessons_root:
         total = max(students, 0) * len(wanted_lessons(lessons_root, lessons))
-        with how_far(_errors, "writing", total) as advance:
+        with progress_bar(_errors, "writing", total) as advance:
             made = simulate_class(directory, lessons_root, students, seed, lessons, advance)
     remember_class(made.path)
     _tell(made)
@@ -89,9 +89,9 @@ def _check(directory: Path, jobs: int) -> None:
     with needs("grading"):
         from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError, grade
         from exercise_kit.simulate.simulate import SimulationError, compare, read_truth, share_named
-    with in_words(SimulationError):
+    with exit_on(SimulationError):
         truth = read_truth(directory)
-    with tempfile.TemporaryDirectory() as folder, in_words(GradeError, GradeUsageError), needs("grading"):
+    with tempfile.TemporaryDirectory() as folder, exit_on(GradeError, GradeUsageError), needs("grading"):
         target = Path(folder) / "grades.json"
         options = GradeOptions([directory], directory, json=str(target), jobs=jobs)
         grade(options, _console, Console(quiet=True), progress=_errors)

@@ -32,10 +32,10 @@ _ASKED_FOR = re.compile(r"""^# ?%%.*\bexercise=["']([^"']+)["']""", re.MULTILINE
 
 @dataclass(frozen=True)
 class ClassFiles:
-    """The files of a class's own exercises: the class ``folder``, and a ``stamp`` that changes with them."""
+    """The files of a class's own exercises: the class ``folder``, and their ``stats``."""
 
     folder: Path | None = None
-    stamp: tuple[tuple[str, int, int], ...] = ()
+    stats: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def digest(self) -> str:
@@ -44,9 +44,9 @@ class ClassFiles:
         Raises:
             OSError: one cannot be read.
         """
-        if not self.stamp:
+        if not self.stats:
             return ""
-        contents = [(name, hashlib.sha256(Path(name).read_bytes()).hexdigest()) for name, *_ in self.stamp]
+        contents = [(name, hashlib.sha256(Path(name).read_bytes()).hexdigest()) for name, *_ in self.stats]
         return hashlib.sha256(repr(contents).encode()).hexdigest()
 
     def has(self, exercise: str) -> bool:
@@ -60,8 +60,8 @@ def files_of(folder: Path | None) -> ClassFiles:
         return ClassFiles()
     paths = [path for name in (EXERCISES, LESSONS) for path in sorted((folder / name).glob("*.py"))]
     facts = ((path, path.stat()) for path in paths)
-    stamp = tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
-    return ClassFiles(folder.resolve(), stamp)
+    stats = tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
+    return ClassFiles(folder.resolve(), stats)
 
 
 class _InUse:

@@ -297,12 +297,12 @@ def _difference(
 def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
     """``actual`` as a tensor, or a failure that says what it is instead, or which shape it has."""
     if not isinstance(actual, Tensor):
-        expected = f"a tensor of shape {_in_words(wanted)}"
+        expected = f"a tensor of shape {_shape_text(wanted)}"
         raise Failure(f"{name} is {kind_of(actual)}", expected, _where_it_returns(actual), Reason.KIND, kind_of(actual))
     if tuple(actual.shape) != tuple(wanted):
         raise Failure(
-            f"{name} has the shape {_in_words(actual.shape)}",
-            f"{_in_words(wanted)}{_hint(actual.shape, wanted)}",
+            f"{name} has the shape {_shape_text(actual.shape)}",
+            f"{_shape_text(wanted)}{_hint(actual.shape, wanted)}",
             "Write the shape of every intermediate tensor beside its line.",
         )
     return actual
@@ -323,7 +323,7 @@ def _where_it_returns(value: object) -> str:
     return "What does your `return` line give back?"
 
 
-def _in_words(sizes: Sequence[int]) -> str:
+def _shape_text(sizes: Sequence[int]) -> str:
     return shape(sizes) if len(sizes) else "(), a single number"
 
 

@@ -60,14 +60,14 @@ class Measure(Protocol):
 class Results:
     """How the results are measured that exercises ask for as a file.
 
-    Attributes: ``measure(secret)`` for all who are graded with that secret; ``stamp()``, which changes with what is
-    measured with; ``fixture(student, probe, measure)``, what hidden checks get as ``results``, with a measure that is
-    made up where there is None; ``readme``, paragraphs for a class folder's README.md: what is handed in, and what has
-    to be there to measure it.
+    Attributes: ``measure(secret)`` for all who are graded with that secret; ``fingerprint()`` of the data that it
+    measures with; ``fixture(student, probe, measure)``, what hidden checks get as ``results``, with a made-up measure
+    where that is None; ``readme``, paragraphs for a class folder's README.md: what is handed in, and what has to be
+    there to measure it.
     """
 
     measure: Callable[[bytes], Measure]
-    stamp: Callable[[], object]
+    fingerprint: Callable[[], object]
     fixture: Callable[[Student, Probe, Measure | None], object]
     readme: str = ""
 

@@ -11,7 +11,7 @@ from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.probes import Probe, fresh_settings
 from exercise_kit.engine.records import incomparable, same_record
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Evidence, Pair, likely_pairs, most_evaluated, pairs_of
+from exercise_kit.engine.two_mistakes import Evidence, Pair, likeliest_first, most_evaluated, pairs_of
 from exercise_kit.engine.verdict import Cause, Failure, Undecided
 from exercise_kit.engine.watchdog import TimeIsUpError
 
@@ -226,7 +226,7 @@ def _likely(
         Evidence(record, {one.name: observe(one, check_name)[1] for one in exercise.misconceptions})
         for check_name, record in unexplained.items()
     ]
-    likely = likely_pairs(pairs, evidence, {cause.name for cause in alone})
+    likely = likeliest_first(pairs, evidence, {cause.name for cause in alone})
     return likely[: most_evaluated(exercise)]
 
 

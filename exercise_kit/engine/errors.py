@@ -116,7 +116,7 @@ def described(error: BaseException) -> Raised:
     return Raised(kinds, words, _line_of(error), functions)
 
 
-def in_words(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
+def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
     """The failure for an exception out of ``name``, called with ``inputs`` and ``options``."""
     place = f", at {error.line}" if error.line else ""
     if error.is_a("NotImplementedError"):

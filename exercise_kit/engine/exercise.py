@@ -351,7 +351,7 @@ class Exercise:
 
         def register(wrong: Implementation) -> Implementation:
             explanation = " ".join((wrong.__doc__ or "").split())
-            name, known = _in_words(wrong.__name__), in_training or self.in_training
+            name, known = _readable_name(wrong.__name__), in_training or self.in_training
             seen = Looks(known) if known else looks(f"{self.name}: {name}")
             page = name, f"mistakes/{self.name}/{name.replace(' ', '-')}"
             pages = (page,) if _is_of_the_course(wrong) else ()
@@ -368,6 +368,6 @@ def _is_of_the_course(wrong: Callable[..., Any]) -> bool:
     return file is not None and Path(file).is_relative_to(str(files(package())))
 
 
-def _in_words(name: str) -> str:
+def _readable_name(name: str) -> str:
     """ColumnOrder and column_order → "column order"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).strip("_").replace("_", " ").lower()

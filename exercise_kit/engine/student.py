@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.compare import kind_of, listed, shape
-from exercise_kit.engine.errors import Raised, fingerprint, in_words
+from exercise_kit.engine.errors import Raised, failure_of, fingerprint
 from exercise_kit.engine.local_backend import NO_OPTIONS, CallResult, LocalBackend, LocalModule, Module, Objects
 from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
 from exercise_kit.engine.verdict import Failure
@@ -92,7 +92,7 @@ class Student:
             self._keep(answer.result, self.name, inputs)
             return None
         if answer.raised.is_a("NotImplementedError"):
-            raise in_words(self.name, answer.raised, inputs, NO_OPTIONS)
+            raise failure_of(self.name, answer.raised, inputs, NO_OPTIONS)
         self.record.append(("raised", fingerprint(answer.raised)))
         return answer.raised
 
@@ -144,7 +144,7 @@ class Student:
         answer = self._held.run_fixture(name, fixture, fields)
         if answer.raised is not None:
             self.record.append(("raised", fingerprint(answer.raised)))
-            raise in_words(name, answer.raised, _given(fields), NO_OPTIONS)
+            raise failure_of(name, answer.raised, _given(fields), NO_OPTIONS)
         return answer
 
     def read(
@@ -153,7 +153,7 @@ class Student:
         """The result of a call of ``name``, written down and made plain; Failure when it raised."""
         if answer.raised is not None:
             self.record.append(("raised", fingerprint(answer.raised)))
-            raise in_words(name, answer.raised, inputs, options)
+            raise failure_of(name, answer.raised, inputs, options)
         self.changed_inputs += [shape(inputs[number]) for number in answer.changed]
         return self._keep(answer.result, name, inputs)
 
@@ -242,7 +242,7 @@ class StudentModule:
         wanted = {name: tuple(tensor.shape) for name, tensor in weights.items()}
         if found != wanted:
             reason = Reason.DIFFERENT if set(found) == set(wanted) else Reason.PARAMETERS
-            raise Failure(*_layout_in_words(self.name, found, wanted), reason)
+            raise Failure(*_layout_failure(self.name, found, wanted), reason)
         self._described("load", self._held.load(weights))
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -333,11 +333,11 @@ class StudentModule:
         """The result of an answer; Failure when there is none, for the student's own ``method`` raised."""
         if answer.raised is not None:
             self._student.record.append(("raised", fingerprint(answer.raised)))
-            raise in_words(f"{self.name}.{method}", answer.raised, arguments, {})
+            raise failure_of(f"{self.name}.{method}", answer.raised, arguments, {})
         return answer.result
 
 
-def _layout_in_words(
+def _layout_failure(
     name: str, found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]
 ) -> tuple[str, str, str]:
     missing = [f"`{each}` {shape(wanted[each])}" for each in wanted if each not in found]

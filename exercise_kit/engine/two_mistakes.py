@@ -367,7 +367,7 @@ def _leaves(record: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
         yield path, record
 
 
-def likely_pairs(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[str]) -> list[Pair]:
+def likeliest_first(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[str]) -> list[Pair]:
     """The pairs, the likeliest first: those that nothing speaks against.
 
     Args:

@@ -22,7 +22,7 @@ from exercise_kit.engine.run import as_result
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
 from exercise_kit.judge.fixtures import EvaluationContext, marks_of, reference_student
-from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, in_words, place_of_item
+from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, described_error, place_of_item
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 
@@ -221,7 +221,7 @@ class HiddenChecks:
             reason = "the check itself broke; it does not count, and your instructor can read why"
             result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=reason)
             folder = check.item.path.parent
-            broke = f"{folder.name}/{in_words(error, folder, check.item.path)}"
+            broke = f"{folder.name}/{described_error(error, folder, check.item.path)}"
         return Outcome(check, result, student.record, printed + for_the_instructor(error), broke)
 
     def close(self) -> None:

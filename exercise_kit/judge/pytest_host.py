@@ -84,7 +84,7 @@ class OpenPytest:
         if isinstance(node, pytest.Collector) and call.excinfo:
             error = call.excinfo.value
             wrapped = isinstance(error, pytest.Collector.CollectError)
-            words = in_words(error.__cause__ or error if wrapped else error, self._folder, node.path)
+            words = described_error(error.__cause__ or error if wrapped else error, self._folder, node.path)
             self._problems.append(HiddenChecksError(words, node.path))
 
     def _configured(self) -> pytest.Config:
@@ -97,7 +97,7 @@ class OpenPytest:
             config = _prepareconfig(arguments, [self])
             config._do_configure()
         except ConftestImportFailure as failure:
-            raise HiddenChecksError(in_words(failure.cause, self._folder)) from failure
+            raise HiddenChecksError(described_error(failure.cause, self._folder)) from failure
         except pytest.UsageError as error:
             raise HiddenChecksError(f"{self._folder}: {error}") from None
         return config
@@ -132,7 +132,7 @@ def place_of_item(item: pytest.Item) -> str:
     return f"{path}:{(line or 0) + 1}: {name}"
 
 
-def in_words(error: BaseException, folder: Path, file: Path | None = None) -> str:
+def described_error(error: BaseException, folder: Path, file: Path | None = None) -> str:
     """An exception with the innermost line of a file of checks, as "test_one_hot.py:12: NameError: ...".
 
     Args:

@@ -288,7 +288,7 @@ class Sandbox:
         sandboxed: apply the sandbox policy; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
         device: where workers compute, as "cuda:0"; what is sent to them and what comes back lies on the CPU.
-        warm: a warm process that was started for these limits, walls, views and device; the sandbox owns it now.
+        warm: a warm process that was started for these limits, protections, views and device; the sandbox owns it now.
 
     Attributes: ``is_weaker``, that a worker was made without namespaces, which this machine refuses.
     """

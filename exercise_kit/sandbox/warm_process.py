@@ -84,7 +84,7 @@ class WarmProcess:
             self.is_lost = True
             self.close()
             raise
-        return tuple(answer["walls"])
+        return tuple(answer["protections"])
 
     def fork(
         self, channel: socket.socket, view: Path | None, limits: Limits, packages_used: Sequence[str] | None

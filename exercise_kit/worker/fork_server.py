@@ -52,7 +52,7 @@ def main(descriptor: int) -> None:
 
         shell = preload.preload_first(setup["device"])
         gc.freeze()
-        _send_message(control, {"ready": True, "walls": sandbox_policy.names if sandbox_policy else []})
+        _send_message(control, {"ready": True, "protections": sandbox_policy.names if sandbox_policy else []})
         _ChildManager(
             control, scratch, sandbox_policy, partial(child.live, [*setup["listable"], *setup["readable"]], shell)
         ).serve()

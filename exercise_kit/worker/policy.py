@@ -131,7 +131,7 @@ def apply_policy(policy: SandboxPolicy, bounds: Bounds, keep: Sequence[int], vie
         view: which of the views may be read.
 
     Raises:
-        OSError: a wall could not be put up; the process must then end without running anything.
+        OSError: a protection could not be applied; the process must then end without running anything.
     """
     parent = os.getppid()
     rules = policy.rules[view] if policy.rules else None

@@ -161,9 +161,9 @@ def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     wait_until(lambda: kept(class_dir))
     os.killpg(stopped.pid, signal.SIGINT)
     assert stopped.wait(60) == 130
-    *how_far, last = stopped.stderr.read().splitlines()
+    *progress, last = stopped.stderr.read().splitlines()
     assert last == "Stopped. What was graded is kept; the same command goes on from there."
-    assert all(line.startswith("grading: ") for line in how_far)
+    assert all(line.startswith("grading: ") for line in progress)
     wait_until(lambda: not processes_of(stopped.pid), seconds=20)
     for grader, target in zip(both, targets, strict=True):
         assert grader.wait(300) == 1

@@ -50,7 +50,7 @@ def print_line(text: str) -> None:
 
 
 # what ends a command with a sentence in place of a traceback
-REFUSALS: tuple[type[Exception], ...] = (
+USER_ERRORS: tuple[type[Exception], ...] = (
     RecipeError,
     DatasetError,
     CheckpointError,

@@ -19,7 +19,7 @@ from vit_course.plots import show_attention
 from vit_course.plots_training import plot_runs, show_confusions
 from vit_course.recipes.images import Images
 from vit_course.recipes.recipe import Recipe
-from vit_course.recipes.result import RunResult, definition, device_in_words
+from vit_course.recipes.result import RunResult, definition, device_name
 from vit_course.recording import record
 from vit_course.training import History, TrainingSettings
 from vit_course.training.checkpoints import read_tensors, write_atomically
@@ -142,7 +142,7 @@ def finalize(run: Prepared, history: History, cpu_seconds: float | None, folder:
         seed=run.settings.seed,
         data=images.counts(),
         changed=run.changed,
-        device=device_in_words(device),
+        device=device_name(device),
         processes=int(os.environ.get("WORLD_SIZE", "1")),
         threads=torch.get_num_threads(),
         precision=run.precision,

@@ -211,8 +211,8 @@ def as_page(recipe: Recipe) -> str:
         *_published_lines(recipe),
         "",
         f"data        {recipe.dataset}, {recipe.num_validation:,} training images kept back for validation",
-        f"model       {_model_in_words(recipe)}",
-        f"training    {_training_in_words(recipe)}",
+        f"model       {_model_line(recipe)}",
+        f"training    {_training_line(recipe)}",
     ]
     if recipe.deviations:
         lines += ["", "What the notebook does and this recipe repeats:"]
@@ -292,7 +292,7 @@ def _published_lines(recipe: Recipe) -> list[str]:
     return [f"published   {', '.join(facts)}"]
 
 
-def _model_in_words(recipe: Recipe) -> str:
+def _model_line(recipe: Recipe) -> str:
     config = recipe.config
     return (
         f"patch_size {config.patch_size}, embed_dim {config.embed_dim}, depth {config.depth}, num_heads "
@@ -300,7 +300,7 @@ def _model_in_words(recipe: Recipe) -> str:
     )
 
 
-def _training_in_words(recipe: Recipe) -> str:
+def _training_line(recipe: Recipe) -> str:
     settings = recipe.settings
     muon = "" if settings.muon_learning_rate is None else f", Muon {settings.muon_learning_rate:g} inside the blocks"
     return (

@@ -76,7 +76,7 @@ def definition(recipe: Recipe) -> dict[str, Any]:
     return json.loads(json.dumps(known))
 
 
-def device_in_words(device: torch.device) -> str:
+def device_name(device: torch.device) -> str:
     """The GPU's own name, or "CPU"."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 

@@ -144,7 +144,7 @@ def test_a_variant_adds_to_itself_alone_and_keeps_what_is_forbidden(folder):
     assert course().rules.get("tiles") == course().rules.get("patchify")
 
 
-def test_its_stamp_changes_with_exercises_and_lessons_and_a_class_without_has_none(folder, tmp_path):
+def test_its_stats_change_with_exercises_and_lessons_and_a_class_without_has_none(folder, tmp_path):
     before = files_of(folder)
     (folder / "lessons" / f"{LESSON}.py").write_text(TEXT + "\n")
     assert files_of(folder) != before

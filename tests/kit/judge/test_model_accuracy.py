@@ -15,8 +15,8 @@ from vit_course.exercises.l07_experiments.model_accuracy import (
     accuracy_for,
     accuracy_of_class,
     colored_squares,
+    fingerprint_of_images,
     labeled,
-    stamp_of_images,
     vit_cifar,
 )
 from vit_course.exercises.l07_experiments.vit_cifar import SMALL, described
@@ -97,10 +97,10 @@ def test_without_images_nothing_is_decided(tmp_path, monkeypatch):
 def test_damaged_images_and_other_sets_are_reported(data, images):
     measure = accuracy_of_class(b"secret")
     assert measure.measure(vit_cifar()).count == 400
-    before = stamp_of_images()
+    before = fingerprint_of_images()
     path = data / "cifar10.npz"
     np.savez(path, test_images=np.zeros((5, 28, 28), "uint8"), test_labels=np.zeros(5, "int64"), classes=np.arange(10))
-    assert stamp_of_images() != before
+    assert fingerprint_of_images() != before
     with pytest.raises(NotMeasured) as other:
         measure.measure(vit_cifar())
     assert "none of CIFAR-10" in other.value.advice

@@ -17,7 +17,7 @@ def test_it_finds_what_there_is_and_changes_nothing() -> None:
     assert (os.getpid(), os.listdir("/proc/self/fd"), os.getuid()) == before
     assert found.landlock == linux.landlock_version()
     there = {"landlock": bool(found.landlock), "seccomp": found.seccomp, "namespaces": found.namespaces}
-    assert set(found.missing) == {wall for wall, is_there in there.items() if not is_there}
+    assert set(found.missing) == {name for name, is_there in there.items() if not is_there}
     assert found.is_sufficient == (there["landlock"] and there["seccomp"])
 
 

@@ -20,7 +20,7 @@ from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l01_patchify.patchify import on_the_cpu
 from vit_course.exercises.l02_positions import LESSON
-from vit_course.exercises.l02_positions.sinusoidal_positions import in_words
+from vit_course.exercises.l02_positions.sinusoidal_positions import vector_text
 
 TOKEN_AXES = ("image", "token", "dimension")
 
@@ -63,8 +63,8 @@ def the_class_token_stands_first(student: Student, probe: Probe) -> None:
         image, token = (int(index) for index in (~actual.isclose(expected, atol=1e-5)).any(2).nonzero()[0])
         alike = [other for other in range(6) if close(actual[image, token], expected[image, other])]
         names = ["the class token", *(f"patch {number}" for number in range(5))]
-        seen = names[alike[0]] if alike else in_words(actual[image, token, :3]) + ", ..."
-        there = names[token] if alike else f"{names[token]}: {in_words(expected[image, token, :3])}, ..."
+        seen = names[alike[0]] if alike else vector_text(actual[image, token, :3]) + ", ..."
+        there = names[token] if alike else f"{names[token]}: {vector_text(expected[image, token, :3])}, ..."
         return f"token {token} of image {image} is {seen} (all positions are zero in this check)", there
 
     look = "Which token should the model find at index 0?"

@@ -21,7 +21,7 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l01_patchify.patchify import on_the_cpu
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.add_class_token import TOKEN_AXES
-from vit_course.exercises.l02_positions.sinusoidal_positions import in_words
+from vit_course.exercises.l02_positions.sinusoidal_positions import vector_text
 from vit_course.exercises.l02_positions.sinusoidal_positions_2d import GRIDS
 
 PATCH_AXES = ("image", "patch", "dimension")
@@ -58,7 +58,7 @@ def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
     positions = _table(probe, (3, 4))
     result = expect_tensor(student(positions, (3, 4), (5, 7)), (1, 36, 6), "resize_positions")
     if not close(result[:, 0], positions[:, 0]):
-        seen, wanted = (in_words(each[0, 0, :3]) + ", ..." for each in (result, positions))
+        seen, wanted = (vector_text(each[0, 0, :3]) + ", ..." for each in (result, positions))
         raise Failure(f"row 0 was {wanted} and became {seen}", "the same numbers", "Where on the picture is row 0?")
 
 
@@ -85,7 +85,7 @@ def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) ->
         if not close(values.to(positions.dtype), values[:1].expand(7).to(positions.dtype)):
             raise Failure(
                 f"dimension 0 was 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3 on 3 rows of 4 patches; on 5 rows of 7 patches, "
-                f"row {row} of it is {in_words(values)}",
+                f"row {row} of it is {vector_text(values)}",
                 "seven times the same number",
                 "Which axis of your picture tells the dimension, which the row, which the column?",
             )

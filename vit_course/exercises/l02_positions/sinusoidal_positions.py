@@ -35,7 +35,7 @@ def sinusoids(num_positions: int, embed_dim: int) -> Tensor:
     return torch.tensor([[part for hand in row for part in (hand.imag, hand.real)] for row in rows])
 
 
-def in_words(values: Tensor) -> str:
+def vector_text(values: Tensor) -> str:
     """The numbers of a vector, as a message shows them."""
     return ", ".join(f"{float(value):.4g}" for value in values)
 
@@ -66,7 +66,7 @@ def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
     wanted = sinusoids(1, 8)[0]
     if not close(table[0], wanted):
         raise Failure(
-            f"row 0 is {in_words(table[0])}", in_words(wanted), "Which angle does position 0 give, and its sine?"
+            f"row 0 is {vector_text(table[0])}", vector_text(wanted), "Which angle does position 0 give, and its sine?"
         )
 
 
@@ -86,7 +86,7 @@ def two_neighbors_are_one_hand(student: Student, probe: Probe) -> None:
     length = table.float().unflatten(1, (5, 2)).square().sum(2)
     if not close(length, torch.ones(6, 5)):
         row, hand = (int(index) for index in ((length - 1).abs() > 1e-5).nonzero()[0])
-        pair = in_words(table[row, 2 * hand : 2 * hand + 2])
+        pair = vector_text(table[row, 2 * hand : 2 * hand + 2])
         raise Failure(
             f"at position {row}, dimensions {2 * hand} and {2 * hand + 1} are {pair}, whose squares sum to "
             f"{float(length[row, hand]):.3g}",

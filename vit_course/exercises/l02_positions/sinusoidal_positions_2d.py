@@ -18,7 +18,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
-from vit_course.exercises.l02_positions.sinusoidal_positions import expect_float32, in_words, sinusoids
+from vit_course.exercises.l02_positions.sinusoidal_positions import expect_float32, sinusoids, vector_text
 
 GRIDS = ((3, 5), (6, 4))
 
@@ -46,8 +46,8 @@ def _expect_half(student: Student, half: int) -> None:
             if close(found, codes[place[half]]):
                 continue
             others = [other for other in range(grid[half]) if close(found, codes[other])]
-            observation = f"tells {axis} {others[0]}" if others else f"is {in_words(found)}"
-            wanted = f"{axis} {place[half]}" + ("" if others else f" of a 1-D table: {in_words(codes[place[half]])}")
+            observation = f"tells {axis} {others[0]}" if others else f"is {vector_text(found)}"
+            wanted = f"{axis} {place[half]}" + ("" if others else f" of a 1-D table: {vector_text(codes[place[half]])}")
             part = ("first", "second")[half]
             raise Failure(
                 f"on a grid of {rows} rows and {columns} columns, patch {patch} stands in row {place[0]} and column "

@@ -77,7 +77,7 @@ def _groups(student: Student, parts: Parameters = VIT, weight_decay: float = 0.3
     kinds = [None if each is None else tuple(sorted({"params", "weight_decay"} & set(each["keys"]))) for each in found]
     if kinds != [("params", "weight_decay")] * 2 or notes["returned"] not in ("list", "tuple"):
         student.record.append(("odd", notes["returned"], tuple(kinds)))
-        raise Failure(f"{student.name} gave {_in_words(notes['returned'], found)}", expected, _look(kinds))
+        raise Failure(f"{student.name} gave {_groups_text(notes['returned'], found)}", expected, _look(kinds))
     groups: Groups = found
     return groups
 
@@ -92,7 +92,7 @@ def expect_as_frozen(student: Student, notes: Mapping[str, Any], frozen: Sequenc
         raise Failure(f"after the call `{changed[0]}` {now}", "parameters as they were", look)
 
 
-def _in_words(returned: str, groups: list[dict[str, Any] | None]) -> str:
+def _groups_text(returned: str, groups: list[dict[str, Any] | None]) -> str:
     if returned not in ("list", "tuple"):
         return "None" if returned == "NoneType" else f"{'an' if returned[:1].lower() in 'aeiou' else 'a'} {returned}"
     for number, group in enumerate(groups):

@@ -74,13 +74,13 @@ class ModelAccuracy:
     Args:
         images: gives the labeled images, drawn in an order in which the first ones are as good as any; NoImages
             where there are none.
-        stamp: what changes when there are others.
+        fingerprint: of these images; another one when they change.
     """
 
-    def __init__(self, images: Callable[[], ImageDataset], stamp: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, images: Callable[[], ImageDataset], fingerprint: Callable[[], object] = lambda: None) -> None:
         self._images = images
-        self._stamp = stamp
-        self._stamped: object = None
+        self._fingerprint = fingerprint
+        self._last_fingerprint: object = None
         self._held: ImageDataset | None = None
         self._known: dict[bytes, Measured | Refused] = {}
 
@@ -97,8 +97,8 @@ class ModelAccuracy:
             NotMeasured: there is nothing to measure with.
         """
         content, beside = handed_in
-        if (stamp := self._stamp()) != self._stamped:
-            self._stamped, self._held, self._known = stamp, None, {}
+        if (fingerprint := self._fingerprint()) != self._last_fingerprint:
+            self._last_fingerprint, self._held, self._known = fingerprint, None, {}
         digest = hashlib.sha256(content if isinstance(content, bytes) else b"").digest() + (beside or b"")
         if digest not in self._known:
             try:
@@ -122,10 +122,10 @@ def accuracy_of_class(secret: bytes) -> ModelAccuracy:
         order = torch.randperm(len(test), generator=torch.Generator().manual_seed(seed))
         return test.subset(order[:MOST_IMAGES])
 
-    return ModelAccuracy(images, stamp_of_images)
+    return ModelAccuracy(images, fingerprint_of_images)
 
 
-def stamp_of_images() -> tuple[object, ...]:
+def fingerprint_of_images() -> tuple[object, ...]:
     """What changes when test images come, go, or are replaced."""
     folder = data_folder()
     paths = [folder / f"{NAME}.npz", folder / "cifar-10-batches-py" / "test_batch", folder / NAME]

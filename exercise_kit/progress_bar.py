@@ -1,4 +1,4 @@
-"""How far a long piece of work is: a bar on a terminal; in a log a plain line every ten seconds, so none is silent."""
+"""The progress of a long piece of work: a bar on a terminal, a plain line every ten seconds in a log."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SECONDS = 10.0
 
 
 @contextmanager
-def how_far(console: Console, doing: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Show how far the work is that is done inside; work of less than ten seconds leaves no line in a log.
+def progress_bar(console: Console, doing: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+    """Show the progress of the work in the block; work of less than ten seconds leaves no line in a log.
 
     Args:
         console: where it is shown: stderr, so that stdout stays for what was asked for.
@@ -35,7 +35,7 @@ def how_far(console: Console, doing: str, total: int | None = None) -> Iterator[
                 yield lambda: bar.advance(task)
             return
         count, done = Count(doing, total), threading.Event()
-        thread = threading.Thread(target=tell, args=(shown, count, done.wait), name="how far", daemon=True)
+        thread = threading.Thread(target=write_lines, args=(shown, count, done.wait), name="progress bar", daemon=True)
         thread.start()
         try:
             yield count.advance
@@ -61,7 +61,7 @@ def unsilenced(console: Console) -> Iterator[Console]:
 
 
 class Count:
-    """How many steps are done; see :func:`how_far`."""
+    """How many steps are done; see :func:`progress_bar`."""
 
     def __init__(self, doing: str, total: int | None) -> None:
         self._doing, self._total = doing, total
@@ -79,7 +79,7 @@ class Count:
         return f"{self._doing}:{so_far} after {minutes}:{rest:02}"
 
 
-def tell(
+def write_lines(
     console: Console, count: Count, wait: Callable[[float], bool], clock: Callable[[], float] = time.monotonic
 ) -> None:
     """Print a line every ten seconds until the work is done.

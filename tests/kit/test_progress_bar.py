@@ -1,4 +1,4 @@
-"""How far a long piece of work is, on a terminal and in a log; the clock is a made-up one."""
+"""The progress bar, on a terminal and in a log; the clock is a made-up one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from exercise_kit import how_far as module
+from exercise_kit import progress_bar as module
 from exercise_kit.authoring import build
 from exercise_kit.cli import commands
 from exercise_kit.cli import simulate as command
 from exercise_kit.engine.probes import quiet
-from exercise_kit.how_far import SECONDS, Count, how_far, tell, unsilenced
+from exercise_kit.progress_bar import SECONDS, Count, progress_bar, unsilenced, write_lines
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +28,7 @@ def a_log() -> Console:
     return Console(file=io.StringIO(), force_terminal=False, width=20)
 
 
-def told(count: Count, steps_at: dict[int, int], ticks: int) -> str:
+def log_of(count: Count, steps_at: dict[int, int], ticks: int) -> str:
     """What stands in a log after so many waits of ten seconds, with so many steps done during each."""
     waits: list[float] = []
 
@@ -39,26 +39,26 @@ def told(count: Count, steps_at: dict[int, int], ticks: int) -> str:
         return len(waits) > ticks
 
     console = a_log()
-    tell(console, count, wait, clock=lambda: 1000.0 + sum(waits))
+    write_lines(console, count, wait, clock=lambda: 1000.0 + sum(waits))
     return console.file.getvalue()
 
 
 def test_a_log_gets_a_plain_line_every_ten_seconds_whether_or_not_a_step_is_done():
-    text = told(Count("grading", 110), {0: 3, 2: 9}, ticks=3)
+    text = log_of(Count("grading", 110), {0: 3, 2: 9}, ticks=3)
     assert text == "grading: 3 of 110 after 0:10\ngrading: 3 of 110 after 0:20\ngrading: 12 of 110 after 0:30\n"
     assert SECONDS == 10
 
 
-def test_work_whose_steps_nobody_counts_tells_its_time():
-    assert told(Count("making the class", None), {}, ticks=7).splitlines()[-1] == "making the class: after 1:10"
+def test_work_of_unknown_length_shows_its_time():
+    assert log_of(Count("making the class", None), {}, ticks=7).splitlines()[-1] == "making the class: after 1:10"
 
 
 def test_short_work_leaves_nothing_in_a_log_and_no_thread():
     console = a_log()
-    with how_far(console, "grading", 2) as advance:
+    with progress_bar(console, "grading", 2) as advance:
         advance()
     assert console.file.getvalue() == ""
-    assert "how far" not in {each.name for each in threading.enumerate()}
+    assert "progress bar" not in {each.name for each in threading.enumerate()}
 
 
 def test_what_silences_the_process_does_not_silence_it(capfd):
@@ -67,26 +67,26 @@ def test_what_silences_the_process_does_not_silence_it(capfd):
     assert capfd.readouterr().err == "grading: 1 of 2 after 0:10\n"
 
 
-def test_a_reader_who_has_left_stops_the_telling_and_not_the_work():
+def test_a_closed_pipe_stops_the_lines_and_not_the_work():
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as pipe, suppress(BrokenPipeError), unsilenced(Console(file=pipe)) as console:
         waits: list[float] = []
-        tell(console, Count("grading", 2), lambda seconds: bool(waits.append(seconds)))
+        write_lines(console, Count("grading", 2), lambda seconds: bool(waits.append(seconds)))
         assert waits == [SECONDS]
         console.file.write("what is left in its buffer")
 
 
 def test_work_that_breaks_off_leaves_no_thread():
-    with pytest.raises(ZeroDivisionError), how_far(a_log(), "grading", 2):
+    with pytest.raises(ZeroDivisionError), progress_bar(a_log(), "grading", 2):
         raise ZeroDivisionError
-    assert "how far" not in {each.name for each in threading.enumerate()}
+    assert "progress bar" not in {each.name for each in threading.enumerate()}
 
 
 @pytest.mark.parametrize(("total", "shown"), [(3, "2/3"), (None, "grading")])
 def test_a_terminal_gets_a_bar_that_is_gone_afterward(total, shown):
     console = Console(file=io.StringIO(), force_terminal=True, width=80, legacy_windows=False, _environ={})
-    with how_far(console, "grading", total) as advance:
+    with progress_bar(console, "grading", total) as advance:
         advance()
         advance()
     text = console.file.getvalue()
@@ -117,7 +117,7 @@ def test_simulate_counts_the_notebooks_that_it_writes(often, monkeypatch, capfd)
     assert all(re.fullmatch(r"writing: [0-2] of 2 after 0:0\d", line) for line in lines)
 
 
-def test_new_class_tells_what_it_does(often, monkeypatch, capfd):
+def test_new_class_says_what_it_does(often, monkeypatch, capfd):
     def slowly(*_, **__):
         time.sleep(0.2)
         return SimpleNamespace(path=often, lessons=["00_start"], stale=())
