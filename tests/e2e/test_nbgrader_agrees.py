@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.button import click
-from tests.e2e.handed_in import HONEST, KINDS, LESSON, OTHERWISE_GRADED, SCRIPTS, UNGRADABLE, hand_in, mark, place_of
+from tests.e2e.submissions import HONEST, KINDS, LESSON, OTHERWISE_GRADED, SCRIPTS, UNGRADABLE, hand_in, mark, place_of
 from tests.e2e.test_nbgrader import PATCHIFY_BY_COLUMNS, ROOT, nbgrader
 from vit_course.cli import app
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import write_submissions
 from exercise_kit.nbgrader.grader_notes import ShowGraderNotes
-from tests.e2e.handed_in import mark
+from tests.e2e.submissions import mark
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from vit_course.cli import app
 
