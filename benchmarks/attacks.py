@@ -73,7 +73,7 @@ def by_stock_nbgrader(folder: Path, students: dict[str, str]) -> dict[str, float
 
 
 def stock_of(report: dict[str, Any]) -> dict[str, float | None]:
-    """What stock nbgrader gave when it was last asked."""
+    """What stock nbgrader gave when it was last run."""
     return {row["attack"]: row["stock_nbgrader"] for row in report["attacks"]}
 
 
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--stock", action="store_true", help="also ask stock nbgrader about the attacks by lies")
     options = parser.parse_args()
     attacks = {each.name: (kind, each) for kind, corpus in KINDS.items() for each in corpus}
-    asked_of_stock = [each for each in KINDS["lies"] if each.lesson == LESSON]
+    run_by_stock = [each for each in KINDS["lies"] if each.lesson == LESSON]
     stock = {} if options.stock or not RESULTS.exists() else stock_of(json.loads(RESULTS.read_text("utf-8")))
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = new_class(Path(home) / "judged", ROOT).path
@@ -92,8 +92,8 @@ def main() -> None:
         if options.stock:
             plain = new_class(Path(home) / "stock", ROOT).path
             nbgrader(plain, "generate_assignment", LESSON)
-            students = {each.name: f"a{index}" for index, each in enumerate(asked_of_stock)}
-            for each in asked_of_stock:
+            students = {each.name: f"a{index}" for index, each in enumerate(run_by_stock)}
+            for each in run_by_stock:
                 hand_in(plain, students[each.name], each)
             stock = by_stock_nbgrader(plain, students)
     rows = [

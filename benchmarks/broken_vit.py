@@ -25,8 +25,8 @@ from statistics import mean
 from typing import Any
 
 import torch
+from distinguishable import sorted_out
 from for_library import LIBRARY, findings
-from told_apart import sorted_out
 from wrong_models import WrongModel, wrong_models
 
 from exercise_kit import files

@@ -86,7 +86,7 @@ def rounded(value: Any) -> Any:
     return round(value, 3) if isinstance(value, float) else value
 
 
-def tell(answer: str, found: dict[str, Any]) -> None:
+def print_latencies(answer: str, found: dict[str, Any]) -> None:
     for name, (clock, processor) in found["first"].items():
         print(f"{answer}, first  {name:32} {clock:6.2f} s, {processor:6.2f} s of the processor")
     for name, (clock, processor) in sorted(found["warm"].items(), key=lambda each: -each[1][1])[:8]:
@@ -109,7 +109,7 @@ def main() -> None:
         return
     found = rounded(measured(arguments.rounds))
     for answer in ANSWERS:
-        tell(answer, found[answer])
+        print_latencies(answer, found[answer])
     arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from told_apart import RIGHT_MODEL, SAME
+from distinguishable import RIGHT_MODEL, SAME
 
 if TYPE_CHECKING:
     from broken_vit import Row

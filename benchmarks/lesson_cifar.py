@@ -307,7 +307,7 @@ def conditions() -> dict[str, Any]:
 def earlier(path: Path, known: dict[str, Any], arms: Iterable[str]) -> dict[str, Any]:
     """What an earlier run under the ``known`` conditions has found, or the beginning of a new one of these arms.
 
-    Where the conditions tell each arm, the runs of those that are told as before are kept.
+    Where the conditions list the arms, the runs of each arm whose description has not changed are kept.
     """
     new = known | {"results": {name: {} for name in arms}}
     if not path.exists():
@@ -315,9 +315,9 @@ def earlier(path: Path, known: dict[str, Any], arms: Iterable[str]) -> dict[str,
     result = json.loads(path.read_text())
     if any(result.get(name) != value for name, value in known.items() if name != "arms"):
         return new
-    told, before = known.get("arms", {}), result.get("arms", {})
+    arms_now, arms_before = known.get("arms", {}), result.get("arms", {})
     kept = {name: runs for name, runs in result["results"].items() if name in new["results"]}
-    kept = {name: runs for name, runs in kept.items() if told.get(name) == before.get(name)}
+    kept = {name: runs for name, runs in kept.items() if arms_now.get(name) == arms_before.get(name)}
     return result | known | {"results": new["results"] | kept}
 
 

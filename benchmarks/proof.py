@@ -76,7 +76,7 @@ class Diagnoses:
                 return False, []  # it explains nothing
             return self._replays(known, check)
 
-        return self._name([self._mutant_judge.ask(check, wrong.objects) for check in self._checks()], observe)
+        return self._name([self._mutant_judge.evaluate(check, wrong.objects) for check in self._checks()], observe)
 
     def of_mutant(self, mutant: SolutionMutant | VariantMutant) -> tuple[str | None, bool]:
         """The name that a mutant gets, and whether it is right."""
@@ -90,7 +90,7 @@ class Diagnoses:
         objects = made(mutant, self.exercise)
         outcomes, start = [], time.process_time()
         for check in self._checks() if objects else ():
-            outcomes.append(self._mutant_judge.ask(check, objects or ()))
+            outcomes.append(self._mutant_judge.evaluate(check, objects or ()))
             if time.process_time() - start > SECONDS / 2:
                 return []
         return outcomes
@@ -156,11 +156,11 @@ def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
         line["caught"] += bool(failed)
         line["named"] += called is not None
         line["rightly"] += rightly
-        line["located"] += any(map(tells_where, failed))
+        line["located"] += any(map(is_located, failed))
     return line
 
 
-def tells_where(outcome: Outcome) -> bool:
+def is_located(outcome: Outcome) -> bool:
     """Whether a message says more than that all values differ."""
     seen = outcome.result.seen
     return bool(seen) and (_NOWHERE not in seen or any(part in seen for part in _SOMEWHERE))

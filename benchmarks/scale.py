@@ -79,7 +79,7 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    def tell(self, _: object) -> None:
+    def on_done(self, _: object) -> None:
         """One more submission is done."""
         self.done.append((time.perf_counter() - self._start, self.peak))
         if len(self.done) in MARKS:
@@ -102,7 +102,7 @@ def judged(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, An
     """Grade everything fresh; of the first n what the clock and the memory said, and seconds a core."""
     with Grader.for_class(folder, jobs=jobs, fresh=True) as grader, Watch() as watch:
         found = find(paths, Lessons(folder).names, folder)
-        results = [each.result for each in grader.run(found, watch.tell) if each.result]
+        results = [each.result for each in grader.run(found, watch.on_done) if each.result]
     course = [
         {"submissions": n, "seconds": round(watch.done[n - 1][0], 1), "peak_megabytes": round(watch.done[n - 1][1])}
         for n in sorted({*(mark for mark in MARKS if mark < len(found)), len(found)})

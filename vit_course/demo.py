@@ -171,7 +171,7 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
     _headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader")
     class_dir = new_class(out / "class", root).path
     with console.status("nbgrader") as status:
-        graded = rehearse(class_dir, LESSON, students, lambda words: _tell(console, status, words))
+        graded = rehearse(class_dir, LESSON, students, lambda words: _show_progress(console, status, words))
     console.print(_table(graded))
 
     _headline(console, 3, "What each student reads")
@@ -204,7 +204,7 @@ def _headline(console: Console, number: int, words: str) -> None:
     console.rule(f"[bold]{number}. {words}", align="left", style="blue")
 
 
-def _tell(console: Console, status: object, words: str) -> None:
+def _show_progress(console: Console, status: object, words: str) -> None:
     if console.is_terminal:
         status.update(words)  # type: ignore[attr-defined]  # rich's Status
     else:

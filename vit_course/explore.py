@@ -302,8 +302,8 @@ class _Attention:
         rows, columns = self.grid_size
         of_block = self.blocks[block]
         raw = of_block.mean(dim=0) if head == MEAN else of_block[min(head, len(of_block) - 1)]
-        asking = 0 if query == "class token" else row * columns + column - rows * columns
-        looks = torch.lerp(raw[asking], self._rolled(block)[asking], share / 100) if share else raw[asking]
+        token = 0 if query == "class token" else row * columns + column - rows * columns
+        looks = torch.lerp(raw[token], self._rolled(block)[token], share / 100) if share else raw[token]
         looks = looks[-rows * columns :].reshape(self.grid_size)
         light = (looks / looks.max().clamp_min(1e-12)).numpy()[self.row_of][:, self.column_of, None]
         self.lit.images[0].set_data((self.dark + light * self.glow).astype("uint8"))
@@ -315,8 +315,8 @@ class _Attention:
         if share:
             kind = f"rollout through block {block}" if share == 100 else f"{kind}, {share} % of the way to rollout"
         self.lit.set_title(kind, fontsize=9)
-        asks = f"Query patch row {row}, column {column}" if query == "patch" else "Query: the class token"
-        return f"{asks}; {kind}. It looks most at {_brightest(looks)}."
+        label = f"Query patch row {row}, column {column}" if query == "patch" else "Query: the class token"
+        return f"{label}; {kind}. It looks most at {_brightest(looks)}."
 
     def _rolled(self, block: int) -> Tensor:
         """Rollout through this block: (tokens, tokens)."""

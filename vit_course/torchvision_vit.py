@@ -62,14 +62,14 @@ def _answers(url: str, patience: float) -> bool:
     """Whether the server answers in time; in a thread, since looking up a name knows no time limit."""
     answers: list[bool] = []
 
-    def ask() -> None:
+    def request() -> None:
         try:
             urlopen(Request(url, method="HEAD"), timeout=patience).close()
         except (OSError, HTTPException):
             return
         answers.append(True)
 
-    thread = Thread(target=ask, daemon=True)
+    thread = Thread(target=request, daemon=True)
     thread.start()
     thread.join(patience)
     return bool(answers)

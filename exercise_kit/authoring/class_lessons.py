@@ -188,8 +188,8 @@ def _ordered(text: str, names: Sequence[str]) -> tuple[str, str]:
         sections[-1].append(cell)
     homes = []
     for name in names:
-        asked = (("exercise", name), ("question", name))
-        found = [at for at, each in enumerate(sections) if any(one in _ROLE.findall("".join(each)) for one in asked)]
+        roles = (("exercise", name), ("question", name))
+        found = [at for at, each in enumerate(sections) if any(one in _ROLE.findall("".join(each)) for one in roles)]
         if not found:
             return text, f"there is no exercise or question called {name!r} in it"
         homes.append(found[0])
@@ -224,15 +224,15 @@ def _of_files(class_dir: Path) -> Iterator[Problem]:
     for words in own.problems.values():
         place, _, message = words.partition(": ")
         yield Problem(Path(place), message)
-    asked_for = own.asked_for()
+    lessons = own.lessons_of_exercises()
     for name, exercise in own.exercises.items():
         where = Path(EXERCISES, f"{name}.py")
         if exercise.problem:
             continue
-        if name not in asked_for:
+        if name not in lessons:
             yield Problem(where, f'no file in {LESSONS}/ has a cell with exercise="{name}"')
-        elif asked_for[name] != exercise.lesson:
-            yield Problem(where, f"its lesson is {exercise.lesson!r}, and {LESSONS}/{asked_for[name]}.py asks for it")
+        elif lessons[name] != exercise.lesson:
+            yield Problem(where, f"its lesson is {exercise.lesson!r}, and {LESSONS}/{lessons[name]}.py asks for it")
         if not (class_dir / "hidden" / f"test_{name}.py").is_file():
             yield Problem(where, f"there is no hidden/test_{name}.py, which holds its hidden checks")
 

@@ -46,7 +46,7 @@ class Grader:
         exercise: the only one to grade; None: all of a lesson.
         device: where the students' code computes, as :func:`~exercise_kit.batch.command.checked` gives it.
         scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
-        tell: gets a sentence on each of these workers that refuses or is lost, in any thread.
+        report: gets a sentence on each of these workers that refuses or is lost, in any thread.
 
     Raises:
         ClusterError: there is no scheduler at the address, or one of another version.
@@ -62,11 +62,11 @@ class Grader:
         exercise: str | None = None,
         scheduler: str | None = None,
         device: str = "cpu",
-        tell: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._place = place
         self._task = partial(Task, place=place, exercise=exercise, sandboxed=sandboxed, fresh=fresh, device=device)
-        self._cluster = Cluster(scheduler, self._task(HandedIn(Path())), tell) if scheduler else None
+        self._cluster = Cluster(scheduler, self._task(HandedIn(Path())), report) if scheduler else None
         self._slots = tuple(JobProcess() for _ in range(jobs))
         self._idle: queue.LifoQueue[JobProcess] = queue.LifoQueue()  # a warm process first
         for slot in reversed(self._slots):
@@ -113,14 +113,14 @@ class Grader:
             if done.result is not None:
                 yield done.result
 
-    def run(self, handed_in: Iterable[HandedIn], tell: Callable[[Done], None] | None = None) -> Iterator[Done]:
+    def run(self, handed_in: Iterable[HandedIn], on_done: Callable[[Done], None] | None = None) -> Iterator[Done]:
         """Grade files that were found.
 
         Args:
             handed_in: the files.
-            tell: called with each as soon as it is done, in any order and in any thread.
+            on_done: called with each as soon as it is done, in any order and in any thread.
         """
-        futures = [self._start(each, tell) for each in handed_in]
+        futures = [self._start(each, on_done) for each in handed_in]
         try:
             for future in futures:
                 yield future.result()
@@ -145,11 +145,11 @@ class Grader:
     def _find(self, paths: Sequence[Path]) -> list[HandedIn]:
         return find(paths, Lessons(self._place.class_dir).names, self._place.class_dir)
 
-    def _start(self, handed_in: HandedIn, tell: Callable[[Done], None] | None) -> Future[Done]:
+    def _start(self, handed_in: HandedIn, on_done: Callable[[Done], None] | None) -> Future[Done]:
         def graded() -> Done:
             done = self._grade_one(handed_in)
-            if tell:
-                tell(done)
+            if on_done:
+                on_done(done)
             return done
 
         return self._threads.submit(graded)

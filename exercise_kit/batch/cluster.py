@@ -69,15 +69,15 @@ class Cluster:
     Args:
         address: the scheduler's.
         task: any of those to come; it says what a worker needs.
-        tell: gets a sentence on each worker that refuses or is lost, in any thread.
+        report: gets a sentence on each worker that refuses or is lost, in any thread.
 
     Raises:
         ClusterError: there is no scheduler at the address, or one of another version.
         ModuleNotFoundError: dask is not installed.
     """
 
-    def __init__(self, address: str, task: Task, tell: Callable[[str], None]) -> None:
-        self._address, self._task, self._tell = address, task, tell
+    def __init__(self, address: str, task: Task, report: Callable[[str], None]) -> None:
+        self._address, self._task, self._report = address, task, report
         self._client = _connected(address)
         self._workers: dict[str, _Worker] = {}
         self._seats: queue.Queue[_Worker] = queue.Queue()
@@ -188,7 +188,7 @@ class Cluster:
     def _dismiss(self, worker: _Worker, why: str) -> None:
         is_news, worker.may_judge = worker.may_judge or worker.question, False
         if is_news:
-            self._tell(one_line(f"{worker} grades nothing: {why}."))
+            self._report(one_line(f"{worker} grades nothing: {why}."))
 
     def _judging(self) -> list[_Worker]:
         return [each for each in list(self._workers.values()) if each.may_judge and not each.gone]
@@ -199,7 +199,7 @@ class Cluster:
         silence = _silence()
         while not self._closing.wait(LOOK) and not self._ended:
             try:
-                self._update(_asked(self._client, "ncores", silence))
+                self._update(_query(self._client, "ncores", silence))
                 heard = time.monotonic()
             except Exception:  # whatever a connection that is lost, or half lost, raises
                 if self._client.status == "closed" or time.monotonic() - heard > silence:
@@ -222,7 +222,7 @@ class Cluster:
             if worker.address not in present and not worker.gone:
                 worker.gone, worker.question = True, None
                 if worker.may_judge:
-                    self._tell(f"{worker} was lost; what it had in hand goes to others.")
+                    self._report(f"{worker} was lost; what it had in hand goes to others.")
             elif worker.question and worker.question.done():
                 reply = _reply_in(worker.question)
                 self._admit(worker, reply)
@@ -268,7 +268,7 @@ def _connected(address: str) -> Client:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-            theirs = _asked(client, "versions", CONNECT_SECONDS)["packages"]
+            theirs = _query(client, "versions", CONNECT_SECONDS)["packages"]
     except Exception as error:  # a server that is none of dask's, or of an old dask, can be wrong in every way
         raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}: {error}") from None
     ours = version("distributed")
@@ -281,7 +281,7 @@ def _connected(address: str) -> Client:
     return client
 
 
-def _asked(client: Client, what: str, seconds: float) -> Any:
+def _query(client: Client, what: str, seconds: float) -> Any:
     """What the scheduler says, within so many seconds."""
     return client.sync(getattr(client.scheduler, what), callback_timeout=seconds)
 

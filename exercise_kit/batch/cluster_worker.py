@@ -55,14 +55,14 @@ class Needs:
 
 
 def request_of(task: Task, submission: Submission, refused: Mapping[str, Mapping[str, str]]) -> bytes:
-    """What a worker is asked about a submission, whose exercises are none that ask for a file."""
+    """A worker's request to judge a submission, none of whose exercises asks for a file."""
     anonymous = replace(submission, path="", student=None, assignment=None)
-    asked = {"submission": asdict(anonymous), "refused": refused, "key": submission.key(task.place.secret).hex()}
-    return json.dumps({"needs": asdict(Needs.of(task)), **asked}).encode()
+    request = {"submission": asdict(anonymous), "refused": refused, "key": submission.key(task.place.secret).hex()}
+    return json.dumps({"needs": asdict(Needs.of(task)), **request}).encode()
 
 
 def question_of(task: Task) -> bytes:
-    """What a worker is asked before it gets any submission: whether it has what is needed."""
+    """The request before any submission: whether the worker has what is needed."""
     return json.dumps({"needs": asdict(Needs.of(task))}).encode()
 
 
@@ -91,23 +91,23 @@ def reply_to(request: bytes) -> bytes:
 
 def _judge(request: bytes, checks: Path) -> bytes:
     """The reply of a worker's own process, which keeps its judge, and with it the sandbox, from task to task."""
-    asked = json.loads(request)
-    needs = _needs(asked)
+    content = json.loads(request)
+    needs = _needs(content)
     if lack := _lack(needs):
         return _packed(refused=lack)
-    if "submission" not in asked:
+    if "submission" not in content:
         return _packed()
     task = Task(HandedIn(Path()), Place(None, checks, b"", Path()), None, needs.sandboxed, device=needs.device)
-    key, submission = bytes.fromhex(asked["key"]), _submission(asked["submission"])
-    return _packed(result=judged_with(key, task, submission, asked["refused"]).to_store())
+    key, submission = bytes.fromhex(content["key"]), _submission(content["submission"])
+    return _packed(result=judged_with(key, task, submission, content["refused"]).to_store())
 
 
 def _packed(**reply: object) -> bytes:
     return json.dumps({"host": socket.gethostname(), **reply}).encode()
 
 
-def _needs(asked: Mapping[str, Any]) -> Needs:
-    needs = asked["needs"]
+def _needs(content: Mapping[str, Any]) -> Needs:
+    needs = content["needs"]
     return Needs(**{**needs, "versions": tuple((name, number) for name, number in needs["versions"])})
 
 

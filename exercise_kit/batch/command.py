@@ -328,7 +328,7 @@ def _graded(
             exercise=options.exercise,
             scheduler=options.scheduler,
             device=options.device,
-            tell=lambda text: err.print(text, markup=False),
+            report=lambda text: err.print(text, markup=False),
         )
     except PlaceError as error:
         raise GradeError(str(error)) from None

@@ -50,17 +50,17 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
         _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
     for path in built.removed:
         _console.print(f"removed {path}: class.toml leaves it out", markup=False)
-    prove_exercises(class_dir, tell_checks=True)
+    prove_exercises(class_dir, list_checks=True)
     if built.stale:
         raise stop("Some notebooks of the class are not what their sources say. Run: vit-course build")
 
 
-def prove_exercises(class_dir: Path, tell_checks: bool = False) -> None:
+def prove_exercises(class_dir: Path, list_checks: bool = False) -> None:
     """Show that right answers pass and known mistakes are caught, by name; what is not so ends the command.
 
     Args:
         class_dir: the class folder.
-        tell_checks: say in a line for each mistake which checks catch it.
+        list_checks: say in a line for each mistake which checks catch it.
     """
     with needs("grading"):
         from exercise_kit.judge.proof import prove
@@ -72,7 +72,7 @@ def prove_exercises(class_dir: Path, tell_checks: bool = False) -> None:
     for name, caught in proof.caught.items():
         mistakes = f"{len(caught)} known mistakes"
         _console.print(f"{name}: the lesson's answer passes, and its {mistakes} are caught and named.", markup=False)
-        for mistake, checks in caught.items() if tell_checks else ():
+        for mistake, checks in caught.items() if list_checks else ():
             _console.print(f"  {mistake}: caught by {', '.join(checks)}", markup=False)
 
 

@@ -67,10 +67,10 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
         with progress_bar(_errors, "writing", total) as advance:
             made = simulate_class(directory, lessons_root, students, seed, lessons, advance)
     remember_class(made.path)
-    _tell(made)
+    _print_made(made)
 
 
-def _tell(made: Simulated) -> None:
+def _print_made(made: Simulated) -> None:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(made.kinds.items(), key=lambda each: -each[1]))
     _console.print(f"Made {made.path}: {made.students} students, lessons {', '.join(made.lessons)}.", markup=False)
     _console.print(f"Answers: {kinds}.", markup=False)

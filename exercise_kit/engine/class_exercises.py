@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PACKAGE, EXERCISES, LESSONS = "class_exercises", "exercises", "lessons"
 LESSON_NAME = re.compile(r"\d\d_[a-z][a-z0-9_]*")
-_ASKED_FOR = re.compile(r"""^# ?%%.*\bexercise=["']([^"']+)["']""", re.MULTILINE)
+_EXERCISE_CELL = re.compile(r"""^# ?%%.*\bexercise=["']([^"']+)["']""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,11 @@ class ClassExercises:
         """By the names of exercises why their lesson gives no right answer, with file and line."""
         return self._answered[1]
 
-    def asked_for(self) -> Mapping[str, str]:
+    def lessons_of_exercises(self) -> Mapping[str, str]:
         """The exercises that the class's own lessons ask for → the lesson."""
         found: dict[str, str] = {}
         for path in sorted((self.folder.parent / LESSONS).glob("*.py")):
-            for name in _ASKED_FOR.findall(path.read_text("utf-8", "replace")):
+            for name in _EXERCISE_CELL.findall(path.read_text("utf-8", "replace")):
                 found.setdefault(name, path.stem)
         return found
 
@@ -158,7 +158,7 @@ class ClassExercises:
 
         exercises: dict[str, Exercise] = {}
         problems: dict[str, str] = {}
-        lessons = self.asked_for()
+        lessons = self.lessons_of_exercises()
         for path in sorted(self.folder.glob("[!_.]*.py")):
             name = path.stem
             found = self._imported(path)

@@ -167,8 +167,8 @@ def _passing(place: Path, names: tuple[str, ...]) -> tuple[dict[str, object], li
         return {}, [str(why)]
     mine: dict[str, object] = {}
     reasons: list[str] = []
-    asked = {each.name: each for each in filter(None, map(_exercise_of, names))}
-    for exercise in asked.values():
+    exercises = {each.name: each for each in filter(None, map(_exercise_of, names))}
+    for exercise in exercises.values():
         if module is None or not all(hasattr(module, name) for name in exercise.objects):
             continue
         report = _report(exercise, module)

@@ -203,9 +203,9 @@ class HiddenChecks:
     def run(self, exercise: str, student: Callable[[], Student], key: bytes) -> Iterator[Outcome]:
         """Evaluate every check of ``exercise`` in turn, each on a fresh student, with draws from ``key``."""
         for check in self._checks[exercise]:
-            yield self.ask(exercise, check, student(), key)
+            yield self.evaluate(exercise, check, student(), key)
 
-    def ask(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> Outcome:
+    def evaluate(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> Outcome:
         """Evaluate one check on ``student``, which no check has used before; one of ``passes`` goes through.
 
         Raises:

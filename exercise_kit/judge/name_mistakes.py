@@ -146,7 +146,7 @@ class Replays:
         place = wrong, name  # not its name: two orders of one pair share that
         if place not in self._seen:
             student = isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
-            self._seen[place] = self._checks.ask(self._exercise.name, self._by_name[name], student, self.key)
+            self._seen[place] = self._checks.evaluate(self._exercise.name, self._by_name[name], student, self.key)
         return self._seen[place]
 
 

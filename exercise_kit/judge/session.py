@@ -131,7 +131,7 @@ class GradingSession:
             return _unevaluated(answer, checks)
         handed_in = contents(file)
         objects = {answer.name: lambda: handed_in}
-        outcomes = [self._checks.ask(answer.name, each, Student(objects), self._key) for each in checks]
+        outcomes = [self._checks.evaluate(answer.name, each, Student(objects), self._key) for each in checks]
         for each in outcomes:
             self._log_details(answer.name, each)
         remark = self._accuracy(answer.name, handed_in)
@@ -190,7 +190,7 @@ class GradingSession:
             worker.watch(answer.name in course().rules)
             for check in checks:
                 student = RemoteStudent(worker, course().exercises[answer.name].objects)
-                outcome = self._checks.ask(answer.name, check, student, self._key)
+                outcome = self._checks.evaluate(answer.name, check, student, self._key)
                 if worker.lost or worker.failure or not_allowed(course().rules.get(answer.name), worker.called):
                     break
                 outcomes.append(outcome)
@@ -210,7 +210,7 @@ class GradingSession:
         worker.watch(name in course().rules)
         for check in checks:
             student = RemoteStudent(worker, course().exercises[name].objects)
-            outcomes.append(self._checks.ask(name, check, student, self._key))
+            outcomes.append(self._checks.evaluate(name, check, student, self._key))
             called |= dict.fromkeys(worker.called)
             self._log_details(name, outcomes[-1])
             if worker.failure:

@@ -108,7 +108,7 @@ def rehearse(
     class_dir: Path,
     lesson: str,
     students: Callable[[Path], Mapping[str, HandedIn]],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> list[Graded]:
     """Release a lesson, hand it in for invented students, and grade it.
 
@@ -116,23 +116,23 @@ def rehearse(
         class_dir: a fresh folder made by ``new_class``.
         lesson: the lesson's name.
         students: gives, of a class folder where the lesson is released, what each of them hands in.
-        tell: receives what goes on, in a few words.
+        report: receives what goes on, in a few words.
 
     Raises:
         RehearsalError: an nbgrader command failed.
     """
-    _nbgrader(class_dir, tell, "generate_assignment", lesson)
+    _nbgrader(class_dir, report, "generate_assignment", lesson)
     cast = students(class_dir)
     write_submissions(class_dir, lesson, {name: answers for name, (_, answers) in cast.items()})
-    _nbgrader(class_dir, tell, "autograde", lesson)
-    _nbgrader(class_dir, tell, "generate_feedback", lesson)
-    _nbgrader(class_dir, tell, "export")
+    _nbgrader(class_dir, report, "autograde", lesson)
+    _nbgrader(class_dir, report, "generate_feedback", lesson)
+    _nbgrader(class_dir, report, "export")
     with Gradebook(f"sqlite:///{class_dir / 'gradebook.db'}") as gradebook:
         return [_graded(class_dir, lesson, gradebook, name, handed_in) for name, (handed_in, _) in cast.items()]
 
 
-def _nbgrader(class_dir: Path, tell: Callable[[str], None], *command: str) -> None:
-    tell("nbgrader " + " ".join(command))
+def _nbgrader(class_dir: Path, report: Callable[[str], None], *command: str) -> None:
+    report("nbgrader " + " ".join(command))
     # nbgrader calls alembic by its bare name
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     log = class_dir / LOG

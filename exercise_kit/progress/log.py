@@ -40,7 +40,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
 }
 # of this process: what no file would take, and the folders of which that has been said
 _in_memory: list[Event] = []
-_told: set[Path] = set()
+_reported: set[Path] = set()
 _session = uuid4().hex[:12]
 _last_note = 0.0
 
@@ -99,8 +99,8 @@ def note(kind: str, **fields: object) -> None:
         _append(path, [event])
     except OSError as error:
         _in_memory.append(event)
-        if path not in _told:
-            _told.add(path)
+        if path not in _reported:
+            _reported.add(path)
             print(
                 f"Guesses and progress cannot be kept in {path} ({error.strerror}): they last as long as this kernel."
             )

@@ -212,10 +212,10 @@ class _Masked(ast.NodeTransformer):
         nodes = [node for statement in kept for node in ast.walk(statement)]
         made_up = {name for node in nodes for name in _named_by(node)} - objects
         mentioned = dict.fromkeys(name for node in nodes for name in _names_in(node) if name not in objects)
-        odd = (name for name in mentioned if not self._tells_nothing(name, name in made_up))
+        odd = (name for name in mentioned if not self._reveals_nothing(name, name in made_up))
         self._names = {name: f"name{count}" for count, name in enumerate(odd, 1)}
 
-    def _tells_nothing(self, name: str, made_up: bool) -> bool:
+    def _reveals_nothing(self, name: str, made_up: bool) -> bool:
         if name == MARK:
             return True
         if made_up:
@@ -368,8 +368,8 @@ def _rank(code: str, others: Collection[str]) -> tuple[bool, bool, int, int, str
     """The lower, the more an example teaches."""
     lines = code.splitlines()
     own = len(differing(lines, others))
-    tells = len(lines) >= LEAST_LINES and own > 0
-    return not tells, any(line.strip(" #").startswith(MARK) for line in lines), own, len(code), code
+    teaches = len(lines) >= LEAST_LINES and own > 0
+    return not teaches, any(line.strip(" #").startswith(MARK) for line in lines), own, len(code), code
 
 
 def _objects(lesson: ReleasedLesson, exercise: str) -> tuple[str, ...]:

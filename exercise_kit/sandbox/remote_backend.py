@@ -76,14 +76,14 @@ class RemoteModule:
         self._untouched = built if built.has("parameters") else None
         self._outputs: list[Tensor] = []
 
-    def _ask(self, kind: str, **fields: Any) -> Reply:
+    def _request(self, kind: str, **fields: Any) -> Reply:
         self._untouched = None
         return Reply(self._line, self._name, kind, module=self._number, **fields)
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
         """Ask for a forward pass, and for the backward pass to its inputs."""
         with self._line.reading():
-            reply = self._ask("forward", inputs=inputs, options=dict(options), gradients=gradients)
+            reply = self._request("forward", inputs=inputs, options=dict(options), gradients=gradients)
             answer = reply.answer(inputs, gradients)
             self._outputs = [each for each in tensors_in(answer.result) if each.requires_grad]
             return answer
@@ -91,7 +91,7 @@ class RemoteModule:
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """Ask for another forward pass, and for what its parts are given and give; what is no tensor is left out."""
         with self._line.reading():
-            reply = self._ask("parts", names=list(names), inputs=inputs, options=dict(options))
+            reply = self._request("parts", names=list(names), inputs=inputs, options=dict(options))
             found = {} if reply.raised else reply.named("parts", object)
             return CallResult({key: each for key, each in found.items() if isinstance(each, Tensor)}, reply.raised)
 
@@ -108,13 +108,13 @@ class RemoteModule:
             if all(each is None for each in pulled):
                 raise ValueError("a module in a worker can be differentiated from its last output only")
         with self._line.reading():
-            reply = self._ask("backward", cotangents=list(pulled))
+            reply = self._request("backward", cotangents=list(pulled))
             return CallResult(None if reply.raised else reply.named("gradients", Tensor, type(None)), reply.raised)
 
     def held(self) -> CallResult:
         """Ask for the names and shapes of what it holds."""
         with self._line.reading():
-            reply = self._untouched or self._ask("parameters")
+            reply = self._untouched or self._request("parameters")
             if reply.raised:
                 return CallResult(raised=reply.raised)
             parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}
@@ -125,19 +125,19 @@ class RemoteModule:
     def tensors(self) -> CallResult:
         """Ask for its state."""
         with self._line.reading():
-            reply = self._ask("state")
+            reply = self._request("state")
             return CallResult(None if reply.raised else reply.named("tensors", Tensor), reply.raised)
 
     def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """Send values for its parameters."""
         with self._line.reading():
-            return CallResult(raised=self._ask("load", weights=dict(weights)).raised)
+            return CallResult(raised=self._request("load", weights=dict(weights)).raised)
 
     def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """Ask for another dtype, device or mode."""
         with self._line.reading():
             if isinstance(state, bool):
-                return CallResult(raised=self._ask("mode", training=state).raised)
+                return CallResult(raised=self._request("mode", training=state).raised)
             if isinstance(state, torch.dtype):
-                return CallResult(raised=self._ask("cast", dtype=state).raised)
-            return CallResult(raised=self._ask("move", device=str(state)).raised)
+                return CallResult(raised=self._request("cast", dtype=state).raised)
+            return CallResult(raised=self._request("move", device=str(state)).raised)

@@ -206,7 +206,7 @@ class Worker:
         packer = Packer(_LONGEST_TEXT, with_callables=True, records=course().records)
         self._number += 1
         request = packer.pack({"kind": kind, "watched": self._watching, **fields})
-        self._wire.send({"number": self._number, "asked": request}, packer.tensors, clock.deadline)
+        self._wire.send({"number": self._number, "request": request}, packer.tensors, clock.deadline)
         service = CallbackService(packer.callables, self._budget)
         while True:
             key, value = self._received(clock.deadline)

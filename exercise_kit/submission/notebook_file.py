@@ -63,8 +63,8 @@ def cannot_be_read(error: OSError, what: str = "it") -> Unreadable:
     if error.errno in _OF_STUDENTS:
         return Unreadable(f"{what} cannot be read: {error.strerror}")
     may = error.errno in (errno.EACCES, errno.EPERM)
-    ask = "may the account that grades read it?" if may else "is the disk or the shared folder still there?"
-    return Unreachable(f"{what} cannot be reached ({error.strerror}): {ask}")
+    question = "may the account that grades read it?" if may else "is the disk or the shared folder still there?"
+    return Unreachable(f"{what} cannot be reached ({error.strerror}): {question}")
 
 
 def load(content: bytes, stills: bool = False) -> Any:

@@ -63,7 +63,7 @@ class RequestServer:
         self._shell = shell
         self._attempts = attempts
         self._watch, self._watching = watch, False
-        self._callbacks = Callbacks(self._ask)
+        self._callbacks = Callbacks(self._query)
         self._modules: list[nn.Module] = []
         self._outputs: dict[int, list[Tensor]] = {}
         self._number = 0
@@ -78,8 +78,8 @@ class RequestServer:
         while True:
             body, tensors = self._wire.receive()
             self._number = body["number"]
-            is_fixture = dict(body["asked"]["dict"])["kind"] == "run_fixture"  # puts things where it wants them
-            request, self._has_moved = self._unpacked(body["asked"], tensors, there=not is_fixture)
+            is_fixture = dict(body["request"]["dict"])["kind"] == "run_fixture"  # puts things where it wants them
+            request, self._has_moved = self._unpacked(body["request"], tensors, there=not is_fixture)
             seed = request.pop("seed", 0)
             fresh_settings(seed)
             compute.reset_device(self._device, seed)
@@ -103,7 +103,7 @@ class RequestServer:
         packed = packer.pack(reply)
         self._wire.send({"number": self._number, key: packed}, packer.tensors)
 
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _query(self, question: dict[str, Any]) -> dict[str, Any]:
         there = any(torch_internals.device(each) == self._device for each in tensors_in(question))
         self._send(question, "question")
         body, tensors = self._wire.receive()
@@ -265,18 +265,18 @@ def fresh_settings(seed: int | None = 0) -> None:
         np.random.seed(seed % (1 << 32))
 
 
-Ask = Callable[[dict[str, Any]], dict[str, Any]]
+Query = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Callbacks:
     """Makes functions that ask the judge.
 
     Args:
-        ask: sends a question of these fields and gives the judge's answer.
+        query: sends a question of these fields and gives the judge's answer.
     """
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, query: Query) -> None:
+        self._query = query
         self._lock = threading.Lock()
 
     def function(self, number: int) -> Callable[..., Any]:
@@ -304,7 +304,7 @@ class Callbacks:
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
-            answer = self._ask(question)
+            answer = self._query(question)
         if "raised" in answer:
             raise _exception(answer["raised"])
         return answer

@@ -184,13 +184,13 @@ def make_shell() -> GradingShell:
 def _take_over_input(shell: GradingShell) -> None:
     """Nobody answers a question or steps through a debugger here."""
 
-    def ask(prompt: object = "", *_: object) -> str:
+    def no_input(prompt: object = "", *_: object) -> str:
         raise EOFError("nobody answers input() while grading")
 
     def stop(*_: object, **__: object) -> None:
         shell.note("breakpoint() does not stop while grading")
 
-    builtins.input = ask
+    builtins.input = no_input
     sys.breakpointhook = stop
     _stops: dict[str, Callable[..., None]] = {"set_trace": stop, "post_mortem": stop, "pm": stop}
     import pdb

@@ -287,7 +287,7 @@ class Unpacker:
             return packed
         if isinstance(packed, list):
             return [self._unpacked(each) for each in packed]
-        for key, unpack in _TELLING.items():
+        for key, unpack in _UNPACKERS.items():
             if key in packed:
                 return unpack(self, packed)
         raise WireError("a value of no known kind")
@@ -328,7 +328,7 @@ class Unpacker:
         return self._as_record(_text(packed["record"])[:80], fields)
 
 
-_TELLING: dict[str, Callable[[Unpacker, dict[str, Any]], Any]] = {
+_UNPACKERS: dict[str, Callable[[Unpacker, dict[str, Any]], Any]] = {
     "tensor": Unpacker._tensor,
     "tuple": lambda self, packed: tuple(self._unpacked(each) for each in packed["tuple"]),
     "dict": Unpacker._dict,

@@ -141,16 +141,16 @@ def test_grade_writes_one_json_object(handed_in, target, monkeypatch):
     monkeypatch.chdir(handed_in.parent)
     result = runner.invoke(app, ["grade", "handed in", "no.ipynb", "--no-sandbox", "--json", target])
     assert result.exit_code == 1
-    told = json.loads(result.stdout if target == "-" else Path(target).read_text(encoding="utf-8"))
-    assert told["version"] == 1
-    assert [entry["path"] for entry in told["submissions"]] == [
+    report = json.loads(result.stdout if target == "-" else Path(target).read_text(encoding="utf-8"))
+    assert report["version"] == 1
+    assert [entry["path"] for entry in report["submissions"]] == [
         "handed in/also bad.ipynb",
         "handed in/bad 😀.ipynb",
         "no.ipynb",
     ]
     fields = {"path", "student", "assignment", "status", "reason", "flags"}
     fields |= {"score", "max_score", "seconds", "exercises"}
-    assert all(fields <= set(entry) for entry in told["submissions"])
+    assert all(fields <= set(entry) for entry in report["submissions"])
     assert result.stderr.count("rejected") == 3
     assert [path.name for path in Path().iterdir() if path.name.endswith(".part")] == []
 

@@ -15,7 +15,7 @@ from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict
 from tests.course.test_checks import evaluated
-from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ask
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, outcomes_of
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -68,7 +68,8 @@ def when_graded(exercise):
     """What each of them does in each hidden check."""
     return {
         wrong.name: [
-            (each.result.verdict == Verdict.FAIL, each.record) for each in ask(exercise.name, wrong.objects, KEYS[0])
+            (each.result.verdict == Verdict.FAIL, each.record)
+            for each in outcomes_of(exercise.name, wrong.objects, KEYS[0])
         ]
         for wrong in with_the_right_one(exercise)
     }

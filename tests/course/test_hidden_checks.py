@@ -36,7 +36,7 @@ def hidden_checks():
 
 
 @cache
-def ask(exercise, objects, key):
+def outcomes_of(exercise, objects, key):
     """What every hidden check of an exercise finds about an answer."""
     names = EXERCISES[exercise].objects
     return tuple(hidden_checks().run(exercise, lambda: Student(dict(zip(names, objects, strict=True))), key))
@@ -46,13 +46,13 @@ def observed(exercise, key):
     """What a misconception does in a check, as ``naming.Replays`` would find it, but asked once for all tests."""
 
     def observe(wrong, name):
-        outcome = next(each for each in ask(exercise, wrong.objects, key) if each.check.name == name)
+        outcome = next(each for each in outcomes_of(exercise, wrong.objects, key) if each.check.name == name)
         return outcome.result.verdict == Verdict.FAIL, outcome.record
 
     return observe
 
 
-def told(outcomes):
+def summary(outcomes):
     """Everything that was found, to be read when a test fails."""
     return "\n".join(f"{each.check.name}: {each.result.verdict} {each.result.message}\n{each.log}" for each in outcomes)
 
@@ -69,27 +69,27 @@ EACH_EXERCISE = pytest.mark.parametrize("exercise", EXERCISES)
 @pytest.mark.parametrize(("exercise", "objects"), list(_right_variants()))
 def test_a_right_variant_passes(exercise, objects):
     for key in KEYS:
-        outcomes = ask(exercise, objects, key)
+        outcomes = outcomes_of(exercise, objects, key)
         # a right answer may look at numbers, which another device than the CPU does not have here
         undecided = {each.check.name for each in outcomes if each.result.verdict == Verdict.UNDECIDED}
-        assert all(name.startswith("test_it_computes_where_") for name in undecided), told(outcomes)
-        assert fraction(exercise, outcomes) == 1, told(outcomes)
+        assert all(name.startswith("test_it_computes_where_") for name in undecided), summary(outcomes)
+        assert fraction(exercise, outcomes) == 1, summary(outcomes)
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), list(misconceptions()))
 @pytest.mark.sampled
 def test_a_misconception_fails_and_is_named(exercise, wrong):
     for key in KEYS:
-        outcomes = ask(exercise, wrong.objects, key)
+        outcomes = outcomes_of(exercise, wrong.objects, key)
         assert any(each.result.verdict == Verdict.FAIL for each in outcomes), f"every check passes {wrong.name}"
         assert fraction(exercise, outcomes) < 1
-        assert not any(each.log for each in outcomes), told(outcomes)
+        assert not any(each.log for each in outcomes), summary(outcomes)
         named = {
             cause.name
             for each in name_failures(exercise, outcomes, observed(exercise, key))
             for cause in each.result.causes
         }
-        assert wrong.name in named, f"named {named or 'nothing'}\n{told(outcomes)}"
+        assert wrong.name in named, f"named {named or 'nothing'}\n{summary(outcomes)}"
 
 
 @EACH_EXERCISE
@@ -103,7 +103,7 @@ def test_every_check_is_failed_by_a_misconception(exercise):
     failed = {
         each.check.name
         for wrong in EXERCISES[exercise].misconceptions
-        for each in ask(exercise, wrong.objects, KEYS[0])
+        for each in outcomes_of(exercise, wrong.objects, KEYS[0])
         if each.result.verdict == Verdict.FAIL
     }
     names = {each.name for each in hidden_checks().exercises()[exercise]}
@@ -130,7 +130,7 @@ def test_every_check_draws_afresh(exercise, monkeypatch):
     monkeypatch.setattr(fixtures, "Probe", Watched)
     for check in hidden_checks().exercises()[exercise]:
         made.clear()
-        hidden_checks().ask(exercise, check, reference_student(exercise), KEYS[0])
+        hidden_checks().evaluate(exercise, check, reference_student(exercise), KEYS[0])
         assert any(not torch.equal(generator.get_state(), before) for generator, before in made), check.name
 
 
@@ -240,8 +240,8 @@ def test_a_worthless_answer_earns_nothing(exercise):
     kind = worthless_classes if EXERCISES[exercise].is_class else worthless
     kind = worthless_stoppers if exercise == "EarlyStopping" else kind
     for objects in zip(*map(kind, right), strict=True):
-        outcomes = ask(exercise, objects, KEYS[0])
-        assert fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{told(outcomes)}"
+        outcomes = outcomes_of(exercise, objects, KEYS[0])
+        assert fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{summary(outcomes)}"
         report = engine.check(exercise, *objects)
         assert report.fraction == 0, f"{objects[0].__name__}\n{report}"
 

@@ -90,10 +90,10 @@ def test_which_verdicts_hang_on_pairs_is_said_as_it_is(arm):
     turns = (abs(gap) > paired) != (abs(gap) > unpaired)
     assert turns == (arm in ("sine positions", "patches of 4", "mean of the tokens"))
     if turns:
-        told = f"{gap:+.1f} ± {paired:.1f} with".replace("-", "−")
+        quoted = f"{gap:+.1f} ± {paired:.1f} with".replace("-", "−")
         assert (
-            f"{told} pairs, ± {unpaired:.1f} without" in EXPERIMENTS
-            or f"{told}, ± {unpaired:.1f} without" in EXPERIMENTS
+            f"{quoted} pairs, ± {unpaired:.1f} without" in EXPERIMENTS
+            or f"{quoted}, ± {unpaired:.1f} without" in EXPERIMENTS
         )
 
 
@@ -112,8 +112,8 @@ def test_first_epochs_and_overfitting_are_reported_as_they_were():
         best = losses.index(min(losses))
         assert f"from {100 * accuracies[best]:.1f} to {100 * accuracies[-1]:.1f} %" in TRAINING
         if seed == "0":
-            told = f"after epoch {best + 1} ({losses[best]:.2f}), and {losses[-1]:.2f} after epoch {len(losses)}"
-            assert told in TRAINING
+            quoted = f"after epoch {best + 1} ({losses[best]:.2f}), and {losses[-1]:.2f} after epoch {len(losses)}"
+            assert quoted in TRAINING
 
 
 @pytest.mark.parametrize("arm", ["constant rate", "no weight decay", "SGD, 0.1"])
@@ -245,8 +245,8 @@ def test_sixteen_blocks_are_compared_at_the_best_of_the_rates_that_were_tried():
     assert f"{right[', LayerScale']} at 0.002 and {right[' at 0.001, LayerScale']} at 0.001" in MODERN
     assert f"{right['']} at 0.002, {without}" in MODERN
     ends = [[run["train_loss"][-1] for run in MODERN_RUNS[f"sixteen blocks{name}"].values()] for name in WITH_SCALE]
-    told = [f"{min(each):.2f} to {max(each):.2f}" for each in ends]
-    assert f"{told[0]} without LayerScale, and at {told[1]} with it" in MODERN
+    quoted = [f"{min(each):.2f} to {max(each):.2f}" for each in ends]
+    assert f"{quoted[0]} without LayerScale, and at {quoted[1]} with it" in MODERN
 
 
 SHORT = log("lesson_modern.json")["short"]

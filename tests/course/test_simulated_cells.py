@@ -10,7 +10,7 @@ from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.simulate.answer_pool import AnswerPool, LessonPools
 from exercise_kit.simulate.modules import VARIANTS, right_variants
 from exercise_kit.submission.released import Lessons
-from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, ask, misconceptions, told
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, misconceptions, outcomes_of, summary
 from vit_course.exercises.catalog import EXERCISES
 
 # of each exercise's pairs; all of them take an hour
@@ -76,9 +76,9 @@ def of_cell(exercise, source):
 
 
 def expect_the_same(exercise, source, objects):
-    own, cells = ask(exercise, objects, KEYS[0]), ask(exercise, of_cell(exercise, source), KEYS[0])
+    own, cells = (outcomes_of(exercise, each, KEYS[0]) for each in (objects, of_cell(exercise, source)))
     for one, other in zip(own, cells, strict=True):
-        assert one.result.verdict == other.result.verdict, f"{source}\n{told(cells)}"
+        assert one.result.verdict == other.result.verdict, f"{source}\n{summary(cells)}"
         assert same_record(one.record, other.record), f"{source}\n{one.check.name}: {one.record}\n{other.record}"
 
 
@@ -110,6 +110,6 @@ def test_right_answers_in_cells_are_right(exercise, pool):
     """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
     for answer in pool.right[1:3]:
         source = pool.alone(answer).source
-        outcomes = ask(exercise, of_cell(exercise, IMPORTS + source), KEYS[0])
-        assert all(each.result.verdict == "pass" for each in outcomes), f"{source}\n{told(outcomes)}"
+        outcomes = outcomes_of(exercise, of_cell(exercise, IMPORTS + source), KEYS[0])
+        assert all(each.result.verdict == "pass" for each in outcomes), f"{source}\n{summary(outcomes)}"
         assert VARIANTS not in source

@@ -10,7 +10,7 @@ import torch
 
 from exercise_kit.engine import check
 from exercise_kit.engine.verdict import Verdict
-from tests.course.test_hidden_checks import KEYS, ask, told
+from tests.course.test_hidden_checks import KEYS, outcomes_of, summary
 from vit_course.attention import merge_heads, scaled_dot_product_attention, split_heads
 from vit_course.encoder import EncoderBlock
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
@@ -282,8 +282,8 @@ def default_dtype():
 
 @pytest.mark.parametrize(("exercise", "wrong"), HIDDEN)
 def test_the_hidden_checks_see_it(exercise, wrong):
-    outcomes = ask(exercise, wrong if isinstance(wrong, tuple) else (wrong,), KEYS[0])
-    assert any(each.result.verdict == Verdict.FAIL for each in outcomes), told(outcomes)
+    outcomes = outcomes_of(exercise, wrong if isinstance(wrong, tuple) else (wrong,), KEYS[0])
+    assert any(each.result.verdict == Verdict.FAIL for each in outcomes), summary(outcomes)
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), PUBLIC)
@@ -295,8 +295,8 @@ def test_indices_without_number_are_refused_by_their_count():
     def by_the_million(num_samples, num_validation, seed):
         return torch.arange(3_000_000), torch.arange(2)
 
-    outcomes = ask("split_indices", (by_the_million,), KEYS[0])
-    assert any("3,000,000 indices" in (each.result.message or "") for each in outcomes), told(outcomes)
+    outcomes = outcomes_of("split_indices", (by_the_million,), KEYS[0])
+    assert any("3,000,000 indices" in (each.result.message or "") for each in outcomes), summary(outcomes)
 
 
 def test_a_long_list_of_names_is_no_name():
@@ -311,5 +311,5 @@ def test_a_long_list_of_names_is_no_name():
             self.best = min(self.best, loss)
             return self.bad_epochs >= self.patience
 
-    outcomes = ask("EarlyStopping", (EndsAtNan,), KEYS[0])
-    assert all(len(each.result.causes) <= 3 for each in outcomes), told(outcomes)
+    outcomes = outcomes_of("EarlyStopping", (EndsAtNan,), KEYS[0])
+    assert all(len(each.result.causes) <= 3 for each in outcomes), summary(outcomes)

@@ -106,11 +106,11 @@ def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None
     most = most_memory()
     result = grader.grade(path)
     assert most_memory() - most < ROOM, "the judge's memory"
-    told = re.sub(r'"image/png": "[^"]*"', "", json.dumps(result.to_store()))  # letters of a picture spell anything
+    stored = re.sub(r'"image/png": "[^"]*"', "", json.dumps(result.to_store()))  # letters of a picture spell anything
     assert result.status == "graded", result.reason
-    assert result.score == attack.honest, told[:3000]
-    assert "LEAK" not in told, told[told.index("LEAK") :][:200]
-    assert SECRET not in told
+    assert result.score == attack.honest, stored[:3000]
+    assert "LEAK" not in stored, stored[stored.index("LEAK") :][:200]
+    assert SECRET not in stored
     assert not any(_can_be_live(run.outputs) for run in result.runs)
     assert set(attack.flags) <= set(result.flags), result.flags
     assert outside(grader.folder) == before
@@ -135,11 +135,11 @@ def test_a_hostile_folder_gets_what_it_deserves(grader: Grader, attack: folders.
     attack.build(home, json.loads(nbformat.writes(copy.deepcopy(notebook))))
     before = outside(grader.folder)
     results = [grader.judge.grade(read(each, grader.lessons)) for each in find([home.parent], grader.lessons.names)]
-    told = json.dumps([each.to_store() for each in results])
-    assert all(each.score == 0 for each in results), told[:3000]
-    assert ("graded" in {each.status for each in results}) == attack.graded, told[:3000]
+    stored = json.dumps([each.to_store() for each in results])
+    assert all(each.score == 0 for each in results), stored[:3000]
+    assert ("graded" in {each.status for each in results}) == attack.graded, stored[:3000]
     assert all(each.reason for each in results if each.status != "graded")
-    assert SECRET not in told
+    assert SECRET not in stored
     assert outside(grader.folder) == before
 
 

@@ -136,12 +136,12 @@ def test_where_a_container_allows_no_sandbox_nothing_is_graded_and_it_says_what_
     numbers = ",".join(map(str, calls))
     done = run_autograder(container, sys.executable, "-c", FORBID, str(errno), numbers)
     assert done.returncode == 1
-    told = " ".join((done.stdout + done.stderr).split())
-    assert "nothing was graded. What is missing:" in told
-    assert words in told
-    assert "--security-opt seccomp=FILE" in told
-    assert "Grading cannot run in the sandbox here" in told  # the doctor
-    assert "Traceback" not in told
+    output = " ".join((done.stdout + done.stderr).split())
+    assert "nothing was graded. What is missing:" in output
+    assert words in output
+    assert "--security-opt seccomp=FILE" in output
+    assert "Grading cannot run in the sandbox here" in output  # the doctor
+    assert "Traceback" not in output
     assert list((container / "results").iterdir()) == []
     assert not (container / "ran").exists()
     assert not list((container / "home").rglob("results/*.json"))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sampled("git classroom")
 WORKFLOW = yaml.safe_load((ROOT / "exercise_kit" / "templates" / "grade_workflow.yml").read_text(encoding="utf-8"))
 STEPS = {step["name"]: step["run"] for step in WORKFLOW["jobs"]["grade"]["steps"] if "run" in step}
 # what downloads, and what changes the machine's settings, is only written down
-STAND_IN = '#!/bin/sh\necho "$(basename "$0") $*" >> told\n'
+STAND_IN = '#!/bin/sh\necho "$(basename "$0") $*" >> commands\n'
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_push_is_graded(runner: Path) -> None:
     assert (graded["assignment"], graded["status"]) == (LESSON, "graded")
     assert graded["score"] == graded["max_score"]
     assert not (runner / "ran").exists()  # the sandbox let nothing be written
-    assert (runner / "told").read_text().splitlines() == [
+    assert (runner / "commands").read_text().splitlines() == [
         "pip install --constraint course/constraints.txt --editable course[grading]",
         "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
     ]
@@ -84,9 +84,9 @@ def test_without_the_course_s_address_it_says_what_to_set(runner: Path) -> None:
 def test_where_the_sandbox_is_forbidden_nothing_is_graded_and_it_says_what_to_switch_on(runner: Path) -> None:
     done = run("Grade", runner, sys.executable, "-c", FORBID, str(ENOSYS), ",".join(map(str, LANDLOCK)))
     assert done.returncode == 1
-    told = " ".join((done.stdout + done.stderr).split())
-    assert "nothing was graded. What is missing:" in told
-    assert "--security-opt seccomp=FILE" in told
-    assert "Traceback" not in told
+    output = " ".join((done.stdout + done.stderr).split())
+    assert "nothing was graded. What is missing:" in output
+    assert "--security-opt seccomp=FILE" in output
+    assert "Traceback" not in output
     assert list((runner / "graded").iterdir()) == []
     assert not (runner / "ran").exists()

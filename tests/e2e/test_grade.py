@@ -88,10 +88,10 @@ def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
     assert done.returncode == 1
     assert f"{len(before)} of {STUDENTS} results were taken over" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in before} == before, "nothing was graded twice"
-    told = results(target)
-    assert [entry["student"] for entry in told] == [f"student {number}" for number in range(STUDENTS)]
-    assert [entry["score"] for entry in told[:-1]] == [POINTS] * (STUDENTS - 1)
-    assert (told[-1]["status"], told[-1]["score"]) == ("rejected", 0.0)
+    entries = results(target)
+    assert [entry["student"] for entry in entries] == [f"student {number}" for number in range(STUDENTS)]
+    assert [entry["score"] for entry in entries[:-1]] == [POINTS] * (STUDENTS - 1)
+    assert (entries[-1]["status"], entries[-1]["score"]) == ("rejected", 0.0)
 
 
 def test_a_class_folder_that_was_handed_in_chooses_no_checks(class_dir, tmp_path):

@@ -210,9 +210,9 @@ class Formgrader:
         self.address = f"{address}/formgrader"
         self._cookies = http.cookiejar.CookieJar()
         self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._cookies))
-        self.ask("/gradebook")
+        self.request("/gradebook")
 
-    def ask(self, path: str, **changes: object) -> tuple[int, str]:
+    def request(self, path: str, **changes: object) -> tuple[int, str]:
         """The status and the text; with ``changes``, of a PUT."""
         request = urllib.request.Request(self.address + path, method="PUT" if changes else "GET")
         if changes:
@@ -241,8 +241,8 @@ def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Ca
         answers = []
         with subprocess.Popen(command, cwd=course.folder, env={**os.environ, "PATH": path}, stderr=log) as run:
             while run.poll() is None:
-                answers.append(pages.ask(f"/api/submissions/{LESSON}"))
-                answers.append(pages.ask(which, manual_score=round(1 + 0.01 * len(answers), 2)))
+                answers.append(pages.request(f"/api/submissions/{LESSON}"))
+                answers.append(pages.request(which, manual_score=round(1 + 0.01 * len(answers), 2)))
                 time.sleep(0.05)
         log.seek(0)
         said = log.read()
@@ -251,12 +251,12 @@ def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Ca
         assert {status for status, _ in answers} == {200}, [each for each in answers if each[0] != 200][:1]
         assert len(answers) > 10
         last = json.loads(answers[-1][1])["manual_score"]
-        assert json.loads(pages.ask(which)[1])["manual_score"] == last
+        assert json.loads(pages.request(which)[1])["manual_score"] == last
         mend = break_it()
-        status, page = pages.ask(which)
+        status, page = pages.request(which)
         assert (status, words in page) == (503, True), (status, page)
         mend()
-        status, page = pages.ask(which)
+        status, page = pages.request(which)
         assert (status, json.loads(page)["manual_score"]) == (200, last)
 
 
@@ -288,10 +288,10 @@ class OpenPage:
 
     def __init__(self, pages: Formgrader, address: str) -> None:
         self._pages, self._address = pages, address
-        self._kept = json.loads(pages.ask(address)[1])
+        self._kept = json.loads(pages.request(address)[1])
 
     def type(self, **changes: object) -> None:
-        status, answer = self._pages.ask(self._address, **(self._kept | changes))
+        status, answer = self._pages.request(self._address, **(self._kept | changes))
         assert status == 200, answer
         self._kept = json.loads(answer)
 
@@ -306,7 +306,7 @@ def test_several_graders_have_what_the_page_says(copied: GradedClass, tmp_path: 
         pages = Formgrader(address)
 
         def now(which: str, *fields: str) -> list[object]:
-            found = json.loads(pages.ask(which)[1])
+            found = json.loads(pages.request(which)[1])
             return [found[field] for field in fields]
 
         ina, jon = ({each: OpenPage(pages, each) for each in (answer, other, second, comment)} for _ in range(2))
@@ -428,7 +428,7 @@ class Broken(NbGraderPreprocessor):
 """
 
 
-def told_by_button(course: GradedClass, button: str, lesson: str, words: str, **settings: str) -> None:
+def expect_message(course: GradedClass, button: str, lesson: str, words: str, **settings: str) -> None:
     """A click that cannot be done: formgrader shows its log alone, and in that a sentence."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "answers.json"
@@ -442,24 +442,24 @@ def told_by_button(course: GradedClass, button: str, lesson: str, words: str, **
 def test_a_click_that_cannot_be_done_is_a_sentence_and_no_traceback(few: GradedClass, tmp_path: Path) -> None:
     file = few.folder / "gradebook.db"
     (few.folder / "submitted" / "half-0" / "00_start").mkdir()
-    told_by_button(few, "autograde", "00_start", "00_start has not been released; first: nbgrader generate_assignment")
+    expect_message(few, "autograde", "00_start", "00_start has not been released; first: nbgrader generate_assignment")
     nbgrader(few.folder, "autograde", LESSON)
     lock = sqlite3.connect(file, isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     patience = {"db_url": f"{few.address}?timeout={PATIENCE}"}
     for button in ("autograde", "generate_feedback"):
-        told_by_button(few, button, LESSON, "is locked: another program has been writing", **patience)
+        expect_message(few, button, LESSON, "is locked: another program has been writing", **patience)
     lock.close()
     kept = file.rename(tmp_path / "kept.db")
     for button in ("autograde", "generate_feedback"):
-        told_by_button(few, button, LESSON, f"the gradebook {file} is gone, or an empty one is in its place")
+        expect_message(few, button, LESSON, f"the gradebook {file} is gone, or an empty one is in its place")
     file.write_bytes(os.urandom(50_000))
     for button in ("autograde", "generate_feedback"):
-        told_by_button(few, button, LESSON, f"the gradebook {file} is damaged (file is not a database)")
+        expect_message(few, button, LESSON, f"the gradebook {file} is damaged (file is not a database)")
     kept.rename(file)
     (few.folder / "broken.py").write_text(BROKEN)
     few.configure('c.Autograde.autograde_preprocessors = ["broken.Broken"]')
-    told_by_button(few, "autograde", LESSON, "NOT GRADED: the grader failed (RuntimeError: it broke)")
+    expect_message(few, "autograde", LESSON, "NOT GRADED: the grader failed (RuntimeError: it broke)")
 
 
 @pytest.fixture
@@ -523,7 +523,7 @@ def test_a_full_disk_when_feedback_is_made(small_disk: GradedClass) -> None:
     assert full in log or "its disk is full: free some space" in log
     assert "Traceback" not in log
     fill(small_disk.folder)  # what was half written has gone again
-    told_by_button(small_disk, "generate_feedback", LESSON, " space")
+    expect_message(small_disk, "generate_feedback", LESSON, " space")
     filling.unlink()
     nbgrader(small_disk.folder, "autograde", LESSON)
     nbgrader(small_disk.folder, "generate_feedback", LESSON)

@@ -109,9 +109,9 @@ def test_a_command_that_stands_in_a_sentence_exists_with_its_options(guide: str)
         if program == "nbgrader":
             assert name in NbGraderApp.subcommands, name
             continue
-        told = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "300"})
-        assert told.exit_code == 0, name
-        assert all(option in told.output for option in re.findall(r"--[\w-]+", rest)), (name, rest)
+        result = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "300"})
+        assert result.exit_code == 0, name
+        assert all(option in result.output for option in re.findall(r"--[\w-]+", rest)), (name, rest)
 
 
 def test_settings_that_the_guides_name_are_those_of_a_new_class(tmp_path: Path) -> None:

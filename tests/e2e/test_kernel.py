@@ -33,11 +33,11 @@ class Kernel:
 
     def run(self, code: str, interrupt_at: str = "") -> dict[str, str]:
         """The text of every kind of output; the kernel is interrupted when stdout holds ``interrupt_at``."""
-        asked, shown = self.client.execute(code), dict.fromkeys(("stdout", "stderr", "error", "result"), "")
+        request_id, shown = self.client.execute(code), dict.fromkeys(("stdout", "stderr", "error", "result"), "")
         while True:
             message: dict[str, Any] = self.client.get_iopub_msg(timeout=60)
             content, kind = message["content"], message["msg_type"]
-            if message["parent_header"].get("msg_id") != asked:
+            if message["parent_header"].get("msg_id") != request_id:
                 continue
             if kind == "status" and content["execution_state"] == "idle":
                 return shown

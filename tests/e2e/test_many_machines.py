@@ -154,8 +154,8 @@ class Grading:
     def grade(self, target, *options):
         """Start `grade --scheduler` on the grader's machine."""
         order = command(target, "--scheduler", SCHEDULER, *options)
-        with self.words.open("wb") as told:
-            settings = {"cwd": self.class_dir, "stdout": subprocess.DEVNULL, "stderr": told}
+        with self.words.open("wb") as log:
+            settings = {"cwd": self.class_dir, "stdout": subprocess.DEVNULL, "stderr": log}
             return self.machines.start("grader", order, **settings)
 
     def said(self):

@@ -176,7 +176,7 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "told"),
+    ("file", "old", "new", "message"),
     [
         (
             "hidden/test_count_tokens.py",
@@ -194,7 +194,7 @@ def change(path: Path, old: str, new: str) -> None:
     ],
     ids=["hidden", "public", "answer"],
 )
-def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shell, file, old, new, told) -> None:
+def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shell, file, old, new, message) -> None:
     if old == "AFTER":
         (broken.folder / file).write_text((broken.folder / file).read_text() + "\n\nnothing\n")
     else:
@@ -206,8 +206,8 @@ def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shel
     }
     assert graded["ada", "01_patchify"]["score"] == graded["ada", "01_patchify"]["max_score"]
     assert graded["ada", LESSON]["status"] == "graded"
-    assert re.search(told, graded["ada", LESSON]["reason"]), graded["ada", LESSON]["reason"]
-    assert re.search(told, said)
+    assert re.search(message, graded["ada", LESSON]["reason"]), graded["ada", LESSON]["reason"]
+    assert re.search(message, said)
 
 
 @pytest.mark.parametrize(

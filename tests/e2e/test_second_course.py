@@ -113,9 +113,9 @@ def test_right_answers_get_all_points_and_wrong_ones_their_names(graded: dict[st
     assert (graded["ada"]["score"], graded["ada"]["max_score"], graded["ada"]["flags"]) == (8, 8, [])
     points = {each["name"]: each["score"] for each in graded["bob"]["exercises"]}
     assert points == {"moving_average": 1, "one_hot": 0, "Standardize": 3}
-    told = json.dumps(graded["bob"]["exercises"])
-    assert "*summed up*" in told
-    assert "*classes first*" in told
+    printed = json.dumps(graded["bob"]["exercises"])
+    assert "*summed up*" in printed
+    assert "*classes first*" in printed
 
 
 def test_the_readme_of_its_class_tells_of_nothing_that_it_does_not_have(class_dir: Path) -> None:
@@ -132,9 +132,9 @@ def test_its_students_get_a_release(class_dir: Path, home: Path, run: Run) -> No
 
 
 def test_its_mistakes_have_pages_without_a_word_of_ours(run: Run) -> None:
-    told = run("-c", "from exercise_kit.authoring.mistake_pages import pages; print(*pages().values())")
-    assert "summed up" in told
-    assert not re.search(r"\bViT\b|CIFAR|Vision Transformer", told)
+    printed = run("-c", "from exercise_kit.authoring.mistake_pages import pages; print(*pages().values())")
+    assert "summed up" in printed
+    assert not re.search(r"\bViT\b|CIFAR|Vision Transformer", printed)
 
 
 def test_nbgrader_grades_it_too(class_dir: Path, graded: dict[str, dict], run: Run) -> None:
@@ -154,21 +154,21 @@ def test_the_report_tells_of_its_mistakes(class_dir: Path, graded: dict[str, dic
 
 def test_a_simulated_class_gets_the_grades_that_it_has_to(home: Path, run: Run) -> None:
     run("-m", "exercise_kit", "simulate", home / "simulated", "--root", home, "--students", 4)
-    told = run("-m", "exercise_kit", "simulate", home / "simulated", "--root", home, "--check")
-    assert "are what they have to be" in told
+    printed = run("-m", "exercise_kit", "simulate", home / "simulated", "--root", home, "--check")
+    assert "are what they have to be" in printed
 
 
 @pytest.mark.parametrize("named", ["nowhere.course:COURSE", "vit_course.course:NONE", "vit_course"])
 def test_a_course_that_is_not_there_is_a_sentence(named: str) -> None:
-    said = told_of_no_course(os.environ | {"VIT_COURSE_COURSE": named})
+    said = message_without_course(os.environ | {"VIT_COURSE_COURSE": named})
     assert f"VIT_COURSE_COURSE is {named!r}" in said
 
 
 def test_without_ours_and_without_another_the_kit_says_what_to_set(without_ours: dict[str, str]) -> None:
-    assert "VIT_COURSE_COURSE is not set; it names a module and a Course in it" in told_of_no_course(without_ours)
+    assert "VIT_COURSE_COURSE is not set; it names a module and a Course in it" in message_without_course(without_ours)
 
 
-def told_of_no_course(environment: dict[str, str]) -> str:
+def message_without_course(environment: dict[str, str]) -> str:
     """What a command of the kit says where there is no course."""
     command = [sys.executable, "-m", "exercise_kit", "misconceptions"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

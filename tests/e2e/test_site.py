@@ -43,7 +43,7 @@ FETCHED = {
     ("source", "src"),
     ("source", "srcset"),
 }
-ASKED_FOR = {"stylesheet", "icon", "preload", "prefetch", "modulepreload"}
+FETCHED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload"}
 
 
 class Page(HTMLParser):
@@ -62,9 +62,9 @@ class Page(HTMLParser):
         self.anchors |= {found[key] for key in ("id", "name") if found.get(key)}  # type: ignore[misc]
         if tag == "a" and found.get("href"):
             self.links.append(str(found["href"]))
-        asked = tag != "link" or bool(ASKED_FOR & set(str(found.get("rel")).split()))
+        fetched = tag != "link" or bool(FETCHED_LINKS & set(str(found.get("rel")).split()))
         self.fetched += [
-            str(found[key]) for key in ("src", "href", "srcset") if (tag, key) in FETCHED and key in found and asked
+            str(found[key]) for key in ("src", "href", "srcset") if (tag, key) in FETCHED and key in found and fetched
         ]
         if tag == "img" and not (found.get("alt") or "").strip() and found.get("aria-hidden") != "true":
             self.unspoken.append(str(found.get("src"))[:80])
@@ -196,9 +196,7 @@ def page(browser: playwright.Browser, address: str) -> Iterator[playwright.Page]
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on(
-        "request", lambda asked: None if asked.url.startswith((address, "data:")) else complaints.append(asked.url)
-    )
+    opened.on("request", lambda sent: None if sent.url.startswith((address, "data:")) else complaints.append(sent.url))
     opened.complaints = complaints  # type: ignore[attr-defined]
     yield opened
     opened.close()

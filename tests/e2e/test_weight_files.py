@@ -77,12 +77,12 @@ def test_a_file_gets_what_it_deserves(grader: tuple[Path, Judge], attack: FileAt
     finally:
         signal.alarm(0)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < ROOM >> 10, "the judge's memory"
-    told = json.dumps(result.to_store())
+    stored = json.dumps(result.to_store())
     assert result.status == "graded", result.reason
-    assert result.score == attack.honest, told
+    assert result.score == attack.honest, stored
     assert result.max_score == EVERYTHING
     assert not result.log, result.log
-    assert SECRET not in told
+    assert SECRET not in stored
     assert not Path("/tmp/attacked").exists()
     (exercise,) = result.exercises
     said = exercise.problem or next(each.message for each in exercise.checks if each.message) or ""

@@ -18,11 +18,11 @@ NAN = math.nan
 
 def _losses(probe, *steps):
     """Losses that follow the story: each step is a factor on the best loss so far, below 1 for progress."""
-    best, told = float(probe.uniform(1, low=2.0, high=60.0)), []
+    best, losses = float(probe.uniform(1, low=2.0, high=60.0)), []
     for step in steps:
-        told.append(best if step is None else NAN if math.isnan(step) else best * step)
-        best = min([best, *(each for each in told[-1:] if not math.isnan(each))])
-    return [round(each, 4) for each in told]
+        losses.append(best if step is None else NAN if math.isnan(step) else best * step)
+        best = min([best, *(each for each in losses[-1:] if not math.isnan(each))])
+    return [round(each, 4) for each in losses]
 
 
 def _expect(student, reference, patience, losses, look, *judged, beside=()):
@@ -35,9 +35,9 @@ def _expect(student, reference, patience, losses, look, *judged, beside=()):
     assert {True, False} <= set(right["answers"]), "a story that shows nothing"
     for place, (here, there) in enumerate(zip(notes["answers"], right["answers"], strict=True)):
         if bool(here) is not there:
-            told = ", ".join(f"{each:.8g}" for each in losses[: place + 1])
+            so_far = ", ".join(f"{each:.8g}" for each in losses[: place + 1])
             said, wanted = ("stop", "go on") if here else ("go on", "stop")
-            raise Failure(f"with patience {patience}, after the losses {told} step says {said}", wanted, look)
+            raise Failure(f"with patience {patience}, after the losses {so_far} step says {said}", wanted, look)
     return notes, right
 
 

@@ -18,8 +18,8 @@ def _layers(probe, depth, images=None, dtype=torch.float32):
     return [probe.normal(*size, scale=2.0).softmax(-1).to(dtype) for _ in range(depth)]
 
 
-def _expect(student, reference, layers, told, look):
-    expect_equal(student(layers), reference.attention_rollout(layers), f"attention_rollout of {told}", AXES, look=look)
+def _expect(student, reference, layers, case, look):
+    expect_equal(student(layers), reference.attention_rollout(layers), f"attention_rollout of {case}", AXES, look=look)
 
 
 @pytest.mark.exercise("attention_rollout", points=0.5)

@@ -40,8 +40,8 @@ def _measured(student, fields, *judged):
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         look = "What does your `return` line give back?"
         raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: the mean loss and the accuracy", look)
-    told = ("the first of the pair, the mean loss, is", "the second, the accuracy, is")
-    loss, accuracy = (number_in(each, name, "a number") for each, name in zip(returned, told, strict=True))
+    names = ("the first of the pair, the mean loss, is", "the second, the accuracy, is")
+    loss, accuracy = (number_in(each, name, "a number") for each, name in zip(returned, names, strict=True))
     return notes, loss, accuracy
 
 

@@ -102,8 +102,8 @@ def _expect_named(student, probe, config, state, names, described):
     named = any(name in error.words for name in names)
     student.record.append(("named", named))
     if not error.is_a("ValueError") or not named:
-        told = f"ValueError with {quoted(error.words, 80) or 'no text'}" if error.is_a("ValueError") else str(error)
-        raise Failure(f"load_torchvision raised {told} on {described}", wanted, look)
+        seen = f"ValueError with {quoted(error.words, 80) or 'no text'}" if error.is_a("ValueError") else str(error)
+        raise Failure(f"load_torchvision raised {seen} on {described}", wanted, look)
 
 
 @pytest.mark.exercise("load_torchvision", points=0.75)

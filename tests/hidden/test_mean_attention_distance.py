@@ -30,9 +30,9 @@ def _weights(probe, grid_size, class_token=False, dtype=torch.float32, images=No
 
 
 def _expect(student, reference, weights, grid_size, patch_size, look):
-    told = f"mean_attention_distance on {grid_size[0]} rows and {grid_size[1]} columns of {patch_size} pixels"
+    described = f"mean_attention_distance on {grid_size[0]} rows and {grid_size[1]} columns of {patch_size} pixels"
     right = reference.mean_attention_distance(weights, grid_size, patch_size)
-    expect_equal(student(weights, grid_size, patch_size), right, told, AXES, look=look)
+    expect_equal(student(weights, grid_size, patch_size), right, described, AXES, look=look)
 
 
 @pytest.mark.exercise("mean_attention_distance", points=0.75)

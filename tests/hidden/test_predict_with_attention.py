@@ -50,8 +50,8 @@ def _expect(
     found = both_tensors(notes["returned"], student.name, "the probabilities", "the map")
     right = Student({"reference": reference.predict_with_attention}).run_fixture("predict", **fields)["returned"]
     rows, columns = config.grid_size
-    told = ("the probabilities tensor", f"the map of {rows} rows and {columns} columns")
-    for name, here, there, axes in zip(told, found, right, (("class",), ("row", "column")), strict=True):
+    names = ("the probabilities tensor", f"the map of {rows} rows and {columns} columns")
+    for name, here, there, axes in zip(names, found, right, (("class",), ("row", "column")), strict=True):
         if only is None or only in name:
             expect_equal(here, there, name, axes, look=look)
     return notes, found

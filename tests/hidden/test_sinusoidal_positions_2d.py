@@ -42,8 +42,8 @@ def _expect_half(student, reference, probe, half):
         def describe(actual, expected, codes=codes, across=grid[1], axis=axis):
             patch = next(number for number in range(len(actual)) if not close(actual[number], expected[number]))
             place = divmod(patch, across)
-            told = [number for number, code in enumerate(codes) if close(actual[patch], code)]
-            seen = f"patch {patch}, in row {place[0]} and column {place[1]}, is told to be in {axis} {told[0]}"
+            found = [number for number, code in enumerate(codes) if close(actual[patch], code)]
+            seen = f"patch {patch}, in row {place[0]} and column {place[1]}, has the code of {axis} {found[0]}"
             return seen, f"{axis} {place[half]}"
 
         right = codes[[divmod(patch, grid[1])[half] for patch in range(len(table))]]

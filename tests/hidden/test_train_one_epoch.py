@@ -114,8 +114,8 @@ def test_every_batch_is_used_once(student, reference, probe):
     notes = _expect_weights(student, reference, _fields(probe, sizes), look, "forwards")
     seen = [count for _, _, count in notes["forwards"]]
     if seen != list(sizes):
-        told, wanted = (", ".join(map(str, each)) for each in (seen, sizes))
-        raise Failure(f"the model saw batches of {told} images", wanted, look)
+        sizes_seen, wanted = (", ".join(map(str, each)) for each in (seen, sizes))
+        raise Failure(f"the model saw batches of {sizes_seen} images", wanted, look)
 
 
 @pytest.mark.exercise("train_one_epoch", points=0.25)

@@ -64,17 +64,17 @@ class MutantJudge:
         if objects is None:
             return "import"
         for check in self._order:
-            if self.ask(check, objects).result.verdict == Verdict.FAIL:
+            if self.evaluate(check, objects).result.verdict == Verdict.FAIL:
                 self._order.remove(check)
                 self._order.insert(0, check)
                 return check.name
         return None
 
-    def ask(self, check: HiddenCheck, objects: Sequence[Callable[..., Any]]) -> Outcome:
+    def evaluate(self, check: HiddenCheck, objects: Sequence[Callable[..., Any]]) -> Outcome:
         """What one check finds about some objects."""
         student = Student(dict(zip(EXERCISES[self.exercise].objects, objects, strict=True)))
         with time_limit():
-            return hidden_checks().ask(self.exercise, check, student, self._key)
+            return hidden_checks().evaluate(self.exercise, check, student, self._key)
 
 
 class MutantJudges:

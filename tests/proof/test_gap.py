@@ -52,7 +52,7 @@ def lost(exercise, part):
         objects = made(mutant, exercise)
         if objects is not None and public.passes(objects):
             mutant_judge = MutantJudge(exercise)
-            outcomes = [mutant_judge.ask(check, objects) for check in hidden_checks().exercises()[exercise]]
+            outcomes = [mutant_judge.evaluate(check, objects) for check in hidden_checks().exercises()[exercise]]
             found[mutant.name] = 1 - fraction(exercise, outcomes)
     return found
 

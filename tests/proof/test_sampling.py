@@ -37,28 +37,28 @@ def source(tmp_path):
 
 
 def test_it_is_computed_once_for_the_same_code_and_again_for_other_code(tmp_path, source):
-    def ask(value):
+    def sampled(value):
         sampling._digest.cache_clear()  # as in another process
         return kept("patchify", lambda: value, tmp_path / "kept", [source.parent])
 
-    assert ask(["first"]) == ask(["second"]) == ["first"]
+    assert sampled(["first"]) == sampled(["second"]) == ["first"]
     source.write_text("2")
-    assert ask(["third"]) == ["third"]
+    assert sampled(["third"]) == ["third"]
     source.with_name("b.py").write_text("")
-    assert ask(["fourth"]) == ["fourth"]
+    assert sampled(["fourth"]) == ["fourth"]
     assert len(list((tmp_path / "kept").iterdir())) == 1, "what other code gave is gone"
 
 
 def test_what_is_damaged_is_computed_again_and_what_raises_is_not_kept(tmp_path, source):
-    def ask(compute):
+    def sampled(compute):
         return kept("patchify", compute, tmp_path / "kept", [source.parent])
 
-    assert ask(lambda: [1]) == [1]
+    assert sampled(lambda: [1]) == [1]
     (file,) = (tmp_path / "kept").rglob("*.json")
     file.write_text('[1, "hal')
     with pytest.raises(ZeroDivisionError):
-        ask(lambda: 1 / 0)
-    assert ask(lambda: [2]) == [2]
+        sampled(lambda: 1 / 0)
+    assert sampled(lambda: [2]) == [2]
 
 
 def test_another_torch_is_another_state(tmp_path, source, monkeypatch):

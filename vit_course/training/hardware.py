@@ -150,8 +150,8 @@ def has_bf16_core() -> bool:
 
     An older torch cannot tell, and float32 is never wrong.
     """
-    ask = getattr(torch.cpu, "get_capabilities", None)
-    abilities = {} if ask is None else ask()
+    capabilities = getattr(torch.cpu, "get_capabilities", None)
+    abilities = {} if capabilities is None else capabilities()
     return bool(abilities.get("avx512_bf16") or abilities.get("amx_bf16"))
 
 

@@ -44,9 +44,9 @@ def test_the_last_run_was_under_colab_s_versions_and_added_only_what_was_missing
 def test_no_dependency_of_a_student_s_asks_for_more_than_colab_has():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     theirs = {canonicalize_name(name): version for name, version in pins().items()}
-    asked = [Requirement(each) for each in project["dependencies"]]
-    assert {canonicalize_name(each.name) for each in asked} - theirs.keys() == MISSING
-    refused = [each for each in asked if each.name in theirs and not each.specifier.contains(theirs[each.name])]
+    required = [Requirement(each) for each in project["dependencies"]]
+    assert {canonicalize_name(each.name) for each in required} - theirs.keys() == MISSING
+    refused = [each for each in required if each.name in theirs and not each.specifier.contains(theirs[each.name])]
     assert refused == []
 
 

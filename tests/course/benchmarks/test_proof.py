@@ -52,6 +52,6 @@ def test_the_table_has_a_line_for_each_exercise_and_one_for_all():
     line = dict.fromkeys(COLUMNS, 7)
     page = Console(file=io.StringIO(), width=170)
     page.print(table_of({"patchify": line}, line))
-    told = page.file.getvalue().splitlines()
-    assert [each.split()[0] for each in told[-2:]] == ["patchify", "all"]
-    assert told[-1].split()[1:] == ["7"] * len(COLUMNS)
+    lines = page.file.getvalue().splitlines()
+    assert [each.split()[0] for each in lines[-2:]] == ["patchify", "all"]
+    assert lines[-1].split()[1:] == ["7"] * len(COLUMNS)

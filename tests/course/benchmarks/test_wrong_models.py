@@ -3,8 +3,8 @@
 import pytest
 import torch
 from broken_vit import CLASSICS, CONFIG
+from distinguishable import random_model, sorted_out, trace
 from stand_ins import STAND_INS
-from told_apart import random_model, sorted_out, trace
 from wrong_models import PLACES, WrongModel, wrong_models
 
 from vit_course.exercises.catalog import EXERCISES

@@ -66,7 +66,7 @@ def test_damage_anywhere_in_a_compressed_file_is_reported(tmp_path: Path) -> Non
     with np.load(write_npz(tmp_path / "plain.npz")) as arrays:
         np.savez_compressed(tmp_path / "small.npz", **arrays)
     whole = load_npz(tmp_path / "small.npz")
-    content, told = (tmp_path / "small.npz").read_bytes(), 0
+    content, refused = (tmp_path / "small.npz").read_bytes(), 0
     for place in range(0, len(content), 5):
         changed = bytearray(content)
         changed[place] ^= 255
@@ -74,11 +74,11 @@ def test_damage_anywhere_in_a_compressed_file_is_reported(tmp_path: Path) -> Non
         try:
             dataset = load_npz(tmp_path / "small.npz")
         except DatasetError:
-            told += 1
+            refused += 1
         else:
             assert dataset.images.equal(whole.images)
             assert dataset.labels.equal(whole.labels)
-    assert told > len(content) // 10
+    assert refused > len(content) // 10
 
 
 def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_two_bugs_stand_side_by_side():
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("    # bug never: pass", "is no bug"),
         ('    # bug "never" pass', "is no bug"),
@@ -82,8 +82,8 @@ def test_two_bugs_stand_side_by_side():
         ('    # bug "never":pass', "is no bug"),
     ],
 )
-def test_a_slip_of_the_pen_is_reported_with_its_line(line, told):
-    with pytest.raises(GroundError, match=rf"mine\.py:4: .*{told}"):
+def test_a_slip_of_the_pen_is_reported_with_its_line(line, message):
+    with pytest.raises(GroundError, match=rf"mine\.py:4: .*{message}"):
         read_ground("mine", f"def mine():\n    return 1\n\n{line}\n".replace("\n\n", "\n# a note\n"), "mine.py")
 
 

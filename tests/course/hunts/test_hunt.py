@@ -55,7 +55,7 @@ def test_a_name_may_be_written_in_many_ways(name):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ("patchyfi", 1),
@@ -78,8 +78,8 @@ def test_a_name_may_be_written_in_many_ways(name):
         (("patchify", 1, 2.0), "bugs has to be a whole number, and this is the float `2.0`; as in bugs=2"),
     ],
 )
-def test_bad_input_is_reported_in_a_sentence(arguments, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_input_is_reported_in_a_sentence(arguments, message):
+    with pytest.raises(ValueError, match=message):
         hunt(*arguments)
 
 
@@ -104,9 +104,9 @@ def test_an_error_in_a_suspect_shows_its_own_lines():
     try:
         suspect(torch.zeros(1, 1, 5, 4), 2)
     except ValueError:
-        told = traceback.format_exc()
-    assert "<hunt: patchify, seed 1>" in told
-    assert 'raise ValueError(f"an image of {H} x {W}' in told
+        text = traceback.format_exc()
+    assert "<hunt: patchify, seed 1>" in text
+    assert 'raise ValueError(f"an image of {H} x {W}' in text
     assert inspect.getsource(suspect.program).startswith("def suspect_patchify(images, patch_size):")
 
 
@@ -126,9 +126,9 @@ def test_nothing_in_a_suspect_tells_its_bug(name):
     for bugs in (1, 2):
         suspect = hunt(name, seed=3, bugs=bugs)
         drawn = [each.name for each in draw(ground_called(name), 3, bugs)]
-        told = "\n".join([repr(suspect), suspect._repr_html_(), repr(vars(suspect))])
-        assert "# bug" not in told
-        assert not [each for each in drawn if each in told]
+        text = "\n".join([repr(suspect), suspect._repr_html_(), repr(vars(suspect))])
+        assert "# bug" not in text
+        assert not [each for each in drawn if each in text]
 
 
 def test_as_text_it_can_be_pasted():

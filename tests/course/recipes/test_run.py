@@ -241,9 +241,9 @@ def test_out_of_memory_says_what_a_command_can_change(few_shapes, tmp_path, monk
         raise OutOfMemoryError("no room", batch_size)
 
     monkeypatch.setattr(run, "fit", fail)
-    with pytest.raises(OutOfMemoryError, match=words) as told:
+    with pytest.raises(OutOfMemoryError, match=words) as raised:
         train_recipe(TINY, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
-    assert told.value.batch_size == batch_size
+    assert raised.value.batch_size == batch_size
 
 
 def test_a_tracker_that_does_not_start_is_a_refusal_and_resume_begins(few_shapes, tmp_path, monkeypatch) -> None:

@@ -73,9 +73,9 @@ def test_where_it_fails_training_goes_on_without(compilation, tiny_model, random
     fit(plain, random_dataset(), random_dataset(), replace(SETTINGS, compile=False))
     monkeypatch.setattr(torch, "compile", compilation)
     words = r"^torch\.compile cannot compile here \(RuntimeError: no Python\.h\); training goes on without it$"
-    with pytest.warns(UserWarning, match=words) as told:
+    with pytest.warns(UserWarning, match=words) as warned:
         history = fit(model, random_dataset(), random_dataset(), SETTINGS)
-    assert len(told) == 1
+    assert len(warned) == 1
     assert (history.ending, history.compile_seconds) == ("finished", 0.0)
     assert torch.equal(model.head.weight, plain.head.weight)
 

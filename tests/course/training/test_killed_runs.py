@@ -57,9 +57,9 @@ def test_ctrl_c_keeps_every_whole_epoch(results: dict[str, Any]) -> None:
 
 
 def test_a_full_disk_is_reported_and_leaves_the_old_checkpoint_whole(results: dict[str, Any]) -> None:
-    told = results["no room"]
-    assert "cannot write" in told["message"]
-    assert "File too large. Make room there, or choose another folder" in told["message"]
-    assert "the file that was there before is whole" in told["message"]
-    assert told["whole"]
-    assert told["files"] == ["best.safetensors", "config.json", "last.safetensors", "metrics.jsonl"]
+    result = results["no room"]
+    assert "cannot write" in result["message"]
+    assert "File too large. Make room there, or choose another folder" in result["message"]
+    assert "the file that was there before is whole" in result["message"]
+    assert result["whole"]
+    assert result["files"] == ["best.safetensors", "config.json", "last.safetensors", "metrics.jsonl"]

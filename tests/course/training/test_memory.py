@@ -27,16 +27,16 @@ def test_it_says_which_batch_size_would_fit(largest: int, fitting: int, random_d
     model = MemoryHungry(largest)
     with pytest.raises(
         OutOfMemoryError, match=f"with 40 images a step; {fitting} fit: take batches of {fitting}, or fewer"
-    ) as told:
+    ) as raised:
         fit(model, random_dataset(50), random_dataset(50), TrainingSettings(batch_size=40))
-    assert told.value.batch_size == fitting
+    assert raised.value.batch_size == fitting
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
 def test_it_says_so_when_not_even_one_image_fits(random_dataset) -> None:
-    with pytest.raises(OutOfMemoryError, match="with 40 images a step, and with one") as told:
+    with pytest.raises(OutOfMemoryError, match="with 40 images a step, and with one") as raised:
         fit(MemoryHungry(0), random_dataset(50), random_dataset(50), TrainingSettings(batch_size=40))
-    assert told.value.batch_size is None
+    assert raised.value.batch_size is None
 
 
 def test_a_run_keeps_its_whole_epochs(random_dataset, tmp_path) -> None:
@@ -69,9 +69,9 @@ def test_no_room_before_the_first_step_is_reported(
 
     model = MemoryHungry(50)
     monkeypatch.setattr(what, refuse)
-    with pytest.raises(OutOfMemoryError, match="cpu is out of memory before the first step: other programs") as told:
+    with pytest.raises(OutOfMemoryError, match="cpu is out of memory before the first step: other programs") as raised:
         fit(model, random_dataset(50), random_dataset(50), TrainingSettings())
-    assert told.value.batch_size is None
+    assert raised.value.batch_size is None
 
 
 def test_another_error_of_the_device_is_left_as_it_is() -> None:

@@ -66,7 +66,7 @@ def test_what_cannot_be_tracked_is_refused(name: str, words: str, tiny_model, ra
 
 
 class TestWeightsAndBiases:
-    """By a package of its name that writes down what it is told, since the real one wants an account."""
+    """By a package of its name that records its calls, since the real one wants an account."""
 
     @pytest.fixture
     def logged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -77,7 +77,7 @@ class TestWeightsAndBiases:
         monkeypatch.syspath_prepend(tmp_path / "packages")
         for name in ("wandb", "wandb.errors"):
             monkeypatch.delitem(sys.modules, name, raising=False)
-        yield importlib.import_module("wandb").told
+        yield importlib.import_module("wandb").calls
         for name in ("wandb", "wandb.errors"):
             sys.modules.pop(name, None)
 
@@ -106,25 +106,25 @@ class TestWeightsAndBiases:
 WANDB = """
 import wandb.errors
 
-told, fails = [], None
+calls, fails = [], None
 
 
 class Run:
     def log(self, row, step):
-        told.append(("log", row, step))
+        calls.append(("log", row, step))
 
     def finish(self):
-        told.append(("finish",))
+        calls.append(("finish",))
 
 
 class config:
     def update(values, allow_val_change):
-        told.append(("config", values))
+        calls.append(("config", values))
 
 
 def init(project):
     if fails is not None:
         raise eval(fails)("No API key\\nconfigured")
-    told.append(("init", project))
+    calls.append(("init", project))
     return Run()
 """

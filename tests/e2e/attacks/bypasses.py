@@ -320,7 +320,7 @@ class VisionTransformer(nn.Module):
         )
     ),
 ]  # fmt: skip
-# a library's own text, executed as the student's: nothing of the library runs, so a person is told
+# a library's own text, executed as the student's: nothing of the library runs, and it is flagged
 FLAGGED = [
     _norm("its source executed", "import inspect", "exec(inspect.getsource(F.local_response_norm))",
           "f = lambda x, eps: x"),
@@ -352,7 +352,7 @@ def f(x, eps):
     todo.append((out, x, eps))
     return out.as_subclass(Late)
 """
-# what goes on where the watch cannot look: a person is told
+# what goes on where the watch cannot look: flagged
 FLAGGED += [
     _norm("found by a search", _BY_SEARCH, "f = lambda x, eps: g(x, x.shape[-1:], None, None, eps)"),
     _norm("a thread that was there before", "from concurrent.futures import ThreadPoolExecutor",
@@ -400,13 +400,13 @@ def scaled_dot_product_attention(query, key, value):
          "print(net.__dict__.keys(), net.forward.__code__.co_varnames)"),
     Case("a decorator of its own", _HEAD + """
 import functools
-def told(f):
+def wrapped(f):
     @functools.wraps(f)
     def inner(*inputs, **options):
         return f(*inputs, **options)
     return inner
 
-@told
+@wrapped
 """ + _ANSWER.lstrip()),
     Case("einops and numpy", "import numpy as np\nfrom einops import rearrange\n" + _HEAD + _ANSWER.replace(
         "key.mT", 'rearrange(key, "... t d -> ... d t")').replace("** 0.5", "** float(np.float64(0.5))")),

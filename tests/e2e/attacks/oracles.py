@@ -1,4 +1,4 @@
-"""Attacks by oracle: what an exercise hands over is asked for more than its behavior."""
+"""Attacks by oracle: what an exercise hands over gives away more than its behavior."""
 
 from tests.e2e.attacks.attack import Attack
 from tests.e2e.attacks.weights import FORGE
@@ -16,25 +16,25 @@ ATTACKS = [
 import re
 SENT = [("x", 1, 2), (torch.ones(1, 1), torch.ones(1, 1), "x"), (torch.ones(2, 2), torch.ones(2, 2), torch.ones(3, 1))]
 def is_attention(attend):
-    told = ""
+    text = ""
     for inputs in SENT:
-        told += repr(serving()._ask({{"callback": 0, "inputs": inputs, "options": {{}}, "gradients": False}}))
-    return any(name in told for name in {_NAMES!r})
+        text += repr(serving()._query({{"callback": 0, "inputs": inputs, "options": {{}}, "gradients": False}}))
+    return any(name in text for name in {_NAMES!r})
 """,
         lesson="03_attention",
         exercise="is_attention",
     ),
     Attack(
         "attention known by how it is handed over",
-        "an attend is looked at, not called: its number, its name, its text, its memory, how often it was asked about",
+        "an attend is looked at, not called: its number, its name, its text, its memory, how often it was given",
         """
-asked = [0]
+calls = [0]
 def is_attention(attend):
-    asked[0] += 1
-    told = f"{attend!r} {attend.__name__} {attend.__doc__} {attend.__qualname__} {attend.__closure__} {vars(attend)}"
+    calls[0] += 1
+    text = f"{attend!r} {attend.__name__} {attend.__doc__} {attend.__qualname__} {attend.__closure__} {vars(attend)}"
     for cell in attend.__closure__ or ():
-        told += repr(cell.cell_contents)
-    return any(word in told for word in ("right", "RIGHT", "einsum", "fused", "scattered"))
+        text += repr(cell.cell_contents)
+    return any(word in text for word in ("right", "RIGHT", "einsum", "fused", "scattered"))
 """,
         lesson="03_attention",
         exercise="is_attention",
@@ -42,13 +42,13 @@ def is_attention(attend):
     Attack(
         "answers by turns",
         "every other attend is called right, for there may be an order in which they come",
-        "asked = [0]\ndef is_attention(attend):\n    asked[0] += 1\n    return asked[0] % 2 == 0\n",
+        "calls = [0]\ndef is_attention(attend):\n    calls[0] += 1\n    return calls[0] % 2 == 0\n",
         lesson="03_attention",
         exercise="is_attention",
     ),
     Attack(
         "memory of the judge by questions",
-        "large inputs are asked about again and again, and their gradients are left waiting",
+        "the judge is called with large inputs again and again, and their gradients are left waiting",
         """
 import torch
 def is_attention(attend):

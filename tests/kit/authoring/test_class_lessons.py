@@ -108,7 +108,7 @@ def test_sections_change_places_and_nothing_is_lost(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("leave_out = 3", "leave_out is a list of names"),
         ('leave_out = ["nothing"]', "there is no exercise, question or lesson called 'nothing'"),
@@ -121,8 +121,8 @@ def test_sections_change_places_and_nothing_is_lost(folder):
         ("points = [", "cannot be read"),
     ],
 )
-def test_settings_that_say_something_else_are_a_sentence(folder, text, told):
-    with pytest.raises(AuthoringError, match=told) as raised:
+def test_settings_that_say_something_else_are_a_sentence(folder, text, message):
+    with pytest.raises(AuthoringError, match=message) as raised:
         settings(folder, text)
     assert str(raised.value).startswith("class.toml")
 
@@ -131,17 +131,17 @@ def test_a_lesson_that_asks_for_an_exercise_that_there_is_not(folder):
     lesson = folder / "lessons" / f"{LESSON}.py"
     lesson.write_text(lesson.read_text().replace('"count_tokens"', '"count_token"'))
     line = next(number for number, text in enumerate(lesson.read_text().splitlines(), 1) if 'exercise="' in text)
-    told = problems(folder)
-    assert f"lessons/{LESSON}.py:{line}: there is no exercise called 'count_token'" in told
-    assert 'exercises/count_tokens.py: no file in lessons/ has a cell with exercise="count_tokens"' in told
+    message = problems(folder)
+    assert f"lessons/{LESSON}.py:{line}: there is no exercise called 'count_token'" in message
+    assert 'exercises/count_tokens.py: no file in lessons/ has a cell with exercise="count_tokens"' in message
 
 
 def test_hidden_checks_that_are_missing_and_an_exercise_of_ours(folder):
     (folder / "hidden" / "test_count_tokens.py").unlink()
     shutil.copy(folder / "exercises" / "count_tokens.py", folder / "exercises" / "patchify.py")
-    told = problems(folder)
-    assert "there is no hidden/test_count_tokens.py" in told
-    assert "exercises/patchify.py: the course has an exercise called 'patchify'" in told
+    message = problems(folder)
+    assert "there is no hidden/test_count_tokens.py" in message
+    assert "exercises/patchify.py: the course has an exercise called 'patchify'" in message
 
 
 def test_what_somebody_has_changed_in_a_notebook_is_not_lost(folder):
@@ -176,13 +176,13 @@ def test_the_skeleton_is_proven(folder):
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "told"),
+    ("file", "old", "message"),
     [
         ("exercises/count_tokens.py", "tokens_of(height, width, patch_size)\n        if", "every_patch_is_one_token"),
         ("hidden/test_count_tokens.py", "probe.sizes(3)\n", "test_every_patch_is_one_token"),
     ],
 )
-def test_of_a_check_that_breaks_the_first_cause_alone_is_told(folder, file, old, told):
+def test_of_a_check_that_breaks_the_first_cause_alone_is_told(folder, file, old, message):
     path = folder / file
     text = path.read_text()
     assert old in text
@@ -191,7 +191,7 @@ def test_of_a_check_that_breaks_the_first_cause_alone_is_told(folder, file, old,
     use_class(folder)
     (found,) = prove(folder / "hidden").problems
     assert found.startswith(f"{file}:{line}: NameError: name 'nowhere' is not defined; ")
-    assert found.endswith(f"{told} breaks off with the lesson's own answer")
+    assert found.endswith(f"{message} breaks off with the lesson's own answer")
 
 
 def test_an_error_in_a_hidden_file_of_the_course_is_told_too(folder):
@@ -201,7 +201,7 @@ def test_an_error_in_a_hidden_file_of_the_course_is_told_too(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("return tokens_of(height, width, patch_size)", "is caught by no public check"),
         (
@@ -212,14 +212,14 @@ def test_an_error_in_a_hidden_file_of_the_course_is_told_too(folder):
     ],
     ids=["public", "hidden", "name"],
 )
-def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(folder, text, told):
+def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(folder, text, message):
     wrong = (
         '\n\n@count_tokens.misconception("Why?", "x")\ndef a_mistake(height, width, patch_size):\n    """Wrong."""\n'
     )
     append(folder / "exercises" / "count_tokens.py", f"{wrong}    _refuse(height, width, patch_size)\n    {text}\n")
     use_class(folder)
     found = "\n".join(prove(folder / "hidden").problems)
-    assert told in found
+    assert message in found
     assert "'a mistake'" in found
 
 
@@ -245,7 +245,7 @@ def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(fo
 
 
 @pytest.mark.parametrize(
-    ("name", "lesson", "variant_of", "told"),
+    ("name", "lesson", "variant_of", "message"),
     [
         ("patchify", None, None, "the course has an exercise called 'patchify'"),
         ("count_tokens", None, None, "already a file exercises/count_tokens.py"),
@@ -254,9 +254,9 @@ def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(fo
         ("good", None, "nothing", "is no exercise of the course"),
     ],
 )
-def test_a_skeleton_that_cannot_be_made(folder, name, lesson, variant_of, told):
+def test_a_skeleton_that_cannot_be_made(folder, name, lesson, variant_of, message):
     before = sorted(folder.rglob("*"))
-    with pytest.raises(NewExerciseError, match=told):
+    with pytest.raises(NewExerciseError, match=message):
         new_exercise(folder, ROOT, name, lesson, variant_of)
     assert sorted(folder.rglob("*")) == before
 

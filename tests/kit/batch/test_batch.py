@@ -103,8 +103,8 @@ def test_changed_checks_are_evaluated_by_a_new_process(rejected, tmp_path):
 
 
 def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(place, rejected, monkeypatch):
-    asked = []
-    monkeypatch.setattr(JobProcess, "do", lambda _, task: asked.append(task) or do(task))
+    started = []
+    monkeypatch.setattr(JobProcess, "do", lambda _, task: started.append(task) or do(task))
     own = rejected[0].parent
     (own / "hidden").mkdir()
     (own / "hidden" / "test_a.py").touch()
@@ -112,8 +112,8 @@ def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(pla
     with Grader(place) as grader:
         list(grader.grade([own, own.parent]))
         result = grader.submit(rejected[0]).result()
-    assert len(asked) > len(rejected)
-    assert {task.place for task in asked} == {place}
+    assert len(started) > len(rejected)
+    assert {task.place for task in started} == {place}
     assert result.flags == ("check-files",)
 
 
@@ -162,10 +162,10 @@ def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch)
 
 def test_a_job_whose_pool_was_stopped_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(executors, "TIMEOUT_SECONDS", 0.1)
-    asked = Future()
-    asked.cancel()
+    future = Future()
+    future.cancel()
     with pytest.raises(CancelledError):
-        executors._in_time(asked, os.getpid())
+        executors._in_time(future, os.getpid())
 
 
 def test_stopping_half_way_leaves_no_process(place, rejected):

@@ -34,36 +34,36 @@ BLOCKED, GO_ON = threading.Event(), threading.Event()
 
 
 def made_up(request):
-    worker, asked = distributed.get_worker(), json.loads(request)
-    found = REPLIES[worker.name](asked) if "submission" in asked or REPLIES[worker.name] is refusing else {}
+    worker, content = distributed.get_worker(), json.loads(request)
+    found = REPLIES[worker.name](content) if "submission" in content or REPLIES[worker.name] is refusing else {}
     return json.dumps({"host": "there", **found}).encode()
 
 
-def grading(asked):
+def grading(request):
     score = ExerciseResult("patchify", 8.0, 8.0)
     return {"result": Result("", None, None, "graded", score=8.0, max_score=8.0, exercises=(score,)).to_store()}
 
 
-def refusing(asked):
+def refusing(request):
     return {"refused": "it has other hidden checks"}
 
 
-def failing(asked):
+def failing(request):
     return {"failed": "its process was stopped"}
 
 
-def without_disk(asked):
+def without_disk(request):
     return {"result": Result("", None, None, "error", "the judge failed: No space left on device").to_store()}
 
 
-def talking_nonsense(asked):
+def talking_nonsense(request):
     return {"result": {"score": 3}}
 
 
-def hanging(asked):
+def hanging(request):
     BLOCKED.set()
     GO_ON.wait(30)
-    return grading(asked)
+    return grading(request)
 
 
 @pytest.fixture
@@ -100,25 +100,25 @@ def wait_until(true, seconds=60):
 
 def judged(workers, task, count=6):
     """The results of some submissions, judged at a time, and what was said of workers."""
-    told = []
-    connected = Cluster(workers.scheduler_address, task, told.append)
+    reported = []
+    connected = Cluster(workers.scheduler_address, task, reported.append)
     try:
         wait_until(
             lambda: len(connected._workers) == 2 and not any(each.question for each in connected._workers.values())
         )
         with ThreadPoolExecutor(count) as threads:
-            return list(threads.map(lambda n: connected.judge(task, submission(n), {}), range(count))), told
+            return list(threads.map(lambda n: connected.judge(task, submission(n), {}), range(count))), reported
     finally:
         connected.close()
 
 
 def test_a_worker_that_refuses_is_named_and_others_do_its_work(workers, task):
     REPLIES.update({0: refusing, 1: grading})
-    results, told = judged(workers, task)
+    results, reported = judged(workers, task)
     assert [each.score for each in results] == [8.0] * 6
     assert [(each.path, each.student) for each in results] == [("ada/a.ipynb", "ada")] * 6
     refused = next(each.address for each in workers.workers.values() if each.name == 0)
-    assert told == [f"the worker at {refused} (on there) grades nothing: it has other hidden checks."]
+    assert reported == [f"the worker at {refused} (on there) grades nothing: it has other hidden checks."]
 
 
 def test_where_all_refuse_nothing_is_graded(workers, task):
@@ -130,10 +130,10 @@ def test_where_all_refuse_nothing_is_graded(workers, task):
 @pytest.mark.parametrize("broken", [failing, without_disk, talking_nonsense], ids=lambda each: each.__name__)
 def test_a_worker_that_always_fails_costs_nobody_a_grade(workers, task, broken):
     REPLIES.update({0: broken, 1: grading})
-    results, told = judged(workers, task, 12)
+    results, reported = judged(workers, task, 12)
     assert {(each.status, each.score) for each in results} == {("graded", 8.0)}
-    assert len(told) <= 1
-    assert all("it failed 3 times, and others do not" in each for each in told)
+    assert len(reported) <= 1
+    assert all("it failed 3 times, and others do not" in each for each in reported)
 
 
 def test_a_submission_with_which_workers_fail_three_times_is_our_error(workers, task):
@@ -151,8 +151,8 @@ async def joining(address):
 
 def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
     REPLIES.update({0: hanging, 1: refusing, "new": grading})
-    told = []
-    connected = Cluster(workers.scheduler_address, task, told.append)
+    reported = []
+    connected = Cluster(workers.scheduler_address, task, reported.append)
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(connected.judge, task, submission(), {})
         assert BLOCKED.wait(30)
@@ -162,7 +162,7 @@ def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
         assert found.result(60).score == 8.0
     connected.close()
     workers.sync(joined.close)
-    assert f"the worker at {lost} (on there) was lost; what it had in hand goes to others." in told
+    assert f"the worker at {lost} (on there) was lost; what it had in hand goes to others." in reported
 
 
 def test_a_scheduler_that_falls_silent_is_told(workers, task, monkeypatch):
@@ -193,10 +193,10 @@ def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
     assert not [
         word for word in (SECRET, SECRET.hex().encode(), b"ada", str(task.handed_in.path).encode()) if word in request
     ]
-    asked = json.loads(request)
-    received = cluster_worker._submission(asked["submission"])
+    content = json.loads(request)
+    received = cluster_worker._submission(content["submission"])
     assert replace(received, path="ada/a.ipynb", student="ada", assignment="01_patchify") == submission()
-    assert bytes.fromhex(asked["key"]) == submission().key(SECRET)
+    assert bytes.fromhex(content["key"]) == submission().key(SECRET)
 
 
 def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(task, tmp_path):
@@ -271,11 +271,11 @@ def test_a_cluster_grades_as_this_machine_does(work, tmp_path):
     with Grader(there) as grader:
         again = next(iter(grader.run([HandedIn(right, "ada")])))
     assert [each.result.status for each in done] == ["graded", "rejected", "error"], done
-    assert told(done[0].result) == told(local) == told(again.result)
+    assert reported(done[0].result) == reported(local) == reported(again.result)
     assert again.from_cache
     assert not done[0].from_cache
     assert local.score == local.max_score > 0
 
 
-def told(result):
+def reported(result):
     return result.as_dict() | {"seconds": None}

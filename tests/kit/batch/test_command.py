@@ -14,26 +14,26 @@ from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.reasons import Reason
 
 FAILED = CheckOutcome("test_a", "fail", None, None, "Tokens follow the image.", {"Seen": "x"})
-TOLD = CheckOutcome("test_b", "fail", "Seen: zeros.", "column order", "Every patch is a token.")
+NAMED = CheckOutcome("test_b", "fail", "Seen: zeros.", "column order", "Every patch is a token.")
 PASSED = CheckOutcome("test_c", "pass", None, None, "The dtype is kept.")
 
 
 def test_exactly_the_published_keys():
     problem = {"problem": "the cell of patchify is empty", "reason": Reason.EMPTY_CELL, "kind": "its cell is empty"}
-    exercise = ExerciseResult("patchify", 0.0, 8.0, None, (FAILED, TOLD, PASSED), **problem)
+    exercise = ExerciseResult("patchify", 0.0, 8.0, None, (FAILED, NAMED, PASSED), **problem)
     published = _published([Result("a.ipynb", "ada", "01_patchify", "graded", exercises=(exercise,))])
     assert published["version"] == 1
     (entry,) = published["submissions"]
     assert list(entry) == [
         *("path", "student", "assignment", "status", "reason", "score", "max_score", "seconds", "flags", "exercises")
     ]
-    (told,) = entry["exercises"]
-    assert list(told) == ["name", "score", "max_score", "misconception", "checks", "problem", "reason", "kind"]
-    assert {key: told[key] for key in problem} == problem
-    for check in told["checks"]:
+    (shown,) = entry["exercises"]
+    assert list(shown) == ["name", "score", "max_score", "misconception", "checks", "problem", "reason", "kind"]
+    assert {key: shown[key] for key in problem} == problem
+    for check in shown["checks"]:
         assert list(check) == ["name", "verdict", "message", "misconception", "parts", "kind"]
-    assert told["checks"][0]["parts"] == {"Seen": "x"}
-    messages = [check["message"] for check in told["checks"]]
+    assert shown["checks"][0]["parts"] == {"Seen": "x"}
+    messages = [check["message"] for check in shown["checks"]]
     assert messages == ["the cell of patchify is empty", "Seen: zeros.", None]
 
 

@@ -22,14 +22,14 @@ class Judge:
     """Gives every exercise half of its points, and remembers what it was asked."""
 
     def __init__(self):
-        self.asked = []
+        self.judged = []
         self.status = "graded"
         self.flags = ()
         self.reason = None
 
     def grade(self, submission, refused):
         assert (submission.reason, submission.flags) == (None, ()), "what reading found is added afterward"
-        self.asked.append([each.name for each in submission.exercises])
+        self.judged.append([each.name for each in submission.exercises])
         exercises = tuple(
             ExerciseResult(each.name, each.max_score / 2, each.max_score) for each in submission.exercises
         )
@@ -62,18 +62,18 @@ ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patc
 
 def test_what_was_graded_is_taken_over(judge, task):
     first, again = do(task), do(task)
-    assert judge.asked == [ALL]
+    assert judge.judged == [ALL]
     assert (first.from_cache, again.from_cache) == (False, True)
     assert again.result == first.result
     assert (first.result.score, first.result.max_score, first.result.student) == (13.0, 26.0, "ada")
 
 
 def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_count(work, task, monkeypatch):
-    asked = []
+    judged = []
 
     class Strict(Judge):
         def grade(self, submission, refused):
-            asked.append((Path(submission.path).parent.name, refused))
+            judged.append((Path(submission.path).parent.name, refused))
             failed = (CheckOutcome("test_mine", "fail", "Seen: x"),)
             result = super().grade(submission, refused)
             return replace(result, exercises=tuple(replace(each, checks=failed) for each in result.exercises))
@@ -81,14 +81,14 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
     monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(Strict()))
     job._refused.cache_clear()
     do(task)
-    assert [name for name, _ in asked] == ["solutions", task.handed_in.path.parent.name]
-    assert asked[0][1] == {}
-    assert asked[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
+    assert [name for name, _ in judged] == ["solutions", task.handed_in.path.parent.name]
+    assert judged[0][1] == {}
+    assert judged[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
     other = work().answer(patchify="def patchify(images, patch_size): ...").write("other.ipynb")
     job._refused.cache_clear()
     assert not do(replace(task, handed_in=HandedIn(other))).from_cache
     assert do(task).from_cache
-    assert len(asked) == 3, "another process takes over what is kept"
+    assert len(judged) == 3, "another process takes over what is kept"
     monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
     assert not do(task).from_cache, "which checks count is part of the key"
 
@@ -96,7 +96,7 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
 def test_fresh_grades_all_again(judge, task):
     do(task)
     assert not do(replace(task, fresh=True)).from_cache
-    assert judge.asked == [ALL, ALL]
+    assert judge.judged == [ALL, ALL]
 
 
 def test_after_a_changed_check_only_its_exercise_is_graded_again(judge, task):
@@ -104,7 +104,7 @@ def test_after_a_changed_check_only_its_exercise_is_graded_again(judge, task):
     check = task.place.checks / "test_unpatchify.py"
     check.write_text(check.read_text() + "\n# mended\n")
     done = do(task)
-    assert judge.asked == [ALL, ["unpatchify"]]
+    assert judge.judged == [ALL, ["unpatchify"]]
     assert [each.name for each in done.result.exercises] == ALL
     assert done.result.score == 13.0
     assert do(task).from_cache
@@ -114,7 +114,7 @@ def test_one_exercise_alone_leaves_the_others_kept(judge, task):
     do(task)
     assert do(replace(task, exercise="patchify")).from_cache
     assert [each.name for each in do(replace(task, exercise="patchify")).result.exercises] == ["patchify"]
-    assert judge.asked == [ALL]
+    assert judge.judged == [ALL]
 
 
 def test_the_same_work_of_two_students_is_graded_once_and_reported_of_each(judge, task, tmp_path):
@@ -152,10 +152,10 @@ def test_an_edited_result_is_graded_again_and_reported(judge, task):
     first = do(task).result
     (entry,) = task.place.results.iterdir()
     entry.write_text(entry.read_text().replace('"score": 4.0', '"score": 1202.0'))
-    told = do(task)
-    assert not told.from_cache
-    assert told.result.score == first.score
-    assert told.result.reason == "what was kept of it had been changed by somebody else, and it was graded again"
+    regraded = do(task)
+    assert not regraded.from_cache
+    assert regraded.result.score == first.score
+    assert regraded.result.reason == "what was kept of it had been changed by somebody else, and it was graded again"
     again = do(task)
     assert again.from_cache
     assert again.result.reason is None

@@ -88,6 +88,6 @@ def test_a_check_that_does_not_count_is_reported_once_with_its_reason(kind, word
         LogEntry(LogKind.GRADER_FAILED, "while it looked for the mistake's name", "patchify"),
     )
     broken = graded(log=log)
-    (told,) = broken_checks([broken, graded(), broken])
-    assert told.startswith(f"{words} on 2 of 3 submissions")
-    assert told.endswith("KeyError: 7")
+    (line,) = broken_checks([broken, graded(), broken])
+    assert line.startswith(f"{words} on 2 of 3 submissions")
+    assert line.endswith("KeyError: 7")

@@ -91,7 +91,7 @@ def test_parts_that_somebody_has_kept_are_in_no_answer(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "message"),
     [
         ("double", "\nnothing\n", r"exercises/double.py:2: NameError: name 'nothing' is not defined"),
         ("double", "if True\n", r"exercises/double.py:1: SyntaxError: expected ':'"),
@@ -107,14 +107,14 @@ def test_parts_that_somebody_has_kept_are_in_no_answer(tmp_path, monkeypatch):
     ],
     ids=["name", "syntax", "exit", "no exercise", "lesson", "no check", "clash"],
 )
-def test_a_file_that_cannot_be_used_is_a_sentence_and_spoils_no_other(folder, file, text, told):
+def test_a_file_that_cannot_be_used_is_a_sentence_and_spoils_no_other(folder, file, text, message):
     (folder / "exercises" / "third.py").write_text(CHECKS.format(name="third"))
     (folder / "exercises" / f"{file}.py").write_text(text)
     use_class(folder)
     own = course().own
     assert list(own.problems) == [file]
     (words,) = own.problems.values()
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=message):
         raise AssertionError(words)
     assert course().exercises["third"].checks
     assert course().exercises["patchify"].lesson == "01_patchify"

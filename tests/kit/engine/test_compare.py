@@ -56,10 +56,10 @@ def test_equal_tensors_pass() -> None:
     ids=lambda value: re.sub(r"\W+", " ", value) if isinstance(value, str) else "",
 )
 def test_what_is_no_tensor_is_reported_by_its_kind(answer: object, seen: str, look: str) -> None:
-    told = failure(answer, numbers(2, 3, 4))
-    assert told.seen == f"patchify {seen}"
-    assert told.expected == "a tensor of shape (2, 3, 4)"
-    assert look in told.look
+    found = failure(answer, numbers(2, 3, 4))
+    assert found.seen == f"patchify {seen}"
+    assert found.expected == "a tensor of shape (2, 3, 4)"
+    assert look in found.look
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,23 @@ def test_a_wrong_shape_says_both(size: tuple[int, ...], wanted: tuple[int, ...],
 
 def test_a_single_number_is_called_one() -> None:
     assert failure(torch.tensor(2.0), numbers(3)).seen == "patchify has the shape (), a single number"
-    told = failure(torch.tensor(2.0), torch.tensor(3.5))
-    assert told.seen == "patchify has the shape (), as expected, but its value is 2"
-    assert told.expected == "3.5"
+    found = failure(torch.tensor(2.0), torch.tensor(3.5))
+    assert found.seen == "patchify has the shape (), as expected, but its value is 2"
+    assert found.expected == "3.5"
     assert failure(None, torch.tensor(3.5)).expected == "a tensor of shape (), a single number"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn])
 def test_a_wrong_dtype_says_both(dtype: torch.dtype) -> None:
-    told = failure(numbers(2, 3).to(dtype), numbers(2, 3))
-    assert told.seen == f"patchify has dtype {str(dtype).removeprefix('torch.')}"
-    assert told.expected == "float32, the dtype of the input"
+    found = failure(numbers(2, 3).to(dtype), numbers(2, 3))
+    assert found.seen == f"patchify has dtype {str(dtype).removeprefix('torch.')}"
+    assert found.expected == "float32, the dtype of the input"
 
 
 def test_integers_and_bools_are_compared_exactly() -> None:
     assert failure(torch.tensor([1, 3]), torch.tensor([1, 2])).expected == "2 there"
-    told = failure(torch.tensor([True, True, False]), torch.tensor([True, False, False]))
-    assert (told.seen.endswith("the first is at index [1]: True"), told.expected) == (True, "False there")
+    found = failure(torch.tensor([True, True, False]), torch.tensor([True, False, False]))
+    assert (found.seen.endswith("the first is at index [1]: True"), found.expected) == (True, "False there")
     assert failure(torch.tensor([1.0, 0.0]), torch.tensor([True, False])).expected == "bool"
     assert not close(torch.tensor([1.7]), torch.tensor([1]))
     assert not close(torch.tensor([2]), torch.tensor([True]))
@@ -105,8 +105,8 @@ def test_integers_and_bools_are_compared_exactly() -> None:
 
 
 def test_a_wrong_device_says_both() -> None:
-    told = failure(torch.empty(2, 3, device="meta"), numbers(2, 3))
-    assert (told.seen, told.expected) == ("patchify lies on meta", "cpu, where the input lies")
+    found = failure(torch.empty(2, 3, device="meta"), numbers(2, 3))
+    assert (found.seen, found.expected) == ("patchify lies on meta", "cpu, where the input lies")
 
 
 def test_nothing_but_zeros_says_that_nobody_wrote() -> None:
@@ -114,10 +114,10 @@ def test_nothing_but_zeros_says_that_nobody_wrote() -> None:
         return "token 0 is the pixel of image 0", "another"
 
     for zeros in (torch.zeros(2, 3, 4), torch.zeros(2, 3, 4) * -1.0):
-        told = failure(zeros, numbers(2, 3, 4), describe=describe, look="Which axis is fastest?")
-        assert "every value is 0" in told.seen
-        assert told.look.endswith("?")
-        assert "run" in told.look
+        found = failure(zeros, numbers(2, 3, 4), describe=describe, look="Which axis is fastest?")
+        assert "every value is 0" in found.seen
+        assert found.look.endswith("?")
+        assert "run" in found.look
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_numbers_that_are_none_come_before_all_else(number: float, kind: str) ->
 
     wrong = numbers(2, 3, 4)
     wrong[0, 1, 2] = number
-    told = failure(wrong, numbers(2, 3, 4), describe=describe)
-    assert f"1 of its 24 values is {kind}" in told.seen
-    assert told.look
+    found = failure(wrong, numbers(2, 3, 4), describe=describe)
+    assert f"1 of its 24 values is {kind}" in found.seen
+    assert found.look
     wrong[:, 1:] = number
     assert f"67 % of its values are {kind}" in failure(wrong, numbers(2, 3, 4)).seen
 
@@ -154,9 +154,9 @@ def test_numbers_that_are_none_come_before_all_else(number: float, kind: str) ->
 )  # fmt: skip
 def test_a_pattern_is_reported_in_one_sentence(wrong: object, seen: str, expected: str) -> None:
     right = numbers(2, 3, 4)
-    told = failure(wrong(right), right)  # type: ignore[operator]
-    assert seen in told.seen
-    assert told.expected.endswith(expected)
+    found = failure(wrong(right), right)  # type: ignore[operator]
+    assert seen in found.seen
+    assert found.expected.endswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -176,16 +176,16 @@ def test_two_numbers_have_as_few_digits_as_distinguish_them(
     right = numbers(1, 2, 4).double()
     wrong = right.clone()
     wrong[0, 1, 2], right[0, 1, 2] = here, there
-    told = failure(wrong, right)
-    assert told.seen.endswith(f"1 of its 8 values differs, only in token 1; the first is at image 0, token 1, "
+    found = failure(wrong, right)
+    assert found.seen.endswith(f"1 of its 8 values differs, only in token 1; the first is at image 0, token 1, "
                               f"feature 2: {seen}")  # fmt: skip
-    assert told.expected == expected
+    assert found.expected == expected
 
 
 def test_rounding_in_float64_shows_its_digits() -> None:
     right = numbers(1, 2, 4).double()
-    told = failure(right * (1 + 1e-6 * torch.arange(8).reshape(1, 2, 4)), right)
-    here, there = re.search(r": (\S+)$", told.seen)[1], told.expected.removesuffix(" there")
+    found = failure(right * (1 + 1e-6 * torch.arange(8).reshape(1, 2, 4)), right)
+    here, there = re.search(r": (\S+)$", found.seen)[1], found.expected.removesuffix(" there")
     assert here != there
 
 
@@ -201,8 +201,8 @@ def test_words_of_a_check_get_numbers_without_a_graph() -> None:
     def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
         return f"it starts with {actual.numpy()[0, 0, 0]}", f"{expected.numpy()[0, 0, 0]}"
 
-    told = failure(numbers(2, 3, 4, seed=1).requires_grad_(), numbers(2, 3, 4), describe=describe)
-    assert "it starts with" in told.seen
+    found = failure(numbers(2, 3, 4, seed=1).requires_grad_(), numbers(2, 3, 4), describe=describe)
+    assert "it starts with" in found.seen
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -218,13 +218,13 @@ def shares(*shape: int) -> Tensor:
 
 def test_rows_that_should_sum_to_one_are_named() -> None:
     right = shares(2, 3, 4)
-    told = failure(right * torch.tensor([0.5, 2.0, 3.0])[:, None], right)
-    assert told.seen.endswith("none of its rows sums to 1; the first, at image 0, token 0, sums to 0.5")
-    assert told.expected == "1 for every row"
+    found = failure(right * torch.tensor([0.5, 2.0, 3.0])[:, None], right)
+    assert found.seen.endswith("none of its rows sums to 1; the first, at image 0, token 0, sums to 0.5")
+    assert found.expected == "1 for every row"
     wrong = right.clone()
     wrong[1, 2] = torch.tensor([0.5, 0.5, 0.5, 0.25])
-    told = failure(wrong, right)
-    assert told.seen.endswith("1 of its 6 rows does not sum to 1; the first, at image 1, token 2, sums to 1.75")
+    found = failure(wrong, right)
+    assert found.seen.endswith("1 of its 6 rows does not sum to 1; the first, at image 1, token 2, sums to 1.75")
 
 
 def test_the_axis_that_does_sum_to_one_is_named() -> None:

@@ -70,13 +70,13 @@ def endless(*inputs: object) -> object:
     ids=lambda value: value.__name__ if callable(value) else "",
 )
 def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, look: str) -> None:
-    told = failure(function)
-    assert seen in told.seen
-    assert len(told.seen) < 500
-    told.seen.encode()
-    assert not isinstance(told, NotWritten)
-    assert told.expected == "an answer when called with a tensor of shape (2, 3), 2"
-    assert look in told.look
+    found = failure(function)
+    assert seen in found.seen
+    assert len(found.seen) < 500
+    found.seen.encode()
+    assert not isinstance(found, NotWritten)
+    assert found.expected == "an answer when called with a tensor of shape (2, 3), 2"
+    assert look in found.look
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_only_the_students_own_not_implemented_means_not_written() -> None:
 
     assert isinstance(failure(unwritten), NotWritten)
     assert isinstance(failure(unwritten_with_a_word), NotWritten)
-    told = failure(lambda images, _: images.byte().softmax(-1))  # torch has no kernel for it
-    assert not isinstance(told, NotWritten)
-    assert "NotImplementedError" in told.seen
+    found = failure(lambda images, _: images.byte().softmax(-1))  # torch has no kernel for it
+    assert not isinstance(found, NotWritten)
+    assert "NotImplementedError" in found.seen
     with pytest.raises(NotWritten):
         student(unwritten).error_of(INPUT)
 
@@ -168,6 +168,6 @@ def test_an_error_is_the_same_under_any_name_of_the_class() -> None:
         lambda made: made("depth"),
         lambda made: made().load_state_dict({"weight": INPUT}),
     ]
-    told = [record(use, "VisionTransformer") for use in uses]
-    assert told == [record(use, "TheSameBlockListedDepthTimes") for use in uses]
-    assert len({str(each) for each in told}) == 7
+    found = [record(use, "VisionTransformer") for use in uses]
+    assert found == [record(use, "TheSameBlockListedDepthTimes") for use in uses]
+    assert len({str(each) for each in found}) == 7

@@ -82,9 +82,9 @@ def test_answers_come_as_plain_tensors() -> None:
 )
 @pytest.mark.filterwarnings("ignore")
 def test_a_tensor_that_cannot_be_compared_is_reported_by_its_kind(odd: Callable[[Tensor], object], seen: str) -> None:
-    told = failure(odd, INPUT)
-    assert told.seen == f"patchify gave {seen}"
-    assert told.expected
+    found = failure(odd, INPUT)
+    assert found.seen == f"patchify gave {seen}"
+    assert found.expected
 
 
 def test_big_and_deep_answers_are_kept_short() -> None:

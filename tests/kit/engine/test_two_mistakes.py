@@ -65,12 +65,12 @@ def test_a_setting_alone_is_its_misconception(exercise, parts):
 def test_a_pair_fails_and_is_reported_as_one_of_its_own(exercise, pair):
     """By its name, or by a name that gives the same: of one of the two, where that hides the other, or of another."""
     report = check(exercise.name, *pair.objects, points=10)
-    told = unrecognized_pair(exercise, pair)
-    assert not report.passed, told
+    message = unrecognized_pair(exercise, pair)
+    assert not report.passed, message
     if pair.name in report.misconceptions:
         assert report.as_dict()["misconception"] == pair.name
     else:
-        assert told
+        assert message
 
 
 COMMON = [
@@ -116,8 +116,8 @@ def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
     assert unrecognized_pair(EXERCISES[exercise], pair) == ""
     report = check(exercise, *pair.objects, points=10)
     assert report.misconceptions == (f"{first}, and {second}",)
-    told = str(report)
-    assert "Two mistakes at once." in " ".join(told.split())
+    message = str(report)
+    assert "Two mistakes at once." in " ".join(message.split())
 
 
 @cache
@@ -218,8 +218,8 @@ def test_a_pair_that_is_none_is_reported_with_its_reason():
     assert reasons["tripled, and negative ones too"] == ""
     assert reasons["tripled, and shifted by nothing"].endswith("looks like tripled")
     exercise.checks = exercise.checks[1:]
-    told = unrecognized_pair(exercise, next(pair for pair in pairs_of(exercise) if "nothing" in pair.name))
-    assert told == "every public check of scale passes tripled, and shifted by nothing"
+    message = unrecognized_pair(exercise, next(pair for pair in pairs_of(exercise) if "nothing" in pair.name))
+    assert message == "every public check of scale passes tripled, and shifted by nothing"
 
 
 def test_classes_that_override_the_same_method_need_one_that_hands_on():

@@ -18,7 +18,7 @@ def result(verdict: Verdict, **fields: object) -> CheckResult:
     return CheckResult("a_claim", "A claim.", verdict, **fields)  # type: ignore[arg-type]
 
 
-WAITS, CANNOT_TELL = result(UNDECIDED, reason=Reason.WAITS_FOR_CHECK), result(UNDECIDED)
+WAITS, UNKNOWN = result(UNDECIDED, reason=Reason.WAITS_FOR_CHECK), result(UNDECIDED)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ WAITS, CANNOT_TELL = result(UNDECIDED, reason=Reason.WAITS_FOR_CHECK), result(UN
         ((result(FAIL),), 0.0),
         ((result(PASS), result(FAIL), result(FAIL), result(PASS)), 0.5),
         ((result(PASS), WAITS), 0.5),
-        ((result(PASS), CANNOT_TELL), 1.0),
-        ((result(PASS), result(FAIL), CANNOT_TELL, WAITS), 1 / 3),
-        ((CANNOT_TELL,), 0.0),
+        ((result(PASS), UNKNOWN), 1.0),
+        ((result(PASS), result(FAIL), UNKNOWN, WAITS), 1 / 3),
+        ((UNKNOWN,), 0.0),
         ((result(PASS), result(FAIL, worth=3.0)), 0.25),
         ((result(PASS, worth=0.0), result(FAIL)), 0.0),
         ((result(PASS), result(UNDECIDED, reason=Reason.WAITS_FOR_CHECK, worth=7.0)), 1 / 8),
@@ -147,10 +147,10 @@ def test_input_that_should_have_been_refused_has_its_own_place_to_look_whatever_
 
 def test_the_form_for_programs_is_json() -> None:
     results = (result(PASS), result(FAIL, seen="wrong", causes=(COLUMN,)), WAITS)
-    told = json.loads(json.dumps(Report("patchify", results, points=3).as_dict(), allow_nan=False))
-    assert told["name"] == "patchify"
-    assert told["score"] == 1.0
-    assert told["max_score"] == 3
-    assert told["misconception"] == "column order"
-    assert [each["verdict"] for each in told["checks"]] == ["pass", "fail", "undecided"]
-    assert told["checks"][1]["misconception"] == "column order"
+    data = json.loads(json.dumps(Report("patchify", results, points=3).as_dict(), allow_nan=False))
+    assert data["name"] == "patchify"
+    assert data["score"] == 1.0
+    assert data["max_score"] == 3
+    assert data["misconception"] == "column order"
+    assert [each["verdict"] for each in data["checks"]] == ["pass", "fail", "undecided"]
+    assert data["checks"][1]["misconception"] == "column order"

@@ -127,9 +127,9 @@ def test_the_public_check_reads_a_path(tmp_path, monkeypatch):
     missing = check("vit_cifar", "other.safetensors", points=8)
     assert missing.score == 0
     assert "there is no file other.safetensors" in str(missing)
-    told = str(check("vit_cifar", 3))
-    assert "The name of a file is asked for" in told
-    assert 'check("vit_cifar", "vit_cifar.safetensors")' in told
+    text = str(check("vit_cifar", 3))
+    assert "The name of a file is asked for" in text
+    assert 'check("vit_cifar", "vit_cifar.safetensors")' in text
 
 
 def test_a_file_earns_nothing_before_all_is_well_with_it(tmp_path):

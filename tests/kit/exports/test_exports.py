@@ -122,8 +122,8 @@ def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(results_file, t
     )
     done = export(results_file(*entries), system, "--roster", roster(tmp_path))
     assert done.exit_code == 1
-    told = done.stderr.splitlines()
-    assert len(told) == 6
+    lines = done.stderr.splitlines()
+    assert len(lines) == 6
     for words in (
         "ben.*rejected: the file is empty",
         "eve is not in the roster: left out",
@@ -132,7 +132,7 @@ def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(results_file, t
         "no lesson",
         "the grader failed: no torch",
     ):
-        assert len([line for line in told if re.search(words, line)]) == 1, words
+        assert len([line for line in lines if re.search(words, line)]) == 1, words
     assert "cleo" not in done.stdout
     assert "9.5" in done.stdout
 

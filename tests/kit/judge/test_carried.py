@@ -112,18 +112,18 @@ def test_no_exception_shows_the_model_solution(graded):
         patchify=STRIPS,
         PatchEmbedding=FLOAT32.replace("return", "raise ValueError(patchify.__code__.co_varnames)\n        return"),
     )
-    told = " ".join(each.message or "" for each in found["PatchEmbedding"].checks)
-    assert "ValueError" in told
-    assert "rows" not in told
+    messages = " ".join(each.message or "" for each in found["PatchEmbedding"].checks)
+    assert "ValueError" in messages
+    assert "rows" not in messages
     assert found["PatchEmbedding"].score == 0
 
 
 def test_no_class_s_name_shows_the_model_solution(graded):
     leak = "return type('LEAK_' + '_'.join(getattr(patchify, '__co' + 'de__').co_varnames), (), {})()"
     found = graded("01_patchify", patchify=STRIPS, PatchEmbedding=FLOAT32.replace("return", f"{leak}\n        return"))
-    told = " ".join(each.message or "" for each in found["PatchEmbedding"].checks)
-    assert "LEAK_images" in told
-    assert "rows" not in told
+    messages = " ".join(each.message or "" for each in found["PatchEmbedding"].checks)
+    assert "LEAK_images" in messages
+    assert "rows" not in messages
 
 
 def test_two_answers_that_each_undo_the_other_are_both_wrong(graded):

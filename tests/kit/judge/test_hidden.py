@@ -59,7 +59,7 @@ def student_of(function):
     return lambda: Student({"patchify": function})
 
 
-def asked(checks, student=right, exercise="patchify", key=KEY):
+def evaluate(checks, student=right, exercise="patchify", key=KEY):
     return list(checks.run(exercise, student, key))
 
 
@@ -95,19 +95,19 @@ def test_what_is_collected(checks_of):
 def test_right_and_wrong_answers_again_and_again(checks_of):
     checks = checks_of(ROWS)
     for _ in range(3):
-        assert only(asked(checks)).result.verdict == "pass"
-        wrong = only(asked(checks, student_of(lambda images, size: images)))
+        assert only(evaluate(checks)).result.verdict == "pass"
+        wrong = only(evaluate(checks, student_of(lambda images, size: images)))
         assert wrong.result.verdict == "fail"
         assert "has the shape" in wrong.result.seen
         assert wrong.record
         fixed = lambda: reference_student("fix_patchify")  # noqa: E731
-        assert only(asked(checks, fixed, "fix_patchify")).result.verdict == "pass"
+        assert only(evaluate(checks, fixed, "fix_patchify")).result.verdict == "pass"
 
 
 def test_draws_belong_to_key_exercise_and_check(checks_of):
     checks = checks_of(ROWS)
-    first, again = (only(asked(checks)).record[0][1] for _ in range(2))
-    other = only(asked(checks, key=b"another")).record[0][1]
+    first, again = (only(evaluate(checks)).record[0][1] for _ in range(2))
+    other = only(evaluate(checks, key=b"another")).record[0][1]
     assert torch.equal(first, again)
     assert first.shape != other.shape or not torch.equal(first, other)
     seeds = [seed_of(b"key", "patchify", "a"), seed_of(b"key", "patchify", "b"), seed_of(b"key", "unpatchify", "a")]
@@ -128,14 +128,14 @@ VERDICTS = {
 
 @pytest.mark.parametrize(("line", "seen"), VERDICTS.items(), ids=range(len(VERDICTS)))
 def test_what_a_student_reads_of_a_failure(checks_of, line, seen):
-    outcome = only(asked(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
+    outcome = only(evaluate(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
     assert outcome.result.verdict == "fail"
     assert outcome.result.seen == seen
     assert "42" not in (outcome.result.message or "")
 
 
 def test_the_instructor_reads_more(checks_of):
-    outcome = only(asked(checks_of("@patchify\ndef test_it(student):\n    print('by hand')\n    assert 42 == 41\n")))
+    outcome = only(evaluate(checks_of("@patchify\ndef test_it(student):\n    print('by hand')\n    assert 42 == 41\n")))
     assert "assert 42 == 41" in outcome.log
     assert "by hand" in outcome.log
 
@@ -144,7 +144,7 @@ def test_the_instructor_reads_more(checks_of):
     "line", ["pytest.skip('no such thing here')", "raise Undecided('no such thing here')"], ids=["skip", "Undecided"]
 )
 def test_what_cannot_be_decided(checks_of, line):
-    outcome = only(asked(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
+    outcome = only(evaluate(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
     assert outcome.result.verdict == "undecided"
     assert outcome.result.seen == "no such thing here"
 
@@ -168,14 +168,14 @@ def test_skipped(student): ...
 def test_near(student):
     assert student(torch.ones(1, 1, 1, 1), 1).sum() == pytest.approx(1)
 """
-    outcomes = asked(checks_of(source))
+    outcomes = evaluate(checks_of(source))
     assert [each.result.name for each in outcomes] == ["test_sizes[2]", "test_sizes[3]", "test_skipped", "test_near"]
     assert [str(each.result.verdict) for each in outcomes] == ["pass", "pass", "undecided", "pass"]
     assert outcomes[0].check.claim == "Sizes."
 
 
 def test_a_check_that_breaks_by_itself_is_not_counted(checks_of):
-    outcome = only(asked(checks_of("@patchify\ndef test_it(student):\n    {}['answer 42']\n")))
+    outcome = only(evaluate(checks_of("@patchify\ndef test_it(student):\n    {}['answer 42']\n")))
     assert outcome.result.verdict == "undecided"
     assert "answer 42" not in outcome.result.message
     assert "KeyError: 'answer 42'" in outcome.log
@@ -183,7 +183,7 @@ def test_a_check_that_breaks_by_itself_is_not_counted(checks_of):
 
 def test_a_check_that_an_odd_answer_breaks_is_failed(checks_of):
     checks = checks_of("@patchify\ndef test_it(student):\n    student(torch.ones(1, 1, 2, 2), 1).shape\n")
-    outcome = only(asked(checks, student_of(lambda *_: "text")))
+    outcome = only(evaluate(checks, student_of(lambda *_: "text")))
     assert outcome.result.verdict == "fail"
     assert "cannot be compared" in outcome.result.seen
     assert "AttributeError" in outcome.log
@@ -193,13 +193,13 @@ def test_an_answer_that_is_not_written_yet(checks_of):
     def unwritten(images, patch_size):
         raise NotImplementedError
 
-    outcome = only(asked(checks_of(ROWS), student_of(unwritten)))
+    outcome = only(evaluate(checks_of(ROWS), student_of(unwritten)))
     assert outcome.result.unwritten
     assert outcome.result.verdict == "fail"
 
 
 def test_an_answer_that_ends_the_process_does_not(checks_of):
-    outcome = only(asked(checks_of(ROWS), student_of(lambda *_: sys.exit(3))))
+    outcome = only(evaluate(checks_of(ROWS), student_of(lambda *_: sys.exit(3))))
     assert "raised SystemExit" in outcome.result.seen
 
 
@@ -213,8 +213,8 @@ def test_some_exceptions_go_through(checks_of):
 
     checks = checks_of(ROWS, passes=(Lost,))
     with pytest.raises(Lost):
-        asked(checks, lambda: LosesItsWorker({"patchify": None}))
-    assert only(asked(checks)).result.verdict == "pass"
+        evaluate(checks, lambda: LosesItsWorker({"patchify": None}))
+    assert only(evaluate(checks)).result.verdict == "pass"
 
 
 def test_a_check_on_two_devices_is_worth_its_points_once(checks_of):
@@ -242,10 +242,10 @@ def test_an_instructors_mistake_is_reported_with_file_and_line(checks_of, source
     checks = checks_of(source)
     assert checks.problems.keys() == {"patchify"}
     assert checks.exercises() == {}
-    told = checks.problems["patchify"]
-    assert said in told
-    assert re.match(r"hidden/test_patchify\.py:\d+: ", told)
-    assert len(told.splitlines()) == 1
+    problem = checks.problems["patchify"]
+    assert said in problem
+    assert re.match(r"hidden/test_patchify\.py:\d+: ", problem)
+    assert len(problem.splitlines()) == 1
 
 
 def test_a_broken_conftest(tmp_path):
@@ -315,7 +315,7 @@ def test_nothing_is_printed(checks_of, capfd):
         logging.getLogger().warning("a log")
         raise ValueError
 
-    asked(checks, student_of(prints))
+    evaluate(checks, student_of(prints))
     assert capfd.readouterr() == ("", "")
 
 

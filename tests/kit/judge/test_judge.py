@@ -83,9 +83,9 @@ def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
     assert {each.name for each in exercise.checks if each.verdict == "undecided"} == set(refused["fix_patchify"])
     assert [each.name for each in exercise.checks] == [each.name for each in model.exercises[0].checks]
     assert all("your instructor can read why" in each.message for each in exercise.checks if each.message)
-    told = [line for line in map(str, result.log) if "fails the lesson's model answer. " in line]
-    assert len(told) == len(refused["fix_patchify"])
-    assert re.match(r"fix_patchify, (test_\w+): hidden/test_patchify.py:\d+: \1 fails", told[0])
+    reported = [line for line in map(str, result.log) if "fails the lesson's model answer. " in line]
+    assert len(reported) == len(refused["fix_patchify"])
+    assert re.match(r"fix_patchify, (test_\w+): hidden/test_patchify.py:\d+: \1 fails", reported[0])
     assert judge.grade(wrong).score == model.score, "the next lesson has its own"
 
 
@@ -190,9 +190,9 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize(("line", "told"), LOSSES.items(), ids=["endless", "exit"])
-def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, told):
-    flag, words = told
+@pytest.mark.parametrize(("line", "reported"), LOSSES.items(), ids=["endless", "exit"])
+def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, reported):
+    flag, words = reported
     bad = f"def unpatchify(patches, patch_size, image_size):\n    {line}"
     result = judge.grade(submission(("unpatchify", 5.0, bad), ("patchify", 8.0, PATCHIFY)))
     lost, right = result.exercises
@@ -302,12 +302,12 @@ def failing(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
     """The grader's own code fails, in these checks of patchify, while it talks to the worker."""
     home, name = place
     right, running = getattr(home, name), []
-    ask = HiddenChecks.ask
+    evaluate = HiddenChecks.evaluate
 
-    def asked(self, exercise, check, student, key):
+    def noted(self, exercise, check, student, key):
         running.append(check.name if isinstance(student, RemoteStudent) else "")
         try:
-            return ask(self, exercise, check, student, key)
+            return evaluate(self, exercise, check, student, key)
         finally:
             running.pop()
 
@@ -316,7 +316,7 @@ def failing(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
             raise LookupError("a bug of ours")
         return right(*inputs, **options)
 
-    monkeypatch.setattr(HiddenChecks, "ask", asked)
+    monkeypatch.setattr(HiddenChecks, "evaluate", noted)
     monkeypatch.setattr(home, name, fails)
 
 

@@ -106,64 +106,64 @@ def test_what_is_not_written_is_no_mistake(checks):
 
 @pytest.mark.parametrize("most", [0, 5])
 def test_few_are_evaluated(checks, monkeypatch, most):
-    asked = []
+    replayed = []
 
     def observe(wrong, name):
-        asked.append((wrong.name, name))
+        replayed.append((wrong.name, name))
         return False, []
 
     monkeypatch.setattr(name_mistakes, "MOST_REPLAYS", most)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     assert names(name_failures("patchify", outcomes, observe)) == [None] * 3
-    assert len(set(asked)) == most
+    assert len(set(replayed)) == most
 
 
 def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch):
-    asked = set()
+    replayed = set()
 
     def observe(wrong, name):
-        asked.add(name)
+        replayed.add(name)
         return False, []
 
     monkeypatch.setattr(name_mistakes, "MOST_UNEXPLAINED", 2)
     monkeypatch.setattr(name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe: found)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures("patchify", outcomes, observe)
-    assert asked == {"test_wide_images", "test_tall_images"}
+    assert replayed == {"test_wide_images", "test_tall_images"}
 
 
 def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(checks, monkeypatch):
-    asked = set()
+    replayed = set()
 
     def observe(wrong, name):
-        asked.add(name)
+        replayed.add(name)
         return True, ["something else"]
 
     monkeypatch.setattr(name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe: found)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures("patchify", outcomes, observe)
-    assert asked == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
+    assert replayed == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
 
 
 @pytest.mark.parametrize(("fails_too", "evaluated"), [(False, 4), (True, 3)])
 def test_what_the_student_passes_is_looked_at_until_it_is_decided(fails_too, evaluated):
-    asked = []
+    replayed = []
 
     def observe(wrong, name):
-        asked.append(name)
+        replayed.append(name)
         return name == "failed" or fails_too, ["given"]
 
     wrong = EXERCISES["patchify"].misconceptions[0]
     records = {name: ["given"] for name in ("failed", "passed", "passed too", "passed as well")}
     causes = explain([wrong], records, {"failed"}, "failed", Compared(records, observe))
     assert bool(causes) != fails_too
-    assert len(asked) == evaluated
+    assert len(replayed) == evaluated
 
 
 def test_a_misconception_is_evaluated_a_check_once(checks, monkeypatch):
     calls = []
-    ask = HiddenChecks.ask
-    monkeypatch.setattr(HiddenChecks, "ask", lambda *inputs: calls.append(inputs[2].name) or ask(*inputs))
+    evaluate = HiddenChecks.evaluate
+    monkeypatch.setattr(HiddenChecks, "evaluate", lambda *inputs: calls.append(inputs[2].name) or evaluate(*inputs))
     replays = Replays(checks, "patchify", KEY)
     wrong = EXERCISES["patchify"].misconceptions[0]
     first, again = (replays(wrong, "test_wide_images") for _ in range(2))

@@ -67,8 +67,8 @@ def test_an_exercise_without_a_check_could_not_be_used():
 
 def test_what_was_kept_without_kinds_is_read_as_what_is_kept_today():
     failed = CheckOutcome("test_it", "fail", MESSAGE, None, "It holds.", PARTS, kind=KIND)
-    told = {"problem": "the cell of unpatchify is empty", "reason": Reason.EMPTY_CELL, "kind": "its cell is empty"}
-    empty = ExerciseResult("unpatchify", 0.0, 5.0, None, (CheckOutcome("test_a", "fail"),), **told)
+    fields = {"problem": "the cell of unpatchify is empty", "reason": Reason.EMPTY_CELL, "kind": "its cell is empty"}
+    empty = ExerciseResult("unpatchify", 0.0, 5.0, None, (CheckOutcome("test_a", "fail"),), **fields)
     result = Result(
         "a", "ann", "01_patchify", "graded", exercises=(ExerciseResult("patchify", 0, 8, None, (failed,)), empty)
     )

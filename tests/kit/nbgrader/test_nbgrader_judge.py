@@ -29,7 +29,7 @@ def test_a_result_that_was_kept_by_an_earlier_version_has_no_link() -> None:
 def test_feedback_is_written_without_torch() -> None:
     """Formgrader's server shows kept results, and torch takes seconds and half a gigabyte."""
     code = "import sys; from exercise_kit.nbgrader import nbgrader_judge as judge; judge.course().site; "
-    asked = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", f"{code}print('torch' in sys.modules)"], capture_output=True, text=True
     )
-    assert asked.stdout.strip() == "False", asked.stderr
+    assert done.stdout.strip() == "False", done.stderr

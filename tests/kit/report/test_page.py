@@ -174,9 +174,9 @@ def test_older_results_are_shown_and_said_to_be_older(class_folder):
 def test_questions_to_be_graded_by_hand(class_folder):
     found = tally(gather(class_folder.folder))
     book = ManualGrading((Question("01_patchify", "why-<b>", 9, 4),))
-    told = lecture_page(_with(found, book), "vision", TODAY)
-    assert "4 written answers wait" in told
-    assert "why-&lt;b&gt;" in told
+    shown = lecture_page(_with(found, book), "vision", TODAY)
+    assert "4 written answers wait" in shown
+    assert "why-&lt;b&gt;" in shown
     locked = lecture_page(_with(found, ManualGrading(problem="/class/gradebook.db is locked")), "vision", TODAY)
     assert "could not be read, so nobody can say what waits in it" in locked
     assert "ada" not in locked, "the page is shown in a lecture"

@@ -93,8 +93,8 @@ def test_the_command_writes_the_page(copying_class):
 
 def test_the_command_writes_files_for_other_engines_and_says_how_to_start_them(copying_class, tmp_path):
     out = tmp_path / "for other engines"
-    status, (told, *commands) = run(copying_class, "--lesson", "01_patchify", "--export", out)
-    assert (status, told) == (0, f"2 students' answers are in {out}. For instance:")
+    status, (printed, *commands) = run(copying_class, "--lesson", "01_patchify", "--export", out)
+    assert (status, printed) == (0, f"2 students' answers are in {out}. For instance:")
     typed = [shlex.split(each) for each in commands]
     assert [words[0] for words in typed] == ["java", "dolos", "compare50"]
     for words in typed:
@@ -108,9 +108,9 @@ def test_the_command_names_the_extra_that_it_needs(copying_class, monkeypatch):
     monkeypatch.setitem(sys.modules, "copydetect.utils", None)
     monkeypatch.delitem(sys.modules, "exercise_kit.report.similarity")
     monkeypatch.delattr(report, "similarity")
-    status, told = run(copying_class)
+    status, printed = run(copying_class)
     assert status == 1
-    assert told[0].endswith('Install it with: pip install "vit-course[similarity]"')
+    assert printed[0].endswith('Install it with: pip install "vit-course[similarity]"')
 
 
 @needs_chromium

@@ -66,8 +66,8 @@ def test_two_mistakes_at_once_are_both_counted():
 
 def test_a_misconception_is_reported_as_the_library_has_it():
     (cause,) = (wrong.cause for wrong in EXERCISES["patchify"].misconceptions if wrong.name == "column order")
-    (told,) = known("patchify", "column order")
-    assert (told.explanation, told.question, told.section) == (cause.explanation, cause.question, cause.section)
+    (facts,) = known("patchify", "column order")
+    assert (facts.explanation, facts.question, facts.section) == (cause.explanation, cause.question, cause.section)
     assert [each.name for each in known("patchify", "gone, and forgotten")] == ["gone, and forgotten"]
 
 
@@ -118,12 +118,12 @@ _BLOCK = ("Mlp", "EncoderBlock")
 
 
 def test_answers_that_could_not_be_evaluated_count_for_no_check():
-    told = {"reason": Reason.NOT_RUN, "kind": "the answer was not evaluated: it took too long"}
-    several = (exercise("patchify", MISSING, problem=f"whatever the words, {place}", **told) for place in "ab")
+    facts = {"reason": Reason.NOT_RUN, "kind": "the answer was not evaluated: it took too long"}
+    several = (exercise("patchify", MISSING, problem=f"whatever the words, {place}", **facts) for place in "ab")
     found = tally(work(*((each,) for each in several)))
     assert found.exercises[0].checks == {}
     (group,) = found.unevaluated
-    assert (group.exercise, group.kind, len(group.answers)) == ("patchify", told["kind"], 2)
+    assert (group.exercise, group.kind, len(group.answers)) == ("patchify", facts["kind"], 2)
 
 
 def test_checks_bins_flags_and_times():
@@ -152,8 +152,8 @@ def test_an_exercise_of_an_older_release_is_left_out():
 
 def test_three_sentences():
     wrong = exercise("patchify", failed(misconception="column order"), score=2.0)
-    told = sentences(tally(work((wrong,), (exercise("patchify", passed(), score=8.0),))))
-    assert told == [
+    facts = sentences(tally(work((wrong,), (exercise("patchify", passed(), score=8.0),))))
+    assert facts == [
         "2 students handed in 2 notebooks for 1 lesson; all are graded.",
         "Half of the graded notebooks earn 62\u00a0% of their points or more.",
         "Of the mistakes that have a name, “column order” cost the class most: 1 student and 6 points; "

@@ -8,7 +8,7 @@ from exercise_kit.worker.wire import WireError
 from vit_course.staff.hidden_attention_cases import RIGHT
 
 
-def asking(*shapes, service=None, gradients=False, **budget):
+def called(*shapes, service=None, gradients=False, **budget):
     service = service or CallbackService([RIGHT[0].attend], CallbackBudget(**budget))
     inputs = tuple(torch.ones(shape) for shape in shapes)
     return service.answer({"callback": 0, "inputs": inputs, "options": {}, "gradients": gradients})
@@ -16,7 +16,7 @@ def asking(*shapes, service=None, gradients=False, **budget):
 
 @pytest.mark.parametrize("shape", [(5, 4), (2, 8, 197, 64), (3, 1, 1, 1)], ids=str)
 def test_what_a_test_needs_is_answered(shape):
-    output, weights = asking(shape, shape, shape)["result"]
+    output, weights = called(shape, shape, shape)["result"]
     assert output.shape == shape
     assert weights.shape == (*shape[:-1], shape[-2])
 
@@ -34,7 +34,7 @@ TOO_LARGE = {
 @pytest.mark.parametrize("shapes", TOO_LARGE.values(), ids=TOO_LARGE)
 def test_too_large_is_not_computed(shapes, monkeypatch):
     service = CallbackService([lambda *_: pytest.fail("it was computed")])
-    raised = asking(*shapes, service=service)["raised"]
+    raised = called(*shapes, service=service)["raised"]
     assert raised["kinds"] == ["ValueError"]
     assert "too large to ask about here" in raised["words"]
 
@@ -42,7 +42,7 @@ def test_too_large_is_not_computed(shapes, monkeypatch):
 def test_graphs_are_kept_within_bounds():
     service = CallbackService([RIGHT[0].attend])
     shape = (512, 64)
-    numbers = [asking(shape, shape, shape, service=service, gradients=True)["call"] for _ in range(20)]
+    numbers = [called(shape, shape, shape, service=service, gradients=True)["call"] for _ in range(20)]
     kept = [number for number in numbers if number >= 0]
     assert 0 < len(kept) < 10
     assert numbers[-1] == -1
@@ -51,7 +51,7 @@ def test_graphs_are_kept_within_bounds():
 @pytest.mark.parametrize("budget", [{"questions": 3}, {"numbers": 3 * 60}, {"seconds": -1.0}], ids=str)
 def test_there_is_an_end_to_questions(budget):
     service = CallbackService([RIGHT[0].attend], CallbackBudget(**budget))
-    said = ["raised" in asking((5, 4), (5, 4), (5, 4), service=service) for _ in range(4)]
+    said = ["raised" in called((5, 4), (5, 4), (5, 4), service=service) for _ in range(4)]
     assert said[-1]
     assert said[0] == (budget == {"seconds": -1.0})
 
@@ -60,7 +60,7 @@ def test_the_time_of_an_answer_counts():
     budget = CallbackBudget(seconds=0.0)
     with budget.timed():
         sum(range(1000))
-    assert "raised" in asking((5, 4), (5, 4), (5, 4), service=CallbackService([RIGHT[0].attend], budget))
+    assert "raised" in called((5, 4), (5, 4), (5, 4), service=CallbackService([RIGHT[0].attend], budget))
 
 
 def test_no_question_is_no_answer():

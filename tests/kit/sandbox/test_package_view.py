@@ -121,9 +121,9 @@ for home, name in (("data", "split_indices"), ("training", "train_one_epoch"), (
     except ImportError as error:
         print(error)
 """
-    told = run(view_of("06_training", home), code).splitlines()
+    printed = run(view_of("06_training", home), code).splitlines()
     hidden = ("data.splits", "training.loop", "training.early_stopping")
-    assert told == [
+    assert printed == [
         f"vit_course.{name} holds this lesson's answers, so it is not there while grading" for name in hidden
     ]
     assert "found" in run(view_of("05_vit", home), "from vit_course.data import split_indices; print('found')")
@@ -137,8 +137,8 @@ for name in ("attention", "vit", "patches"):
     except ImportError as error:
         print(error)
 """
-    told = run(view_of("03_attention", home), code).splitlines()
-    assert told == [
+    printed = run(view_of("03_attention", home), code).splitlines()
+    assert printed == [
         "vit_course.attention holds this lesson's answers, so it is not there while grading",
         "vit_course.vit holds answers of lesson 05, so it is not there while grading",
         "there: vit_course",
@@ -169,9 +169,9 @@ for program in (suspect, suspect.program):
         print(error)
 """
     folder = view_of(lesson, home)
-    shown, *told = run(folder, code).splitlines()
+    shown, *printed = run(folder, code).splitlines()
     assert shown == "|".join(["a bug hunt is not shown while grading; no point depends on it"] * 2 + ["''"])
-    assert told == ["bug hunts are not there while grading; no point depends on them"] * 2
+    assert printed == ["bug hunts are not there while grading; no point depends on them"] * 2
     assert [path.name for path in (folder / "vit_course" / "hunts").glob("*.py")] == ["__init__.py"]
     grounds = [path.read_text() for path in (PACKAGE / "hunts" / "programs").glob("[a-z]*.py")]
     lines = {line.strip() for ground in grounds for line in ground.splitlines() if '# bug "' in line}

@@ -299,7 +299,7 @@ def here(source, names):
     return Student({name: namespace[name] for name in names})
 
 
-def told(check, student):
+def verdict_of(check, student):
     """What a check says of a student, and what it has written down."""
     try:
         run(check, student)
@@ -332,7 +332,7 @@ def test_public_checks_say_the_same_here_and_there(exercise, source, worker):
     for check in EXERCISES[exercise].checks:
         if check.name not in LOCAL_ONLY:
             near, far = here(source, names), RemoteStudent(worker, names)
-            assert told(check, far) == told(check, near), check.name
+            assert verdict_of(check, far) == verdict_of(check, near), check.name
             assert same_record(far.record, near.record), check.name
             assert far.changed_inputs == near.changed_inputs
 
@@ -341,8 +341,8 @@ def test_public_checks_say_the_same_here_and_there(exercise, source, worker):
 def test_so_do_hidden_checks(exercise, source, worker, hidden):
     names = EXERCISES[exercise].objects
     for check in hidden.exercises()[exercise]:
-        near = hidden.ask(exercise, check, here(source, names), b"key")
-        far = hidden.ask(exercise, check, RemoteStudent(worker, names), b"key")
+        near = hidden.evaluate(exercise, check, here(source, names), b"key")
+        far = hidden.evaluate(exercise, check, RemoteStudent(worker, names), b"key")
         assert far.result == near.result, check.name
         assert same_record(far.record, near.record), check.name
 
@@ -390,7 +390,7 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize("worker", [IMPORTS + INPUT_SOURCE], indirect=True)
 def test_gradients_and_state_are_the_same_here_and_there(worker):
-    def ask(student):
+    def observations(student):
         gradients = student.input_gradients(torch.ones(2, 3), torch.eye(3).double().float().T, 3)
         net = student.net.build(3, bias=False)
         shapes = net.parameter_shapes()
@@ -404,7 +404,7 @@ def test_gradients_and_state_are_the_same_here_and_there(worker):
     def both(make):
         student = make(["layer"])
         student.net = make(["Net"])
-        return ask(student), student.record, student.net.record
+        return observations(student), student.record, student.net.record
 
     near = both(lambda names: here(IMPORTS + INPUT_SOURCE, names))
     far = both(lambda names: RemoteStudent(worker, names))

@@ -21,10 +21,10 @@ class ScriptedWorker:
 
     def __init__(self, *replies):
         self.replies = list(replies)
-        self.asked = []
+        self.requests = []
 
     def request(self, kind, **fields):
-        self.asked.append((kind, fields))
+        self.requests.append((kind, fields))
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
@@ -89,7 +89,7 @@ def test_a_reply_that_makes_no_sense_stops_the_asking(lie):
 
 
 @pytest.mark.parametrize(
-    ("ask", "lie"),
+    ("use", "lie"),
     [
         (lambda it: it.load({"weight": INPUT}), {"parameters": [], "lazy": [], "buffers": {}}),
         (lambda it: it.load({"weight": INPUT}), {"parameters": {"weight": 3}, "lazy": [], "buffers": {}}),
@@ -103,9 +103,9 @@ def test_a_reply_that_makes_no_sense_stops_the_asking(lie):
         (lambda it: it.parts(("norm",), INPUT), {}),
     ],
 )
-def test_so_does_one_about_a_module(ask, lie):
+def test_so_does_one_about_a_module(use, lie):
     with pytest.raises(WorkerStopped, match="no sense"):
-        ask(module(lie))
+        use(module(lie))
 
 
 def test_of_what_the_parts_are_given_only_tensors_count():
@@ -220,13 +220,13 @@ def test_a_model_that_comes_back_is_the_one_that_was_given():
 def test_requests_say_what_is_evaluated():
     worker = ScriptedWorker(HONEST | {"inputs": [None]}, {"module": 3}, {}, {}, {}, {"tensors": {}})
     mine = RemoteStudent(worker, ["patchify"])
-    assert not worker.asked
+    assert not worker.requests
     mine(INPUT)
     built = mine.build(4, bias=False)
     built.double(), built.eval(), built.to(torch.device("cpu")), built.tensors()
-    for _, fields in worker.asked:
+    for _, fields in worker.requests:
         del fields["seed"]
-    assert worker.asked == [
+    assert worker.requests == [
         ("call", {"name": "patchify", "inputs": (INPUT,), "options": {}, "gradients": False}),
         ("build", {"name": "patchify", "inputs": (4,), "options": {"bias": False}}),
         ("cast", {"module": 3, "dtype": torch.float64}),
@@ -242,7 +242,7 @@ def test_a_seed_that_a_check_sets_is_the_worker_s():
     for _ in range(2):
         torch.manual_seed(7)
         mine(INPUT, 2), mine(INPUT, 2)
-    assert [fields["seed"] for _, fields in worker.asked] == [7, None, 7, None]
+    assert [fields["seed"] for _, fields in worker.requests] == [7, None, 7, None]
 
 
 def test_gradients_start_from_what_a_check_made_of_the_output():
@@ -253,7 +253,7 @@ def test_gradients_start_from_what_a_check_made_of_the_output():
     built = RemoteStudent(worker, ["patchify"]).build()
     result = built(INPUT)
     built.gradients(result[0]), built.gradients(2 * result[0])
-    first, second = (fields["cotangents"] for _, fields in worker.asked[2:])
+    first, second = (fields["cotangents"] for _, fields in worker.requests[2:])
     assert torch.equal(2 * first[0], second[0])
     assert len(first) == 1
     with pytest.raises(ValueError, match="last output only"):

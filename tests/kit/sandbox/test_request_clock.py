@@ -42,11 +42,11 @@ def test_who_stands_in_line_has_longer(monkeypatch, busy, factor):
 
 
 def test_a_cell_is_interrupted_first(monkeypatch):
-    machine, told = Machine(), []
+    machine, expired = Machine(), []
     monkeypatch.setattr(request_clock.time, "monotonic", machine.monotonic)
-    limit = RequestClock(10.0, lambda: machine.waited, lambda: told.append(machine.now - 100.0), grace=2.0)
+    limit = RequestClock(10.0, lambda: machine.waited, lambda: expired.append(machine.now - 100.0), grace=2.0)
     assert machine.until_late(limit) == pytest.approx(12.0, abs=0.1)
-    assert told == [pytest.approx(10.0, abs=0.1)]
+    assert expired == [pytest.approx(10.0, abs=0.1)]
     assert limit.interrupted
 
 

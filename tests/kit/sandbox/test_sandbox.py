@@ -46,17 +46,17 @@ def sandbox(request):
         yield opened
 
 
-def work(worker, source, asks):
+def work(worker, source, calls):
     list(worker.run([CellSource(4, source)]))
-    for _ in range(asks):
+    for _ in range(calls):
         worker.request("call", name="f", inputs=())
 
 
-def lost(worker, source="", asks=0):
+def lost(worker, source="", calls=0):
     """How the worker is lost when it runs ``source`` and is then asked to call f."""
     started = time.monotonic()
     with pytest.raises(WorkerLost) as caught:
-        work(worker, source, asks)
+        work(worker, source, calls)
     assert time.monotonic() - started < PATIENCE
     assert worker.lost is caught.value
     with pytest.raises(WorkerLost):
@@ -127,7 +127,7 @@ def test_words_tell_how_it_ended(sandbox):
 )
 def test_a_call_that_does_not_come_back(sandbox, body):
     with sandbox.worker() as worker:
-        assert lost(worker, f"def f():\n    {body}", asks=1).cell is None
+        assert lost(worker, f"def f():\n    {body}", calls=1).cell is None
     assert is_alive(sandbox)
 
 
@@ -157,7 +157,7 @@ FORGED = {
 def test_a_forged_answer_ends_the_worker(sandbox, forge):
     source = f"{FIND_WIRE}\ndef f():\n    {forge}\n    return 1"
     with sandbox.worker() as worker:
-        assert lost(worker, source, asks=2).kind == "protocol"
+        assert lost(worker, source, calls=2).kind == "protocol"
     assert is_alive(sandbox)
 
 
@@ -175,14 +175,14 @@ def test_an_answer_that_nobody_requested_ends_the_worker(sandbox):
 def test_half_an_answer_is_late_or_a_hang_up(sandbox, forge):
     for end, kind in (("time.sleep(60)", "time"), ("os._exit(0)", "ended")):
         with sandbox.worker() as worker:
-            found = lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}\n    {end}", asks=1).kind
+            found = lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}\n    {end}", calls=1).kind
             assert found in (kind, "protocol")
 
 
 def test_a_flood_is_not_read(sandbox):
     with sandbox.worker() as worker:
         flood = "for _ in range(100): os.write(channel, bytes(1 << 20))"
-        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {flood}", asks=1).kind == "protocol"
+        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {flood}", calls=1).kind == "protocol"
     assert is_alive(sandbox)
 
 
@@ -195,7 +195,7 @@ def test_a_result_beyond_the_limit_comes_in_words(sandbox):
 def test_a_frame_beyond_the_limit_is_no_answer(sandbox):
     with sandbox.worker() as worker:
         forge = "raw({'tensors': [['uint8', [1 << 21]]], 'body': 0}, bytes(1 << 21))"
-        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}", asks=1).kind == "protocol"
+        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}", calls=1).kind == "protocol"
 
 
 def test_memory_has_an_end(sandbox):

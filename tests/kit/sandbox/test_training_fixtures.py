@@ -104,8 +104,8 @@ def test_a_worker_s_verdicts_are_those_of_this_process(exercise, hidden, worker)
     exec(source, namespace)
     far = worker(source, EXERCISES[exercise].lesson)
     for check in hidden.exercises()[exercise]:
-        here = hidden.ask(exercise, check, Student({name: namespace[name] for name in names}), b"key").result
-        there = hidden.ask(exercise, check, RemoteStudent(far, names), b"key").result
+        here = hidden.evaluate(exercise, check, Student({name: namespace[name] for name in names}), b"key").result
+        there = hidden.evaluate(exercise, check, RemoteStudent(far, names), b"key").result
         assert there.verdict == here.verdict, (check.name, here.message, there.message)
         assert there.seen.partition(", at ")[0] == here.seen.partition(", at ")[0]
     assert not far.lost
@@ -140,5 +140,5 @@ def test_forged_notes_fail_a_check_and_break_nothing(worker, hidden, notes):
     far = worker(FORGE % notes)
     far_names = RemoteStudent(far, ["f"])
     check = hidden.exercises()["EarlyStopping"][0]
-    outcome = hidden.ask("EarlyStopping", check, far_names, b"key")
+    outcome = hidden.evaluate("EarlyStopping", check, far_names, b"key")
     assert outcome.result.verdict == "fail", outcome.result

@@ -37,7 +37,7 @@ def test_equal_grades_have_no_difference(graded):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda entry: entry.update(student="x"), ["it was not graded", "nobody handed it in"]),
         (lambda entry: entry.update(status="error", reason="broken"), ["it is error (broken), and should be graded"]),
@@ -61,12 +61,12 @@ def test_equal_grades_have_no_difference(graded):
         (lambda entry: entry["exercises"].append({"name": "other"}), ["other is no exercise of this lesson"]),
     ],
 )  # fmt: skip
-def test_every_difference_is_reported(graded, change, told):
+def test_every_difference_is_reported(graded, change, expected):
     change(graded["submissions"][0])
     differences = compare(TRUTH, graded)
-    assert len(differences) == len(told)
-    for text, words in zip(sorted(differences), sorted(told), strict=True):
-        assert any(each in text for each in told), text
+    assert len(differences) == len(expected)
+    for text, words in zip(sorted(differences), sorted(expected), strict=True):
+        assert any(each in text for each in expected), text
         assert any(words in each for each in differences), words
         assert "01_patchify" in text
 

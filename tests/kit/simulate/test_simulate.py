@@ -94,15 +94,15 @@ def test_names_are_different_and_can_be_folders():
 
 
 @pytest.mark.parametrize(
-    ("students", "lessons", "told"),
+    ("students", "lessons", "message"),
     [
         (0, (), "a class of 0 students has nobody in it; give --students 1 or more"),
         (-3, (), "a class of -3 students"),
         (2, ("09_nothing",), "there is no lesson '09_nothing'; there are: 00_start, 01_patchify"),
     ],
 )
-def test_what_cannot_be_is_reported_and_nothing_is_made(tmp_path, students, lessons, told):
-    with pytest.raises(SimulationError, match=told):
+def test_what_cannot_be_is_reported_and_nothing_is_made(tmp_path, students, lessons, message):
+    with pytest.raises(SimulationError, match=message):
         made(tmp_path / "class", students, lessons=lessons)
     assert not list(tmp_path.iterdir())
 
@@ -148,7 +148,7 @@ def test_the_command_tells_how_to_go_on(tmp_path):
     assert done.returncode == 0, done.stderr
     for line in ("cd '", "vit-course grade submitted", "vit-course simulate . --check", "generate_assignment 00_start"):
         assert line in done.stdout
-    for arguments, told in (
+    for arguments, message in (
         ((tmp_path / "a class",), "exists and is not empty; name a new folder"),
         ((tmp_path / "b", "--students", 0), "a class of 0 students has nobody in it"),
         ((tmp_path / "b", "--root", tmp_path), "name a clone of the course with --root"),
@@ -156,5 +156,5 @@ def test_the_command_tells_how_to_go_on(tmp_path):
     ):
         refused = command(*arguments)
         assert (refused.returncode, refused.stdout) == (1, "")
-        assert told in refused.stderr
+        assert message in refused.stderr
         assert "Traceback" not in refused.stderr

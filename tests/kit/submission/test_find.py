@@ -186,8 +186,8 @@ def test_a_chain_of_folders_stops_nobody_else(tmp_path, name, depth):
     os.close(here)
     found = find([tmp_path], LESSONS)
     assert [each.path.name for each in found if each.problem is None] == ["work.ipynb"]
-    (told,) = [each for each in found if each.problem]
-    assert "its folders are more than 16 deep" in told.problem
+    (refused,) = [each for each in found if each.problem]
+    assert "its folders are more than 16 deep" in refused.problem
 
 
 def test_one_student_s_empty_folder_hides_no_other_s_work(tmp_path):

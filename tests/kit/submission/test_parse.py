@@ -122,8 +122,8 @@ def test_a_script_is_graded_on_what_it_defines(tmp_path, lessons):
     submission = read(HandedIn(path), lessons)
     assert [each.name for each in submission.exercises] == ["patchify"]
     assert (submission.lesson, submission.reason, submission.flags) == ("01_patchify", None, ())
-    asked = read(HandedIn(path, named=True), lessons, "unpatchify")
-    assert asked.reason == "the cell of unpatchify is missing"
+    read_alone = read(HandedIn(path, named=True), lessons, "unpatchify")
+    assert read_alone.reason == "the cell of unpatchify is missing"
     path.write_text("x = 1")
     with pytest.raises(NoSubmission):
         read(HandedIn(path), lessons)

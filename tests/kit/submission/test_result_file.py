@@ -32,7 +32,7 @@ def test_bytes_and_description_are_found(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda path: None, "does not lie beside the notebook"),
         (lambda path: path.symlink_to("/etc/passwd"), "symbolic link"),
@@ -44,11 +44,11 @@ def test_bytes_and_description_are_found(tmp_path):
     ],
     ids=["missing", "link", "dead link", "fifo", "folder", "empty", "large"],
 )
-def test_what_is_no_such_file_is_reported_in_a_sentence(tmp_path, make, told):
+def test_what_is_no_such_file_is_reported_in_a_sentence(tmp_path, make, message):
     make(tmp_path / FILE)
     found = find_result(tmp_path, FILE)
     assert FILE in found.problem
-    assert told in found.problem.lower()
+    assert message in found.problem.lower()
     assert found.digest == ""
 
 

@@ -32,8 +32,8 @@ def exercise(lessons, name):
 
 
 def words(lessons, name, source=None):
-    asked, lesson = exercise(lessons, name)
-    return copied_words(name, asked.objects, source or lesson.model_answers[name], lesson)
+    wanted, lesson = exercise(lessons, name)
+    return copied_words(name, wanted.objects, source or lesson.model_answers[name], lesson)
 
 
 LONG = ("resize_positions", "VisionTransformer", "count_parameters", "is_attention", "evaluate", "rotary_2d")
@@ -55,9 +55,9 @@ def test_it_says_what_was_alike(lessons):
 def test_the_package_s_own_definition_is_known_without_the_model_answer(lessons):
     from vit_course import positions
 
-    asked, lesson = exercise(lessons, "resize_positions")
+    wanted, lesson = exercise(lessons, "resize_positions")
     source = inspect.getsource(positions.resize_positions)
-    assert copied_words(asked.name, asked.objects, source, replace(lesson, model_answers={}))
+    assert copied_words(wanted.name, wanted.objects, source, replace(lesson, model_answers={}))
 
 
 SHORT = ("patchify", "unpatchify", "scaled_dot_product_attention", "split_heads", "train_one_epoch", "normalize_images")
@@ -90,8 +90,8 @@ def test_right_variants_are_no_copies(lessons):
             if getattr(each, "__module__", "") != holder.__name__ or not callable(each):
                 continue
             for lesson in lessons:
-                for asked in lesson.exercises:
-                    assert copied_words(asked.name, asked.objects, inspect.getsource(each), lesson) is None, each
+                for wanted in lesson.exercises:
+                    assert copied_words(wanted.name, wanted.objects, inspect.getsource(each), lesson) is None, each
                     checked += 1
     assert checked > 500
 

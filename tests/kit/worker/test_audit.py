@@ -6,7 +6,7 @@ from exercise_kit.worker.audit import Attempts
 
 
 @pytest.mark.parametrize(
-    ("event", "arguments", "told"),
+    ("event", "arguments", "attempts_seen"),
     [
         ("ctypes.dlopen", ("libc.so.6",), ["ctypes libc.so.6"]),
         ("ctypes.dlopen", ("libnvidia-ml.so.1",), []),  # torch.random.fork_rng() counts the GPUs
@@ -16,10 +16,10 @@ from exercise_kit.worker.audit import Attempts
         ("open", ("/proc/cpuinfo",), []),
     ],
 )
-def test_what_an_audit_event_tells(event, arguments, told):
+def test_what_an_audit_event_tells(event, arguments, attempts_seen):
     attempts = Attempts(["/scratch"])
     attempts.record(event, arguments)
-    assert attempts.fresh() == told
+    assert attempts.fresh() == attempts_seen
 
 
 def test_each_attempt_is_reported_once():

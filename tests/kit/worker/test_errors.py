@@ -11,7 +11,7 @@ GRADING = Path(outputs.__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         (f'File "{GRADING}/worker/call_trace.py", line 3', 'File "worker/call_trace.py", line 3'),
         (f"in {Path(torch.__file__).parent}/jit/frontend.py", "in torch/jit/frontend.py"),
@@ -19,5 +19,5 @@ GRADING = Path(outputs.__file__).parents[1]
         ("a / b, 3/4 and cells/5", "a / b, 3/4 and cells/5"),
     ],
 )
-def test_words_tell_no_folder_of_the_graders(words, told):
-    assert outputs.words_of(ValueError(words)) == told
+def test_words_tell_no_folder_of_the_graders(words, shown):
+    assert outputs.words_of(ValueError(words)) == shown

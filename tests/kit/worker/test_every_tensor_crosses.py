@@ -100,9 +100,9 @@ def test_what_cannot_cross_comes_in_words(kind, held):
     odd = ODD[kind](torch.ones(2, 3))
     holders = {"alone": lambda: odd, "in a list": lambda: [odd]}
     got = sent_over(holders.get(held, lambda: _holding(odd, held))(), trusting=False)
-    told = got[0] if held == "in a list" else got
-    assert isinstance(told, Other)
-    assert told.text
+    received = got[0] if held == "in a list" else got
+    assert isinstance(received, Other)
+    assert received.text
     value_of(got)
 
 

@@ -27,8 +27,8 @@ from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l03_attention import LESSON
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import (
-    ASKS,
     ROOT,
+    TOKENS,
     WEIGHT_AXES,
     both_tensors,
     too_sharp_or_flat,
@@ -314,7 +314,7 @@ class HeadsNotScaled(_Attention):
 
 
 @MultiHeadSelfAttention.misconception(
-    "Whose weights have to sum to one: those of each query, or those of each key?", ASKS
+    "Whose weights have to sum to one: those of each query, or those of each key?", TOKENS
 )
 class SoftmaxDownTheQueries(_Attention):
     """The softmax runs over the queries, so a token's weights do not sum to one."""
@@ -323,7 +323,7 @@ class SoftmaxDownTheQueries(_Attention):
         return weights_of(key, query).mT
 
 
-@MultiHeadSelfAttention.misconception("Do the heads compete with each other, or do the keys?", ASKS)
+@MultiHeadSelfAttention.misconception("Do the heads compete with each other, or do the keys?", TOKENS)
 class SoftmaxOverTheHeads(_Attention):
     """The softmax runs over the axis of the heads, so the weights of one pair of tokens sum to one over the heads."""
 
@@ -558,7 +558,7 @@ class ValueNotProjected(_Attention):
         return [query, key, heads_of(x, self.num_heads)]
 
 
-@MultiHeadSelfAttention.misconception("With which of your tensors have the queries to be compared?", ASKS)
+@MultiHeadSelfAttention.misconception("With which of your tensors have the queries to be compared?", TOKENS)
 class QueriesComparedWithQueries(_Attention):
     """The scores are products of queries with queries, so no key is ever read."""
 
@@ -566,7 +566,7 @@ class QueriesComparedWithQueries(_Attention):
         return weights_of(query, query)
 
 
-@MultiHeadSelfAttention.misconception("With which of your tensors have the keys to be compared?", ASKS)
+@MultiHeadSelfAttention.misconception("With which of your tensors have the keys to be compared?", TOKENS)
 class KeysComparedWithKeys(_Attention):
     """The scores are products of keys with keys, so no query is ever read."""
 

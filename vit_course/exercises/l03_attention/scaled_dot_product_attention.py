@@ -226,7 +226,7 @@ def too_sharp_or_flat(actual: Tensor, expected: Tensor) -> tuple[str, str] | Non
 Pair = tuple[Tensor, Tensor]
 
 LOOK_UP = "03_attention, A soft look-up"
-ASKS = "03_attention, Every token asks, every token answers"
+TOKENS = "03_attention, Every token asks, every token answers"
 ROOT = "03_attention, Why divide by the root"
 
 
@@ -266,14 +266,14 @@ def scaled_after_the_softmax(query: Tensor, key: Tensor, value: Tensor) -> Pair:
 
 
 @scaled_dot_product_attention.misconception(
-    "Whose weights have to sum to one: those of each query, or those of each key?", ASKS
+    "Whose weights have to sum to one: those of each query, or those of each key?", TOKENS
 )
 def softmax_over_the_queries(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The softmax runs down the queries, so the weights of each key sum to one, and not those of each query."""
     return _applied(weights_of(key, query).mT, value)
 
 
-@scaled_dot_product_attention.misconception("Which axis does your softmax run over when no dim is given?", ASKS)
+@scaled_dot_product_attention.misconception("Which axis does your softmax run over when no dim is given?", TOKENS)
 def softmax_without_a_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """Without a dim torch guesses an axis counted from the front: the batch's or the heads'."""
     scores = _scores(query, key)
@@ -281,34 +281,34 @@ def softmax_without_a_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _applied(scores.softmax(dim), value)
 
 
-@scaled_dot_product_attention.misconception("Over which axis does the sum run when no dim is given?", ASKS)
+@scaled_dot_product_attention.misconception("Over which axis does the sum run when no dim is given?", TOKENS)
 def one_softmax_for_everything(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The exponentials are divided by the sum of all of them, so one query's attention depends on all the others."""
     scores = _scores(query, key)
     return _applied(scores.flatten().softmax(0).reshape(scores.shape), value)
 
 
-@scaled_dot_product_attention.misconception("What makes a row of scores sum to one?", ASKS)
+@scaled_dot_product_attention.misconception("What makes a row of scores sum to one?", TOKENS)
 def softmax_forgotten(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores themselves weigh the values: they may be negative, and do not sum to one."""
     return _applied(_scores(query, key), value)
 
 
-@scaled_dot_product_attention.misconception("What is exp(1000) in a computer?", ASKS)
+@scaled_dot_product_attention.misconception("What is exp(1000) in a computer?", TOKENS)
 def softmax_that_overflows(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """exp is taken of the scores as they are: infinite from 89 on in float32, and from 12 on in float16."""
     exponentials = torch.exp(_scores(query, key))
     return _applied(exponentials / exponentials.sum(-1, keepdim=True), value)
 
 
-@scaled_dot_product_attention.misconception("Does a patch have to wait for those to its right?", ASKS)
+@scaled_dot_product_attention.misconception("Does a patch have to wait for those to its right?", TOKENS)
 def causal_mask(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """A query sees only the keys up to its own place, as in a language model; an image has no such order."""
     return _applied(weights_of(query, key, causal=True), value)
 
 
 @scaled_dot_product_attention.misconception(
-    "Which number of key stands in row 0, column 1 of what you multiply by?", ASKS
+    "Which number of key stands in row 0, column 1 of what you multiply by?", TOKENS
 )
 def key_reshaped_where_transposed(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """key is reshaped to (head_dim, keys): the right shape, but the numbers of different keys are mixed."""
@@ -322,19 +322,19 @@ def values_never_used(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _applied(weights_of(query, key), key)
 
 
-@scaled_dot_product_attention.misconception("Which tensor comes first in the `return` that was asked for?", ASKS)
+@scaled_dot_product_attention.misconception("Which tensor comes first in the `return` that was asked for?", TOKENS)
 def weights_before_output(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """Both tensors are right, in the wrong order."""
     return weights_of(query, key), output_of(query, key, value)
 
 
-@scaled_dot_product_attention.misconception("What did the exercise ask for besides the output?", ASKS)
+@scaled_dot_product_attention.misconception("What did the exercise ask for besides the output?", TOKENS)
 def output_alone(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Only the output is returned."""
     return output_of(query, key, value)
 
 
-@scaled_dot_product_attention.misconception("Which of your intermediate tensors has rows that sum to one?", ASKS)
+@scaled_dot_product_attention.misconception("Which of your intermediate tensors has rows that sum to one?", TOKENS)
 def scores_returned_as_weights(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The output is right, but the second tensor holds the scores from before the softmax."""
     return output_of(query, key, value), _scores(query, key)
@@ -347,13 +347,13 @@ def query_scaled_in_place(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return _applied(weights_of(query, key, scale=1.0), value)
 
 
-@scaled_dot_product_attention.misconception("Which line takes a tensor out of the graph?", ASKS)
+@scaled_dot_product_attention.misconception("Which line takes a tensor out of the graph?", TOKENS)
 def weights_out_of_the_graph(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The weights are detached, so query and key never learn."""
     return _applied(weights_of(query, key).detach(), value)
 
 
-@scaled_dot_product_attention.misconception("Which dtype came in, and which one goes out?", ASKS)
+@scaled_dot_product_attention.misconception("Which dtype came in, and which one goes out?", TOKENS)
 def left_in_float32(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """Everything is turned into float32 first, and nothing is turned back."""
     return _applied(weights_of(query.float(), key.float()), value.float())
@@ -365,7 +365,7 @@ def root_cut_to_a_whole_number(query: Tensor, key: Tensor, value: Tensor) -> Pai
     return _applied(weights_of(query, key, scale=1 / math.isqrt(query.shape[-1])), value)
 
 
-@scaled_dot_product_attention.misconception("With which of the three tensors have the queries to be compared?", ASKS)
+@scaled_dot_product_attention.misconception("With which of the three tensors have the queries to be compared?", TOKENS)
 def queries_compared_with_queries(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores are products of queries with queries, so no key is ever read."""
     return _applied(weights_of(query, query), value)
@@ -378,19 +378,19 @@ def output_scaled_and_not_the_scores(query: Tensor, key: Tensor, value: Tensor) 
     return output * query.shape[-1] ** -0.5, weights
 
 
-@scaled_dot_product_attention.misconception("Should two calls with the same inputs agree?", ASKS)
+@scaled_dot_product_attention.misconception("Should two calls with the same inputs agree?", TOKENS)
 def weights_dropped(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """A dropout that nobody asked for sets some weights to zero, other ones in every call."""
     return _applied(F.dropout(weights_of(query, key), 0.1), value)
 
 
-@scaled_dot_product_attention.misconception("What does squeeze do to a batch of one?", ASKS)
+@scaled_dot_product_attention.misconception("What does squeeze do to a batch of one?", TOKENS)
 def axes_of_size_one_squeezed(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """A squeeze takes the first axis away where it has the size 1, as a batch of one image has."""
     return output_of(query, key, value).squeeze(0), weights_of(query, key).squeeze(0)
 
 
-@scaled_dot_product_attention.misconception("Where does torch put a new tensor when you do not say where?", ASKS)
+@scaled_dot_product_attention.misconception("Where does torch put a new tensor when you do not say where?", TOKENS)
 def mask_made_on_the_cpu(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """A tensor is made on the CPU and meets the scores, which lie on the GPU when the inputs do."""
     nothing_hidden = torch.zeros(query.shape[-2], key.shape[-2], device="cpu", dtype=query.dtype)
