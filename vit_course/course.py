@@ -74,7 +74,7 @@ _MODULES = Modules(
     },
 )
 _FIXTURES = ("training", "experiment", "inside", "transfer", "modern")
-_HOMES = {
+_REFERENCE_MODULES = {
     "patchify": "vit_course.patches",
     "sinusoidal_positions": "vit_course.positions",
     "scaled_dot_product_attention": "vit_course.attention",
@@ -144,7 +144,7 @@ COURSE = Course(
     exercises=Deferred(_exercises),
     rules=Deferred(_rules),
     modules=_MODULES,
-    homes=_HOMES,
+    reference_modules=_REFERENCE_MODULES,
     references=_references,
     results=Results(_measure, _fingerprint, _results, _ON_RESULTS),
     records={"ViTConfig": "vit_course.config"},

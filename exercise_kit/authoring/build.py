@@ -104,13 +104,13 @@ def built_files(root: Path) -> dict[Path, bytes]:
 
 def _shared_names(lessons: list[Lesson]) -> list[Problem]:
     """Exercises of the same name in two lessons: `check` knows an exercise by its name alone."""
-    homes: dict[str, Lesson] = {}
+    lesson_of: dict[str, Lesson] = {}
     problems = []
     for lesson in lessons:
         for cell in lesson.of_role(Role.EXERCISE):
-            home = homes.setdefault(cell.name, lesson)
-            if home is not lesson:
-                message = f"exercise {cell.name!r} is also in {home.path}; rename one"
+            first = lesson_of.setdefault(cell.name, lesson)
+            if first is not lesson:
+                message = f"exercise {cell.name!r} is also in {first.path}; rename one"
                 problems.append(lesson.problem(message, cell))
     return problems
 

@@ -186,23 +186,23 @@ def _ordered(text: str, names: Sequence[str]) -> tuple[str, str]:
         if re.search(r"^# ## ", cell, re.MULTILINE):
             sections.append([])
         sections[-1].append(cell)
-    homes = []
+    places = []
     for name in names:
         roles = (("exercise", name), ("question", name))
         found = [at for at, each in enumerate(sections) if any(one in _ROLE.findall("".join(each)) for one in roles)]
         if not found:
             return text, f"there is no exercise or question called {name!r} in it"
-        homes.append(found[0])
-    if len(set(homes)) < len(homes):
-        shared = [name for name, home in zip(names, homes, strict=True) if homes.count(home) > 1]
+        places.append(found[0])
+    if len(set(places)) < len(places):
+        shared = [name for name, place in zip(names, places, strict=True) if places.count(place) > 1]
         return text, f"{' and '.join(shared)} stand in one section; edit lessons/ to part them"
-    moved = dict(zip(sorted(homes), [sections[home] for home in homes], strict=True))
+    moved = dict(zip(sorted(places), [sections[place] for place in places], strict=True))
     return head + "".join(cell for at, each in enumerate(sections) for cell in moved.get(at, each)), ""
 
 
 def _unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
     """Checks of exercises that there are not, and exercises that two lessons ask for."""
-    homes: dict[str, str] = {}
+    places: dict[str, str] = {}
     for lesson, text in lessons.items():
         for number, line in enumerate(text.splitlines(), 1):
             role = _ROLE.search(line) if HEADER.match(line) else None
@@ -212,8 +212,8 @@ def _unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
             if role[2] not in course().exercises:
                 advice = f"write {EXERCISES}/{role[2]}.py, or mend the name"
                 yield Problem(where, f"there is no exercise called {role[2]!r}; {advice}", number)
-            elif homes.setdefault(role[2], lesson) != lesson:
-                yield Problem(where, f"exercise {role[2]!r} is also in {homes[role[2]]}; rename one", number)
+            elif places.setdefault(role[2], lesson) != lesson:
+                yield Problem(where, f"exercise {role[2]!r} is also in {places[role[2]]}; rename one", number)
 
 
 def _of_files(class_dir: Path) -> Iterator[Problem]:

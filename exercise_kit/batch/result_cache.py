@@ -114,12 +114,12 @@ def _folder_digest(folder: Path, of: object) -> str:
 @lru_cache(maxsize=1)
 def files_digest() -> str:
     """A digest of the kit's code and of the course's, wherever they lie."""
-    homes = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
+    packages = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
     return _digest(
         sorted(
-            f"{path.relative_to(home.parent)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
-            for home in homes
-            for path in home.rglob("*.py")
+            f"{path.relative_to(folder.parent)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+            for folder in packages
+            for path in folder.rglob("*.py")
         )
     )
 

@@ -208,6 +208,6 @@ def _public(name: str) -> str:
         return f"torch.nn.{name.rpartition('.')[2]}"
     if name.startswith(_OPERATORS):
         short = name.removeprefix(_OPERATORS)
-        homes = {"torch": torch, "torch.nn.functional": torch.nn.functional}
-        return next((f"{home}.{short}" for home, module in homes.items() if hasattr(module, short)), name)
+        modules = {"torch": torch, "torch.nn.functional": torch.nn.functional}
+        return next((f"{prefix}.{short}" for prefix, module in modules.items() if hasattr(module, short)), name)
     return name

@@ -58,12 +58,14 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Results:
-    """How the results are measured that exercises ask for as a file.
+    """How to measure the results that exercises ask for as a file.
 
-    Attributes: ``measure(secret)`` for all who are graded with that secret; ``fingerprint()`` of the data that it
-    measures with; ``fixture(student, probe, measure)``, what hidden checks get as ``results``, with a made-up measure
-    where that is None; ``readme``, paragraphs for a class folder's README.md: what is handed in, and what has to be
-    there to measure it.
+    Attributes:
+        measure: gives, for a secret, the measure of everybody who is graded with that secret.
+        fingerprint: of the data that results are measured with.
+        fixture: gives, for (student, probe, measure), what hidden checks get as ``results``; for a measure that is
+            None it makes one up.
+        readme: paragraphs for a class folder's README.md: what is handed in, and what is needed to measure it.
     """
 
     measure: Callable[[bytes], Measure]
@@ -76,10 +78,12 @@ class Results:
 class Modules:
     """The modules and packages of a course that its students may import, by their paths without ".py".
 
-    Attributes: ``shared``, which every lesson may import; ``answers`` → the lesson whose answers it holds: it is there
-    in later lessons; ``tools`` → the lesson whose answers it holds that other lessons use as a tool: it is there in
-    all the others; ``fixtures`` → the lesson that begins with it: what students' functions are tried out with;
-    ``stand_ins`` → the text of what stands in a module's place while the judge grades.
+    Attributes:
+        shared: what every lesson may import.
+        answers: module → the lesson whose answers it holds; only later lessons may import it.
+        tools: module → the lesson whose answers it holds; every other lesson may import it.
+        fixtures: module with training fixtures → the first lesson that uses it.
+        stand_ins: file → the text that replaces it while the judge grades.
     """
 
     shared: tuple[str, ...]
@@ -101,8 +105,10 @@ class Modules:
 class Simulation:
     """What simulated students of a course write.
 
-    Attributes: ``stand_ins``, by the exercise's name, for calls that an answer to it may not make ("F.relu") the source
-    of the function that their cells define and call in the place; ``short_answers`` to questions.
+    Attributes:
+        stand_ins: exercise → call that an answer to it may not make ("F.relu") → the source of the function that
+            students' cells define and call instead.
+        short_answers: to questions.
     """
 
     stand_ins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -133,25 +139,31 @@ class Deferred(Mapping[str, Item]):
 class Course:
     """One course.
 
-    Attributes: ``exercises`` by name, in the order of the course; ``rules``, by the exercise's name what an answer
-    to it may call; ``modules`` that lessons may import; ``homes``, by the names of exercises whose answers others
-    call the module that holds a right one; ``references()``, by the exercise's name its right objects: for the
-    judge alone; ``results``, where exercises ask for files; ``records``, by the names of classes the modules: their
-    objects cross between judge and worker by their fields; ``examples``, by the other names that docstrings'
-    examples use the modules that hold them ("": a module of that name); ``training_fixtures``, the modules of
-    its own (:mod:`exercise_kit.engine.training_fixtures`); ``copied_from``, the modules from which an answer may have
-    been copied, by their paths without ".py"; ``prescribed``, exercises whose lesson gives the code, or every line;
-    ``own_parts``, the name of the file in which students keep theirs; ``built_upon``, the lessons in which they are
-    asked to, since later ones are built on the answers; ``title``; ``highlights``, by the names of
-    predictions what a card says of their results, as "{:.1f} % right"; ``own``, the exercises of the class's own, which
-    are among ``exercises`` and ``references()``; ``site``, the address, with a slash at its end, of a site that has a
-    page for each known mistake ("": there is none); ``simulation``, what a simulated class writes.
+    Attributes:
+        exercises: by name, in the order of the course.
+        rules: exercise → what an answer to it may call.
+        modules: that lessons may import.
+        reference_modules: exercise whose answer other exercises call → the module that holds a right one.
+        references: gives exercise → its right objects; for the judge alone.
+        results: how to measure results that exercises ask for as files; None: no exercise does.
+        records: class → its module; objects of these classes cross between judge and worker field by field.
+        examples: other names that docstrings' examples use → the module that holds each ("": a module of that name).
+        training_fixtures: the modules of the course's own (see :mod:`exercise_kit.engine.training_fixtures`).
+        copied_from: the modules from which an answer may have been copied, by their paths without ".py".
+        prescribed: exercises whose lesson gives the code, or every line of it.
+        own_parts: the name of the file in which students keep their answers.
+        built_upon: the lessons whose answers students keep, since later lessons use them.
+        title: of the course.
+        highlights: prediction → what a student's card says of its result, as "{:.1f} % right".
+        own: the class's own exercises, which are among ``exercises`` and ``references()`` too.
+        site: the address, with a slash at its end, of a site with a page for each known mistake ("": there is none).
+        simulation: what a simulated class writes.
     """
 
     exercises: Mapping[str, Exercise]
     rules: Mapping[str, Rule]
     modules: Modules
-    homes: Mapping[str, str]
+    reference_modules: Mapping[str, str]
     references: Callable[[], Mapping[str, tuple[Callable[..., Any], ...]]]
     results: Results | None = None
     records: Mapping[str, str] = field(default_factory=dict)

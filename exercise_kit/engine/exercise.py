@@ -144,7 +144,7 @@ def expect_example(student: Student) -> None:
         steps = list(doctest.DocTestParser().get_examples(EXAMPLES[name]))
         source = "".join(each.source for each in steps)
         others = {**course().records, **course().examples}
-        used = {each: home for each, home in others.items() if each != name and re.search(rf"\b{each}\b", source)}
+        used = {each: module for each, module in others.items() if each != name and re.search(rf"\b{each}\b", source)}
         found = student.example(name, source, used)
         shown = [each for each in steps if each.want]
         for step, value in zip(shown, found, strict=True):

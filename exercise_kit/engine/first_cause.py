@@ -38,8 +38,8 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]
         _waiting(each, lead) if (lead := leading.get(_key(each)) or _follows(each, followed)) else each
         for each in results
     ]
-    homes = {each.name: each.waits_for for each in waiting}
-    waiting = [replace(each, waits_for=homes.get(each.waits_for) or each.waits_for) for each in waiting]
+    waits_for = {each.name: each.waits_for for each in waiting}
+    waiting = [replace(each, waits_for=waits_for.get(each.waits_for) or each.waits_for) for each in waiting]
     return (*leading.values(), *waiting)
 
 

@@ -50,14 +50,14 @@ def needed(tree: ast.Module, names: Collection[str]) -> list[ast.stmt]:
 
     Of a name that is defined as a function or class, what it is assigned elsewhere is left out.
     """
-    homes: dict[str, list[ast.stmt]] = {}
+    statements: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
         for name in _bound(statement):
-            homes.setdefault(name, []).append(statement)
+            statements.setdefault(name, []).append(statement)
     waiting, seen, chosen = list(names), set[str](), set[int]()
     while waiting:
         name = waiting.pop()
-        places = homes.get(name, []) if name not in seen else []
+        places = statements.get(name, []) if name not in seen else []
         seen.add(name)
         written = [each for each in places if isinstance(each, ast.FunctionDef | ast.ClassDef)]
         for statement in written or places:

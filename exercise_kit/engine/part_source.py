@@ -138,10 +138,10 @@ def _import_of(name: str, value: Any) -> str | None:
     original = getattr(value, "__name__", None)
     if not isinstance(module, str) or not isinstance(original, str) or module == "__main__":
         return None
-    for home in dict.fromkeys((module.partition(".")[0], module)):
+    for place in dict.fromkeys((module.partition(".")[0], module)):
         try:
-            if getattr(import_module(home), original, None) is value:
-                return f"from {home} import {original}" + ("" if original == name else f" as {name}")
+            if getattr(import_module(place), original, None) is value:
+                return f"from {place} import {original}" + ("" if original == name else f" as {name}")
         except ImportError:
             continue
     return None

@@ -158,7 +158,7 @@ def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[st
     functions = [function for each in objects for function in _functions(each)]
     names = {name for function in functions for name in _names(function.__code__)}
     found: dict[str, dict[str, Any]] = {}
-    for part in course().homes:
+    for part in course().reference_modules:
         known = course().exercises[part]
         if known.lesson != exercise.lesson or known.checks is exercise.checks or names.isdisjoint(known.objects):
             continue
@@ -172,17 +172,17 @@ def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[st
 @contextlib.contextmanager
 def reference_in_place_of(parts: Mapping[str, Mapping[str, Any]], objects: Sequence[object]) -> Iterator[None]:
     """Inside, the functions of ``objects`` find the reference under the names of ``parts``; then all is as before."""
-    homes_of = course().homes
-    right = {name: getattr(import_module(homes_of[part]), name) for part, held in parts.items() for name in held}
-    homes = {id(function.__globals__): function.__globals__ for each in objects for function in _functions(each)}
-    kept = [(home, {name: home[name] for name in right if name in home}) for home in homes.values()]
+    module_of = course().reference_modules
+    right = {name: getattr(import_module(module_of[part]), name) for part, held in parts.items() for name in held}
+    namespaces = {id(function.__globals__): function.__globals__ for each in objects for function in _functions(each)}
+    kept = [(each, {name: each[name] for name in right if name in each}) for each in namespaces.values()]
     try:
-        for home, before in kept:
-            home.update({name: right[name] for name in before})
+        for namespace, before in kept:
+            namespace.update({name: right[name] for name in before})
         yield
     finally:
-        for home, before in kept:
-            home.update(before)
+        for namespace, before in kept:
+            namespace.update(before)
 
 
 def sentence(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:

@@ -124,7 +124,7 @@ class Student:
 
     practise = run_fixture  # its name in hidden checks of earlier class folders
 
-    def example(self, name: str, source: str, homes: Mapping[str, str]) -> list[Any]:
+    def example(self, name: str, source: str, imports: Mapping[str, str]) -> list[Any]:
         """The values of the expressions in a docstring's example of the object ``name``; Failure when it raises.
 
         On record an int counts as a float of its size: other checks tell the two apart.
@@ -132,9 +132,9 @@ class Student:
         Args:
             name: the object's.
             source: the example.
-            homes: by the other names that it uses the modules that hold them.
+            imports: by the other names that it uses the modules that hold them.
         """
-        answer = self._run_fixture(name, "example", {"name": name, "source": source, "homes": dict(homes)})
+        answer = self._run_fixture(name, "example", {"name": name, "source": source, "imports": dict(imports)})
         begin = len(self.record)
         values = [self._keep(each, name, ()) for each in answer.result["values"]]
         self.record[begin:] = map(_with_floats, self.record[begin:])

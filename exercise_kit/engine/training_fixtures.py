@@ -245,22 +245,22 @@ _FILE = "<the example>"
 
 
 def example(
-    function: Callable[..., Any], name: str, source: str, homes: Mapping[str, str] | None = None
+    function: Callable[..., Any], name: str, source: str, imports: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Run the statements of an example, in which ``function`` goes by ``name``.
 
     Args:
         source: the example's lines, without their prompts and without what they should give; they may use ``torch``,
             ``nn``, ``F``, ``math``.
-        homes: by the other names that they use the modules that hold them; "" for a module of that name.
+        imports: by the other names that they use the modules that hold them; "" for a module of that name.
 
     Returns:
         "values", of every statement that is an expression, in order.
     """
     linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
     names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math}
-    for each, home in (homes or {}).items():
-        names[each] = getattr(import_module(home), each) if home else import_module(each)
+    for each, module in (imports or {}).items():
+        names[each] = getattr(import_module(module), each) if module else import_module(each)
     names[name] = _alone(function)
     values = []
     for statement in ast.parse(source).body:

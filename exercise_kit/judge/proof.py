@@ -73,7 +73,7 @@ def _caught_by(exercise: Exercise, wrong: Misconception, outcomes: Outcomes) -> 
     return (*public, *(f"hidden {name}" for name in hidden))
 
 
-def _broken_public(exercise: Exercise, answer: Objects, home: Path) -> Iterator[str]:
+def _broken_public(exercise: Exercise, answer: Objects, class_dir: Path) -> Iterator[str]:
     """Public checks that break off with the right answer, each with the line at which it does."""
     where = f"{EXERCISES}/{exercise.name}.py"
     for check in exercise.checks:
@@ -83,7 +83,8 @@ def _broken_public(exercise: Exercise, answer: Objects, home: Path) -> Iterator[
             continue
         except Failure as failure:
             if (error := failure.__context__) is not None:  # no verdict of the check, but how it broke
-                yield f"{with_line(error, home, where)}; the check {check.name} breaks off with the lesson's own answer"
+                place = with_line(error, class_dir, where)
+                yield f"{place}; the check {check.name} breaks off with the lesson's own answer"
 
 
 def _public(exercise: Exercise, answer: Objects) -> Iterator[str]:

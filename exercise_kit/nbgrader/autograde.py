@@ -67,8 +67,8 @@ def install() -> None:
 
     And let all of nbgrader wait for its gradebook, and say in a sentence what is the matter with it.
     """
-    for home in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
-        home.Autograde = JudgedAutograde
+    for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
+        module.Autograde = JudgedAutograde
     install_faults()
 
 
@@ -83,16 +83,16 @@ class JudgedAutograde(Autograde):
         """
         course = self.coursedir
         lesson, wanted = course.assignment_id, course.student_id
-        home = Path(course.root) / course.submitted_directory
+        submitted = Path(course.root) / course.submitted_directory
         self._rows: dict[str, Row] = {}
         self._said = False  # that there is another grader
-        self._students = [path.name for path in _folders(home)]
+        self._students = [path.name for path in _folders(submitted)]
         chosen = [name for name in self._students if name == wanted or fnmatchcase(name, wanted)]
-        handed_in = [home / name / lesson for name in chosen if (home / name / lesson).is_dir()]
+        handed_in = [submitted / name / lesson for name in chosen if (submitted / name / lesson).is_dir()]
         self.assignments = {str(folder): [str(folder / f"{lesson}.ipynb")] for folder in handed_in}
         if not self.assignments:
             who = "nobody has" if wanted == "*" else f"{wanted} has not"
-            self._stop(f"{who} handed in {lesson}: there is no folder {home / wanted / lesson}")
+            self._stop(f"{who} handed in {lesson}: there is no folder {submitted / wanted / lesson}")
 
     def convert_notebooks(self) -> None:
         """Grade them one after the other, and log one table; who grades at the same time takes turns with this.
@@ -284,11 +284,11 @@ class JudgedAutograde(Autograde):
     def _why_missing(self, lesson: str, student: str) -> str:
         """Name a file that `vit-course grade` finds and nbgrader does not, for it lies in no lesson's folder."""
         course = self.coursedir
-        lessons, home = Lessons(Path(course.root)), Path(course.root) / course.submitted_directory
+        lessons, submitted = Lessons(Path(course.root)), Path(course.root) / course.submitted_directory
         names = lessons.names
-        for found in find([home / student], names, Path(course.root)):
+        for found in find([submitted / student], names, Path(course.root)):
             if found.path.is_file() and found.assignment not in names and _may_be(lesson, found, lessons):
-                return f"{found.path.relative_to(home)} lies in the wrong place: it belongs in {student}/{lesson}/"
+                return f"{found.path.relative_to(submitted)} lies in the wrong place: it belongs in {student}/{lesson}/"
         return "nothing handed in"
 
     def _stop(self, message: str) -> None:
@@ -314,9 +314,9 @@ def as_text(rows: Iterable[Row]) -> str:
     return "\n".join(["the class in one table", *lines, one_line(", ".join(counted)), *advice(waiting)])
 
 
-def _folders(home: Path) -> Iterator[Path]:
+def _folders(submitted: Path) -> Iterator[Path]:
     with suppress(OSError):
-        yield from (path for path in sorted(home.iterdir()) if path.is_dir() and not path.name.startswith("."))
+        yield from (path for path in sorted(submitted.iterdir()) if path.is_dir() and not path.name.startswith("."))
 
 
 def _may_be(lesson: str, found: HandedIn, lessons: Lessons) -> bool:

@@ -49,24 +49,24 @@ def install_faults() -> None:
         _replace(handler, "write_error", _write_error)
 
 
-def _replace(home: Any, name: str, make: Callable[[Method], Method]) -> None:
-    before = getattr(home, name)
+def _replace(owner: Any, name: str, make: Callable[[Method], Method]) -> None:
+    before = getattr(owner, name)
     if getattr(before, "__module__", None) != __name__:
         after = wraps(before)(make(before))
         after.__module__ = __name__
-        setattr(home, name, after)
+        setattr(owner, name, after)
 
 
-def _replace_gradebook(home: Any) -> None:
+def _replace_gradebook(owner: Any) -> None:
     """formgrader would show an empty class where the gradebook of one was lost, and make the file anew."""
-    before = home.__dict__["gradebook"]
+    before = owner.__dict__["gradebook"]
     if before.fget.__module__ != __name__:
 
         def gradebook(self: Any) -> Any:
             with existing(is_released(Path(self.coursedir.root))):
                 return before.fget(self)
 
-        home.gradebook = property(gradebook)
+        owner.gradebook = property(gradebook)
 
 
 def _start(before: Method) -> Method:

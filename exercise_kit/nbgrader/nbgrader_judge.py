@@ -212,8 +212,8 @@ class JudgeNotebook(NbGraderPreprocessor):
 
 def _all_submitted(course: CourseDirectory, assignment: str) -> list[Path]:
     """Everybody's folder of an assignment, for which nbgrader will ask one after the other."""
-    home = Path(course.root) / course.submitted_directory
-    return sorted(folder for folder in home.glob(f"*/{assignment}") if folder.is_dir())
+    submitted = Path(course.root) / course.submitted_directory
+    return sorted(folder for folder in submitted.glob(f"*/{assignment}") if folder.is_dir())
 
 
 class GraderCache:

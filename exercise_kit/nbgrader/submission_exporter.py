@@ -67,9 +67,9 @@ def remove_links(folder: Path) -> None:
     The log says where each link led; nothing that it led to changes. What is called a notebook stays: nbgrader copies
     none, and the reader tells why it cannot be graded. Folders too deep for a path are left: nbgrader goes by paths.
     """
-    for home, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            path = Path(home, name)
+            path = Path(parent, name)
             try:
                 kind = path.lstat().st_mode
                 if stat.S_ISREG(kind) or stat.S_ISDIR(kind) or (path.suffix == ".ipynb" and not path.is_dir()):
@@ -122,9 +122,9 @@ def remove_copies(copied: Path, released: Path) -> None:
     Raises:
         OSError: something cannot be deleted.
     """
-    for home, folders, files in os.walk(copied, topdown=False):
+    for parent, folders, files in os.walk(copied, topdown=False):
         for name in files:
-            path = Path(home, name)
+            path = Path(parent, name)
             if (
                 path not in (copied / TIMESTAMP, copied / SECRET)
                 and not (released / path.relative_to(copied)).is_file()
@@ -132,7 +132,7 @@ def remove_copies(copied: Path, released: Path) -> None:
                 path.unlink()
         for name in folders:
             with suppress(OSError):  # it holds something of the lesson's
-                Path(home, name).rmdir()
+                Path(parent, name).rmdir()
 
 
 NOWHERE = -1  # the place of a cell that the submission does not have

@@ -144,10 +144,10 @@ def summary(
     """
     placed = _with_lessons(events)
     found = predictions_of(tuple(events))
-    homes = {each["name"]: each["lesson"] for each in placed if "name" in each and each["lesson"]}
+    lesson_of = {each["name"]: each["lesson"] for each in placed if "name" in each and each["lesson"]}
     lessons = []
     for name in dict.fromkeys((*_outline(), *course().lessons)):
-        guesses = [each for prediction, each in found.items() if homes.get(prediction) == name]
+        guesses = [each for prediction, each in found.items() if lesson_of.get(prediction) == name]
         lessons.append(_lesson(name, [each for each in placed if each["lesson"] == name], guesses))
     last = next((each["lesson"] for each in reversed(placed) if each["lesson"]), None)
     return Progress(tuple(lessons), here, last, tuple(_highlights(found)), _kept_parts(folder), remarks)

@@ -152,9 +152,9 @@ def _is_short(word: str) -> bool:
 @lru_cache(maxsize=1)
 def course_words() -> frozenset[str]:
     """All words of the course's own code, and of the names that Python and torch have."""
-    home = Path(str(files(package())))
+    folder = Path(str(files(package())))
     patterns = ("*.py", "exercises/**/*.py", "training/**/*.py")
-    texts = [path.read_text("utf-8") for pattern in patterns for path in home.glob(pattern)]
+    texts = [path.read_text("utf-8") for pattern in patterns for path in folder.glob(pattern)]
     names = [*dir(builtins), *keyword.kwlist, "self", "cls"]
     for library in _LIBRARIES:
         module, _, member = library.partition(".")

@@ -68,12 +68,12 @@ def progress() -> None:
 '''
 
 
-def view_of(lesson: str, home: Path | None = None) -> Path:
+def view_of(lesson: str, folder: Path | None = None) -> Path:
     """A folder with the package as it is while ``lesson`` is graded, to be put on the path of Python.
 
     Args:
         lesson: as "03_attention".
-        home: the folder that keeps the views; by default one in the user's cache, where that can be written to,
+        folder: the folder that keeps the views; by default one in the user's cache, where that can be written to,
             otherwise one that is gone when this process ends.
 
     Raises:
@@ -84,9 +84,9 @@ def view_of(lesson: str, home: Path | None = None) -> Path:
     digest = hashlib.sha256(sys.version.encode())  # of what is compiled, too
     for name, source in files.items():
         digest.update(f"{name} {len(source)} ".encode() + source)
-    home = home or home_of_views()
-    home.mkdir(parents=True, exist_ok=True)
-    view = home / f"{lesson[:2]}-{digest.hexdigest()[:24]}"
+    folder = folder or folder_of_views()
+    folder.mkdir(parents=True, exist_ok=True)
+    view = folder / f"{lesson[:2]}-{digest.hexdigest()[:24]}"
     if not _holds(view, files):
         _place(view, files)
     return view
@@ -100,12 +100,12 @@ def _files(lesson: str) -> dict[str, bytes]:
     files = {f"{_KIT}/__init__.py": b"", f"{_KIT}/engine/__init__.py": _CHECK.replace("{package}", ours).encode()}
     for name in _OF_THE_KIT:
         files |= _sources(_KIT, name)
-    homes = {**modules.answers, **modules.tools}
-    for name in (*modules.shared, *homes):
+    lesson_of = {**modules.answers, **modules.tools}
+    for name in (*modules.shared, *lesson_of):
         files |= _sources(ours, name)
-    later = [name for name, home in modules.answers.items() if home >= number]
-    for name in (*later, *(name for name, home in modules.tools.items() if home == number)):
-        files |= dict.fromkeys(_sources(ours, name), _refusal(name, homes[name], number).encode())
+    later = [name for name, first in modules.answers.items() if first >= number]
+    for name in (*later, *(name for name, first in modules.tools.items() if first == number)):
+        files |= dict.fromkeys(_sources(ours, name), _refusal(name, lesson_of[name], number).encode())
     files |= {f"{ours}/{name}": text.encode() for name, text in modules.stand_ins.items()}
     for name, first in modules.fixtures.items():
         files |= _sources(ours, name) if first <= number else {}
@@ -119,14 +119,14 @@ def _folder_of(name: str) -> Path:
 
 def _sources(of: str, name: str) -> dict[str, bytes]:
     """File → what stands in it, of a module, or of all modules of a package, of the package ``of``."""
-    home = _folder_of(of)
-    module = home / f"{name}.py"
-    paths = [module] if module.is_file() else sorted((home / name).rglob("*.py"))
-    return {f"{of}/{path.relative_to(home).as_posix()}": path.read_bytes() for path in paths}
+    folder = _folder_of(of)
+    module = folder / f"{name}.py"
+    paths = [module] if module.is_file() else sorted((folder / name).rglob("*.py"))
+    return {f"{of}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
 
 
-def _refusal(name: str, home: int, number: int) -> str:
-    whose = "this lesson's answers" if home == number else f"answers of lesson {home:02}"
+def _refusal(name: str, first: int, number: int) -> str:
+    whose = "this lesson's answers" if first == number else f"answers of lesson {first:02}"
     dotted = name.replace("/", ".")
     return f'raise ImportError("{package()}.{dotted} holds {whose}, so it is not there while grading")\n'
 
@@ -182,14 +182,14 @@ def remove(view: Path) -> None:
 
 
 @cache
-def home_of_views() -> Path:
+def folder_of_views() -> Path:
     """Where views are kept: in the user's cache, or in a folder of this process's own where that is read-only."""
-    home = _cache_folder() / "vit_course" / "views"
+    folder = _cache_folder() / "vit_course" / "views"
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        home.chmod(0o755)
-        with tempfile.TemporaryFile(dir=home):
-            return home
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="vit_course-views-"))
         folder.chmod(0o755)

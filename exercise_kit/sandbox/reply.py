@@ -210,8 +210,8 @@ def value_of(claimed: Any) -> Any:
 def _under_its_name(model: NamedParameters) -> nn.Module:
     """The model, of a class that is called as the student's is, and of torch where torch has one of that name."""
     name = model.kind if _NAME.fullmatch(model.kind) else "Module"
-    home = "torch.nn" if hasattr(nn, name) else "student"
-    model.__class__ = type(name, (NamedParameters,), {"__module__": home})
+    module = "torch.nn" if hasattr(nn, name) else "student"
+    model.__class__ = type(name, (NamedParameters,), {"__module__": module})
     return model
 
 

@@ -127,18 +127,18 @@ class _Cell:
         self.parts.append(ast.unparse(self._translated(place, statement)))
         return name
 
-    def _seen(self, home: _Place, used: str) -> str:
-        """The name in the cell of what ``used`` stands for in the module of ``home``."""
-        if used == home.name:
-            return self.named[home]
+    def _seen(self, owner: _Place, used: str) -> str:
+        """The name in the cell of what ``used`` stands for in the module of ``owner``."""
+        if used == owner.name:
+            return self.named[owner]
         first, _, attribute = used.partition(".")
-        module = module_of(home.module)
+        module = module_of(owner.module)
         if used in self._instead:
             return self._stand_in(used)
         if attribute:
             return self._fetched(module.modules()[first], attribute)
         if module.statement(first) is not None:
-            return self.define(_Place(home.module, first))
+            return self.define(_Place(owner.module, first))
         if first in module.from_imports:
             origin, name = module.from_imports[first]
             if is_inlined(origin):
@@ -146,20 +146,20 @@ class _Cell:
         if first in module.import_lines:
             self._import(first, module.import_lines[first])
         elif first not in vars(builtins):
-            raise NoSource(f"nobody knows what {first} is in {home.module}")
+            raise NoSource(f"nobody knows what {first} is in {owner.module}")
         return first
 
     def _fetched(self, origin: str, name: str) -> str:
         """The name in the cell of what one of our modules offers as ``name``."""
         value = getattr(import_module(origin), name)
         defines = inspect.isfunction(value) or inspect.isclass(value)
-        home = value.__module__ if defines else origin
-        if isinstance(value, ModuleType) or not is_inlined(home):
+        owner = value.__module__ if defines else origin
+        if isinstance(value, ModuleType) or not is_inlined(owner):
             raise NoSource(f"{origin}.{name} is imported in a way that no cell can follow")
-        if self._keeps(home):
+        if self._keeps(owner):
             self._import(name, f"from {origin} import {name}")
             return name
-        return self.define(_Place(home, value.__name__ if defines else name))
+        return self.define(_Place(owner, value.__name__ if defines else name))
 
     def root(self, name: str, value: Any) -> None:
         """Write one of the objects of which the cell is made, which may have been put together of others."""
@@ -202,10 +202,10 @@ class _Cell:
             self._import("torch", "import torch")
             return repr(value)
         name = getattr(value, "__name__", "")
-        for home in (torch, torch.Tensor):
-            if name and getattr(home, name, None) is value:
+        for owner in (torch, torch.Tensor):
+            if name and getattr(owner, name, None) is value:
                 self._import("torch", "import torch")
-                return f"torch.{'Tensor.' if home is torch.Tensor else ''}{name}"
+                return f"torch.{'Tensor.' if owner is torch.Tensor else ''}{name}"
         origin = getattr(value, "__module__", None)
         if name and origin in sys.stdlib_module_names and getattr(sys.modules[origin], name, None) is value:
             self._import(name, f"from {origin} import {name}")
@@ -216,12 +216,12 @@ class _Cell:
         node = module_of(function.__module__).lambda_of(function)
         return ast.unparse(self._translated(_Place(function.__module__, "<lambda>"), node))
 
-    def _translated(self, home: _Place, node: ast.AST) -> ast.AST:
-        """``node``, which stands in the module of ``home``, with the names that it has in the cell."""
-        modules = module_of(home.module).modules()
+    def _translated(self, owner: _Place, node: ast.AST) -> ast.AST:
+        """``node``, which stands in the module of ``owner``, with the names that it has in the cell."""
+        modules = module_of(owner.module).modules()
         return renamed(
             node,
-            lambda used: self._seen(home, used),
+            lambda used: self._seen(owner, used),
             lambda dotted: dotted in self._instead or dotted.partition(".")[0] in modules,
         )
 

@@ -129,8 +129,8 @@ def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise:
     counts = by_mark if any(by_mark.values()) else by_name
     best = max(counts.values(), default=0)
     holds = [name for name in lessons.names if best and counts[name] == best]
-    if exercise and (home := lessons.of_exercise(exercise)) and (counts[home.name] or handed_in.named):
-        return _Found(home, ())
+    if exercise and (owner := lessons.of_exercise(exercise)) and (counts[owner.name] or handed_in.named):
+        return _Found(owner, ())
     if not holds:
         if script and not handed_in.named and handed_in.assignment is None:
             raise NoSubmission

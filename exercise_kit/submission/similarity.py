@@ -142,8 +142,8 @@ def _package_functions(name: str) -> tuple[Function, ...]:
     """Those of the package's own definition of a name."""
     folder = Path(str(files(package())))
     found: list[Function] = []
-    for home in course().copied_from:
-        for node in ast.parse((folder / f"{home}.py").read_text(encoding="utf-8")).body:
+    for module in course().copied_from:
+        for node in ast.parse((folder / f"{module}.py").read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
                 found += _functions_of(node)
     return tuple(found)

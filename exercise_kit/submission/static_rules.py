@@ -38,10 +38,10 @@ def import_names(trees: Iterable[ast.AST]) -> dict[str, str]:
     shorter: list[tuple[str, ast.expr]] = []
     for node in chain.from_iterable(map(ast.walk, trees)):
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
-            home = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-            dotted = home + alias.name
-            name = alias.asname or (alias.name if home else alias.name.partition(".")[0])
-            dotted = dotted if home or alias.asname else name
+            prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            dotted = prefix + alias.name
+            name = alias.asname or (alias.name if prefix else alias.name.partition(".")[0])
+            dotted = dotted if prefix or alias.asname else name
             if not (_is_torch(names.get(name)) and not _is_torch(dotted)):  # torch's, if a function imports another
                 names[name] = dotted
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute):

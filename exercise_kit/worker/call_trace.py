@@ -66,8 +66,8 @@ class Watch:
     """
 
     def __init__(self, course: str | None, packages: Iterable[str]) -> None:
-        homes = [os.path.join(os.path.abspath(course), name, "") for name in packages] if course else []
-        self._homes = tuple(homes)
+        folders = [os.path.join(os.path.abspath(course), name, "") for name in packages] if course else []
+        self._folders = tuple(folders)
         self._names: dict[str, None] = {}
         self._kinds: dict[int, tuple[CodeType, str, str]] = {}
         self._place = _Place()
@@ -151,7 +151,7 @@ class Watch:
     def _known(self, code: CodeType) -> tuple[str, str]:
         known = self._kinds.get(id(code))
         if known is None:
-            self._kinds[id(code)] = known = (code, *_kind(code, self._homes))
+            self._kinds[id(code)] = known = (code, *_kind(code, self._folders))
         return known[1], known[2]
 
 
@@ -198,7 +198,7 @@ def _is_torchs(function: Any) -> bool:
     return isinstance(owner, torch.Tensor) or any(owner is each for each in _OWNERS)
 
 
-def _kind(code: CodeType, homes: tuple[str, ...]) -> tuple[str, str]:
+def _kind(code: CodeType, folders: tuple[str, ...]) -> tuple[str, str]:
     """Whose a function is, by the file that it was compiled from, and the name by which it is noted."""
     file = code.co_filename
     if file.startswith(_GRAPH_MODULE):
@@ -207,23 +207,23 @@ def _kind(code: CodeType, homes: tuple[str, ...]) -> tuple[str, str]:
         return _SKIPPED, ""  # of a text: it is whose the code around it is
     if file.startswith(_WORKER):
         return _CLOSED, ""
-    home = next((each for each in homes if file.startswith(each)), None)
-    module = f"{home.split(os.sep)[-2]}.{_dotted(file[len(home) :])}" if home else _installed(file)
+    folder = next((each for each in folders if file.startswith(each)), None)
+    module = f"{folder.split(os.sep)[-2]}.{_dotted(file[len(folder) :])}" if folder else _installed(file)
     if module is None:
         return (_SKIPPED, "") if file.startswith(_STANDARD) else (_STUDENTS, f"{OWN}{code.co_qualname}")
     if module in _FINDERS:
         return _SKIPPED, ""
     if not code.co_flags & _OPTIMIZED:
         return (_CLOSED, "") if code.co_name == "<module>" else (_SKIPPED, "")
-    return _CLOSED if home else _NOTED, f"{module}.{code.co_qualname.partition('.')[0]}"
+    return _CLOSED if folder else _NOTED, f"{module}.{code.co_qualname.partition('.')[0]}"
 
 
 def _installed(file: str) -> str | None:
     """The dotted name of an installed module's file; None for any other file."""
     parts = file.split(os.sep)
-    for home in _PACKAGES:
-        if home in parts:
-            return _dotted(os.sep.join(parts[len(parts) - parts[::-1].index(home) :]))
+    for folder in _PACKAGES:
+        if folder in parts:
+            return _dotted(os.sep.join(parts[len(parts) - parts[::-1].index(folder) :]))
     return None
 
 

@@ -34,24 +34,24 @@ class NamedParameters(nn.Module):
             self.__class__ = type(kind, (NamedParameters,), {})
         for name, tensor in parameters.items():
             *path, last = name.split(".", _DEEPEST)
-            home = self._home(path, tensor if last == "weight" else None)
-            if _PART.fullmatch(last) is None or (hasattr(home, last) and last not in home._parameters):
+            parent = self._parent(path, tensor if last == "weight" else None)
+            if _PART.fullmatch(last) is None or (hasattr(parent, last) and last not in parent._parameters):
                 raise ValueError(f"no parameter can be called {name}")
-            home.register_parameter(last, _parameter(tensor))
+            parent.register_parameter(last, _parameter(tensor))
 
-    def _home(self, path: list[str], weight: Tensor | None) -> nn.Module:
-        home: nn.Module = self
+    def _parent(self, path: list[str], weight: Tensor | None) -> nn.Module:
+        parent: nn.Module = self
         for place, part in enumerate(path):
-            if part not in home._modules:
-                if _PART.fullmatch(part) is None or hasattr(home, part):
+            if part not in parent._modules:
+                if _PART.fullmatch(part) is None or hasattr(parent, part):
                     raise ValueError(f"no module can be called {part}")
                 self._modules_made += 1
                 if self._modules_made > _MOST_MODULES:
                     raise ValueError("a model of too many modules")
                 below = path[place + 1] if place + 1 < len(path) else ""
-                home.add_module(part, nn.ModuleList() if below.isdigit() else _empty_layer(below, weight))
-            home = home.get_submodule(part)
-        return home
+                parent.add_module(part, nn.ModuleList() if below.isdigit() else _empty_layer(below, weight))
+            parent = parent.get_submodule(part)
+        return parent
 
     def __repr__(self) -> str:
         return "the model"

@@ -23,10 +23,10 @@ _LONGEST_SCRIPT = 10_000
 _SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w{1,80}): (.*)", re.DOTALL)
 _CELL = re.compile(r"<cell [0-9]+>|<the example>")
 _HERE = os.path.dirname(__file__) + os.sep
-_PACKAGE_HOMES = {folder for folder in sys.path if folder.count(os.sep) > 1}
-_HOMES = tuple(
-    f"{home}{os.sep}"
-    for home in (os.path.dirname(os.path.dirname(__file__)), *sorted(_PACKAGE_HOMES, key=len, reverse=True))
+_PACKAGE_FOLDERS = {folder for folder in sys.path if folder.count(os.sep) > 1}
+_FOLDERS = tuple(
+    f"{folder}{os.sep}"
+    for folder in (os.path.dirname(os.path.dirname(__file__)), *sorted(_PACKAGE_FOLDERS, key=len, reverse=True))
 )
 _mro = type.__dict__["__mro__"].__get__
 _name = type.__dict__["__name__"].__get__
@@ -42,8 +42,8 @@ class _Packages:
 def know_packages(names: Iterable[str]) -> None:
     """From here on errors name places in the packages of these names."""
     _Packages.names = tuple(names)
-    homes = "|".join(("worker", "site-packages", *_Packages.names))
-    _Packages.folders = re.compile(rf"(?:/[^\s/\"':]{{1,80}}){{1,20}}/({homes})/")
+    names = "|".join(("worker", "site-packages", *_Packages.names))
+    _Packages.folders = re.compile(rf"(?:/[^\s/\"':]{{1,80}}){{1,20}}/({names})/")
 
 
 know_packages(["exercise_kit"])
@@ -81,8 +81,8 @@ def words_of(error: BaseException) -> str:
     """What the exception says, shortened; "" when it cannot say it."""
     try:
         words = str.__str__(str(error))[: 4 * _MOST_WORDS]
-        for home in _HOMES:
-            words = words.replace(home, "")
+        for folder in _FOLDERS:
+            words = words.replace(folder, "")
         return _Packages.folders.sub(r"\1/", words)[:_MOST_WORDS]
     except MemoryError:
         raise
@@ -111,8 +111,8 @@ def _place(name: str, number: int, function: str) -> str:
     if _CELL.fullmatch(name):
         return f"  {name[1:-1]}, line {number}{where}:  {_line(name, number)}"
     for package in _Packages.names:
-        if (home := f"/{package}/") in name:
-            return f"  {package}/{name.rpartition(home)[2]}, line {number}{where}"
+        if (folder := f"/{package}/") in name:
+            return f"  {package}/{name.rpartition(folder)[2]}, line {number}{where}"
     return ""
 
 

@@ -15,7 +15,7 @@ import exercise_kit
 import vit_course
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox import package_view
-from exercise_kit.sandbox.package_view import home_of_views, view_of
+from exercise_kit.sandbox.package_view import folder_of_views, view_of
 
 PACKAGE = Path(vit_course.__file__).parent
 SHARED, ANSWERS, TOOLS = course().modules.shared, course().modules.answers, course().modules.tools
@@ -220,17 +220,17 @@ def test_processes_do_not_get_in_each_other_s_way(home):
 
 
 def test_views_are_kept_where_the_user_keeps_such_things(tmp_path, monkeypatch):
-    home_of_views.cache_clear()
+    folder_of_views.cache_clear()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert home_of_views() == tmp_path / "vit_course" / "views"
-    home_of_views.cache_clear()
+    assert folder_of_views() == tmp_path / "vit_course" / "views"
+    folder_of_views.cache_clear()
     (tmp_path / "a file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a file"))
-    elsewhere = home_of_views()
+    elsewhere = folder_of_views()
     assert elsewhere.is_dir()
     assert not elsewhere.is_relative_to(tmp_path)
-    home_of_views.cache_clear()
+    folder_of_views.cache_clear()
 
 
 def test_a_lesson_has_a_number(home):

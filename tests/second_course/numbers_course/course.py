@@ -22,7 +22,7 @@ COURSE = Course(
     exercises=EXERCISES,
     rules={},
     modules=Modules(shared=(), answers={}, tools={}, fixtures={}, stand_ins={"__init__.py": _STAND_IN}),
-    homes={},
+    reference_modules={},
     references=_references,
     copied_from=("answers",),
 )
