@@ -139,7 +139,7 @@ _LONGEST = 160
 
 
 def expect_example(student: Student) -> None:
-    """Fail unless the example in the docstring of each of the exercise's objects comes out as written there."""
+    """Fail unless the example in the docstring of each of the exercise's objects gives the result that it shows."""
     for name in student.names:
         steps = list(doctest.DocTestParser().get_examples(EXAMPLES[name]))
         source = "".join(each.source for each in steps)
@@ -248,7 +248,7 @@ class FileAnswer:
 
 
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
-    """The example in the docstring comes out as it stands there."""
+    """The docstring's example gives the result that it shows."""
     expect_example(student)
 
 

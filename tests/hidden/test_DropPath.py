@@ -59,7 +59,7 @@ def test_as_many_are_dropped_as_the_probability_says(student, probe):
 
 @pytest.mark.exercise("DropPath", points=0.5)
 def test_in_evaluation_nothing_is_dropped(student, probe):
-    """In evaluation mode, and with a probability of 0, the branch comes out as it went in; else some are dropped."""
+    """In evaluation mode, and with a probability of 0, the branch is returned unchanged; else some are dropped."""
     expect_identity(student, [case_of(probe, 50, 3, probability=_probability(probe), training=False)])
     expect_identity(student, [case_of(probe, 50, 3, probability=0.0)])
     _whole(student, probe)
@@ -83,6 +83,6 @@ def test_it_draws_where_the_branch_is(student, probe):
 
 @pytest.mark.exercise("DropPath", points=0.05)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and other branches are dropped too."""
+    """The docstring's example gives the result that it shows, and other branches are dropped too."""
     _whole(student, probe)
     expect_example(student)

@@ -134,6 +134,6 @@ def test_step_gives_a_bool(student, reference, probe):
 
 @pytest.mark.exercise("EarlyStopping", points=0.1)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect(student, reference, 1, _losses(probe, 0.9, 0.8, 1.1), "At which count is it enough?")
     expect_example(student)

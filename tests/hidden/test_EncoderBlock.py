@@ -202,7 +202,7 @@ def test_the_tokens_get_their_gradient(student, reference, probe):
 @pytest.mark.exercise("EncoderBlock", points=0.25)
 @pytest.mark.exercise("fix_block", points=0.125)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     pair = _pair(student, reference, probe)
     pair.expect_same(_tokens(probe, pair.embed_dim), "The numbers come first: what do the checks above say?")
     expect_example(student)

@@ -62,6 +62,6 @@ def test_mode_dtype_and_layout_do_not_matter(student, probe, device):
 
 @pytest.mark.exercise("LayerScale", points=0.1)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect_right(student, probe, probe.sizes(1, low=3)[0], 2, 3)
     expect_example(student)

@@ -118,7 +118,7 @@ def test_the_tokens_get_their_gradient(student, reference, probe):
 
 @pytest.mark.exercise("Mlp", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     batch, tokens = probe.sizes(2)
     mlp, twin, embed_dim = _pair(student, reference, probe)
     x = probe.normal(batch, tokens, embed_dim)

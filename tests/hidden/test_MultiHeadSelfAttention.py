@@ -171,7 +171,7 @@ def test_it_computes_where_the_tokens_lie(student, reference, probe):
 
 @pytest.mark.exercise("MultiHeadSelfAttention", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     batch, num_heads, head_dim, tokens = probe.sizes(4)
     module, right = pair(student, reference, probe, num_heads, head_dim)
     expect_output(module, right, probe.normal(batch, tokens, num_heads * head_dim))

@@ -154,7 +154,7 @@ def test_it_computes_where_the_images_are(student, reference, probe):
 
 @pytest.mark.exercise("PatchEmbedding", points=0.15)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     batch, channels, rows, columns = probe.sizes(4, high=6)
     module, right = _pair(student, reference, probe, channels, 4, 10)
     _expect_right(module, right, probe.images(batch, channels, 4 * rows, 4 * columns))

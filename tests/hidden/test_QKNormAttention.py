@@ -79,6 +79,6 @@ def test_a_number_of_heads_that_does_not_fit_is_refused(student, probe):
 
 @pytest.mark.exercise("QKNormAttention", points=0.05)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     expect_output(student, probe, *_sizes(probe), 4)
     expect_example(student)

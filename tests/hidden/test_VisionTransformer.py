@@ -225,7 +225,7 @@ def test_it_computes_where_the_images_are(student, reference, probe):
 @pytest.mark.exercise("VisionTransformer", points=0.25)
 @pytest.mark.exercise("fix_vit", points=0.125)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do the logits of a drawn model."""
+    """The docstring's example gives the result that it shows, and the logits of a drawn model are right too."""
     pair = _pair(student, reference, probe, _config(probe, depth=1))
     pair.expect_same(pair.images(probe, 2), "the model's output", "Which token does your head read?")
     expect_example(student)

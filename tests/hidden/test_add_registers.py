@@ -76,6 +76,6 @@ def test_it_computes_where_the_tokens_are(student, reference, probe):
 
 @pytest.mark.exercise("add_registers", points=0.05)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect_right(student, reference, drawn(probe, *probe.sizes(4)))
     expect_example(student)

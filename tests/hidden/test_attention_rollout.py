@@ -92,6 +92,6 @@ def test_no_layer_at_all_is_refused(student, reference, probe):
 
 @pytest.mark.exercise("attention_rollout", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect(student, reference, _layers(probe, 2), "two layers", "Which layer comes first?")
     expect_example(student)

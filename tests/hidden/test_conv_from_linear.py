@@ -128,7 +128,7 @@ def test_the_linear_is_left_alone(student, reference, probe):
 
 @pytest.mark.exercise("conv_from_linear", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     channels, patch_size, embed_dim, side = probe.sizes(4, high=7)
     linear = _linear(probe, channels, patch_size, embed_dim)
     images = probe.images(2, channels, patch_size, side * patch_size)

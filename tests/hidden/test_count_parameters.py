@@ -126,6 +126,6 @@ def test_the_count_is_an_int(student, reference, probe):
 
 @pytest.mark.exercise("count_parameters", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect_count(student, reference, _config(probe, mlp_ratio=2.0), "a small model")
     expect_example(student)

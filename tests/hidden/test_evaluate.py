@@ -153,6 +153,6 @@ def test_both_are_plain_floats(student, reference, probe):
 
 @pytest.mark.exercise("evaluate", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect_right(student, reference, _fields(probe), "Which loss, and which share?", only=EITHER)
     expect_example(student)

@@ -96,6 +96,6 @@ def test_it_computes_where_the_model_is(student, probe):
 
 @pytest.mark.exercise("extract_features", points=0.25)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and other features are right too."""
+    """The docstring's example gives the result that it shows, and other features are right too."""
     expect_features(student, probe, _config(probe))
     expect_example(student)

@@ -54,6 +54,6 @@ def test_other_names_with_head_are_backbone(student, probe):
 
 @pytest.mark.exercise("fine_tuning_groups", points=0.25)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and other models are dealt out too."""
+    """The docstring's example gives the result that it shows, and other models are dealt out too."""
     expect_rates(student, VIT, _rates(probe))
     expect_example(student)

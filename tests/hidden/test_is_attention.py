@@ -79,7 +79,7 @@ def test_it_catches_what_is_no_softmax(student, probe):
 
 @pytest.mark.exercise("is_attention", points=0.25)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and right attention passes."""
+    """The docstring's example gives the result that it shows, and right attention passes."""
     look = "Which shapes do you expect when queries, keys and both dimensions all differ in size?"
     LINE_UP.expect_told_apart(student, probe, "shape", look)
     expect_example(student)

@@ -105,7 +105,7 @@ def test_a_flat_token_becomes_the_bias(student, reference, probe):
 
 @pytest.mark.exercise("layer_norm", points=0.375)
 def test_a_large_mean_does_no_harm(student, reference, probe):
-    """Tokens whose numbers lie around 1000 or around -1000 come out as right as others."""
+    """Tokens whose numbers lie around 1000 or around -1000 are normalized as exactly as others."""
     batch, tokens, embed_dim = probe.sizes(3, low=5, high=12)
     inputs = _tokens(probe, batch, tokens, embed_dim), *_weight_and_bias(probe, embed_dim), 1e-6
     _expect_right(student, reference, inputs, "tokens", "The numbers come first: what does the first check say?")
@@ -133,7 +133,7 @@ def test_the_gradient_takes_every_way(student, reference, probe):
 
 @pytest.mark.exercise("layer_norm", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     batch, tokens, embed_dim = probe.sizes(3, low=5)
     inputs = _tokens(probe, batch, tokens, embed_dim), *_weight_and_bias(probe, embed_dim), TINY
     _expect_right(student, reference, inputs, "tokens", "The numbers come first: what does the first check say?")

@@ -75,6 +75,6 @@ def test_it_computes_where_the_features_are(student, probe):
 
 @pytest.mark.exercise("linear_probe", points=0.25)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and other features are classified too."""
+    """The docstring's example gives the result that it shows, and other features are classified too."""
     expect_minimum(student, _task(probe), "for some features", FEW_STEPS)
     expect_example(student)

@@ -104,7 +104,7 @@ def test_a_grid_that_does_not_fit_is_refused(student, reference, probe):
 
 @pytest.mark.exercise("mean_attention_distance", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     grid_size, _ = _grids(probe)
     _expect(student, reference, _weights(probe, grid_size), grid_size, 2, "Which distance, in which unit?")
     expect_example(student)

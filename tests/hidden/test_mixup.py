@@ -91,7 +91,7 @@ def test_an_alpha_of_zero_or_less_is_refused(student, probe):
 
 @pytest.mark.exercise("mixup", points=0.05)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and another batch is blended too."""
+    """The docstring's example gives the result that it shows, and another batch is blended too."""
     expect_two_parts(student, [_case(probe)])
     expect_example(student)
 

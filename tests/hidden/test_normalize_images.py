@@ -117,6 +117,6 @@ def test_it_computes_where_the_images_are(student, reference, probe):
 
 @pytest.mark.exercise("normalize_images", points=0.1)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect_right(student, reference, _draw(probe, *probe.sizes(4, high=6)))
     expect_example(student)

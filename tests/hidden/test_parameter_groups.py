@@ -155,6 +155,6 @@ def test_a_shared_weight_is_there_once(student, probe):
 
 @pytest.mark.exercise("parameter_groups", points=0.1)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect(student, {"layer": ("Linear", probe.sizes(2))}, _decay(probe), "Which group is which?")
     expect_example(student)

@@ -189,7 +189,7 @@ def test_it_computes_where_the_images_are(student, reference, probe):
 @pytest.mark.exercise("patchify", points=0.2)
 @pytest.mark.exercise("fix_patchify", points=0.1)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     batch, channels, rows, columns = probe.sizes(4, high=6)
     _expect_right(student, reference, probe.images(batch, channels, 2 * rows, 2 * columns), 2)
     expect_example(student)

@@ -140,6 +140,6 @@ def test_a_float64_model_answers_in_float64(student, reference, probe):
 
 @pytest.mark.exercise("predict_with_attention", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect(student, reference, probe, "Which of the model's numbers are they?")
     expect_example(student)

@@ -95,6 +95,6 @@ def test_it_computes_where_the_tokens_are(student, probe):
 
 @pytest.mark.exercise("random_masking", points=0.05)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and other tokens are hidden too."""
+    """The docstring's example gives the result that it shows, and other tokens are hidden too."""
     expect_visible(student, [_case(probe)])
     expect_example(student)

@@ -94,6 +94,6 @@ def test_the_head_has_the_models_dtype(student, probe):
 
 @pytest.mark.exercise("replace_head", points=0.1)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and another model gets its head."""
+    """The docstring's example gives the result that it shows, and another model gets its head."""
     _expect_right_head(student, probe, _config(probe))
     expect_example(student)

@@ -54,7 +54,7 @@ def test_the_grid_is_resampled_bicubically(student, reference, probe):
 
 @pytest.mark.exercise("resize_positions", points=0.5)
 def test_the_class_tokens_row_is_carried_over(student, probe):
-    """Row 0, the class token's, comes out as it went in."""
+    """Row 0, the class token's, is returned unchanged."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=8)
     for old, new in (((rows, columns), (columns + 2, rows + 1)), ((columns, rows), (rows - 1, columns - 1))):
         positions = _draw(probe, old, embed_dim)
@@ -104,7 +104,7 @@ def test_grids_of_any_shape_are_right(student, reference, probe):
 
 @pytest.mark.exercise("resize_positions", points=0.35)
 def test_the_same_grid_changes_nothing(student, reference, probe):
-    """To another grid they are resampled; from a grid to the same grid the positions come out as they went in."""
+    """To another grid they are resampled; from a grid to the same grid the positions are returned unchanged."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
     for old, new in (((rows, columns), (columns, rows)), ((rows, columns), (rows, columns))):
         look = "Which step on the way in is not undone on the way out?"
@@ -179,7 +179,7 @@ def test_it_computes_where_the_positions_are(student, reference, probe):
 
 @pytest.mark.exercise("resize_positions", points=0.1)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=7)
     _expect_right(student, reference, _draw(probe, (rows, columns), embed_dim), (rows, columns), (columns, rows + 1))
     expect_example(student)

@@ -108,6 +108,6 @@ def test_it_computes_where_the_query_is(student, probe):
 
 @pytest.mark.exercise("rotary_2d", points=0.05)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     expect_angles(student, *_inputs(probe))
     expect_example(student)

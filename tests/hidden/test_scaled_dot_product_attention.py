@@ -84,7 +84,7 @@ def test_the_weights_follow_the_formula(student, reference, probe):
 
 @pytest.mark.exercise("scaled_dot_product_attention", points=1.25)
 def test_the_output_is_the_mean_of_the_values(student, reference, probe):
-    """The output of a query is the mean of the values under its weights, so equal values come out as they are."""
+    """The output of a query is the mean of the values under its weights, so equal values are returned unchanged."""
     batch, heads, *sizes = probe.sizes(6)
     inputs = draw(probe, (batch, heads), sizes)
     expect_equal(both(student, inputs)[0], right(reference, inputs)[0], "the output", OUTPUT_AXES, look=LAST_PRODUCT)
@@ -209,7 +209,7 @@ def test_it_computes_where_its_inputs_lie(student, reference, probe, device):
 
 @pytest.mark.exercise("scaled_dot_product_attention", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and other numbers as they should."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     batch, *sizes = probe.sizes(5)
     expect_both(student, reference, draw(probe, (batch,), sizes))
     expect_example(student)

@@ -123,7 +123,7 @@ def test_the_table_is_float32(student, reference, probe):
 
 @pytest.mark.exercise("sinusoidal_positions", points=0.2)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     num_positions, half = probe.sizes(2)
     _expect_right(student, reference, num_positions, 2 * half)
     expect_example(student)

@@ -143,7 +143,7 @@ def test_the_gradient_finds_its_way_back(student, reference, probe):
 
 @pytest.mark.exercise("split_heads", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The examples in both docstrings come out as they stand there, and other numbers as they should."""
+    """The examples in both docstrings give the results that they show, and other numbers give the right results too."""
     batch, tokens, num_heads, head_dim = probe.sizes(4)
     expect_split(student, reference, probe.normal(batch, tokens, num_heads * head_dim), num_heads)
     expect_merged(student, reference, probe.normal(batch, num_heads, tokens, head_dim))

@@ -118,6 +118,6 @@ def test_an_empty_part_is_refused(student, probe):
 
 @pytest.mark.exercise("split_indices", points=0.25)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect_whole(student, _case(probe))
     expect_example(student)

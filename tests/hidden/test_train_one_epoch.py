@@ -148,6 +148,6 @@ def test_one_batch_is_an_epoch_too(student, reference, probe):
 @pytest.mark.exercise("train_one_epoch", points=0.25)
 @pytest.mark.exercise("fix_training", points=0.125)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect_loss(student, reference, _fields(probe), "Which loss, and which mean?")
     expect_example(student)

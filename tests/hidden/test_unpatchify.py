@@ -139,7 +139,7 @@ def test_it_computes_where_the_patches_are(student, reference, probe):
 
 @pytest.mark.exercise("unpatchify", points=0.2)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     batch, channels, rows, columns = probe.sizes(4, high=6)
     patches = _patches(probe, batch, channels, rows, columns, 2)
     _expect_right(student, reference, patches, 2, (2 * rows, 2 * columns))

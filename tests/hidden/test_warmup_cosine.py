@@ -80,7 +80,7 @@ def test_it_is_a_plain_number(student, reference, probe):
 
 @pytest.mark.exercise("warmup_cosine", points=0.25)
 def test_its_own_example_comes_out(student, reference, probe):
-    """The example in the docstring comes out as it stands there, and so do other numbers."""
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     warmup_steps, total_steps = _sizes(probe)
     _expect(student, reference, warmup_steps, total_steps, (0, total_steps - 1), "Follow your formula with a pencil.")
     expect_example(student)

@@ -54,7 +54,7 @@ def every_new_patch_has_a_row(student: Student, probe: Probe) -> None:
 
 @resize_positions.check(needs=every_new_patch_has_a_row)
 def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
-    """Row 0, the class token's, comes out as it went in."""
+    """Row 0, the class token's, is returned unchanged."""
     positions = _table(probe, (3, 4))
     result = expect_tensor(student(positions, (3, 4), (5, 7)), (1, 36, 6), "resize_positions")
     if not close(result[:, 0], positions[:, 0]):
@@ -64,7 +64,7 @@ def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
 
 @resize_positions.check(needs=every_new_patch_has_a_row)
 def the_same_grid_changes_nothing(student: Student, probe: Probe) -> None:
-    """From a grid to the same grid, the positions come out as they went in."""
+    """From a grid to the same grid, the positions are returned unchanged."""
     for grid in GRIDS:
         positions = _table(probe, grid)
         name = f"resize_positions from {grid} to {grid}"

@@ -159,7 +159,7 @@ def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance, guard=True)
 def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) -> None:
-    """With the weights and biases of all Linears at zero, the tokens come out as they went in."""
+    """With the weights and biases of all Linears at zero, the tokens are returned unchanged."""
     linears = [name for name in _shapes(1) if not name.startswith("norm")]
     module, weights = _block(student, probe, *linears)
     x = 3 * probe.normal(2, 5, EMBED_DIM)

@@ -146,7 +146,7 @@ def float64_and_any_memory_layout_are_fine(student: Student, probe: Probe) -> No
 
 @layer_norm.check(needs=weight_multiplies_then_bias_is_added)
 def a_large_mean_does_no_harm(student: Student, probe: Probe) -> None:
-    """Tokens whose numbers lie around 1000 come out as right as others."""
+    """Tokens whose numbers lie around 1000 are normalized as exactly as others."""
     weight, bias = _weight_and_bias(probe, 7)
     x = 1000 + probe.normal(3, 5, 7)
     wanted = _normalized(x.double(), weight.double(), bias.double(), 1e-6).float()

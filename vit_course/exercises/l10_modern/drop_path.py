@@ -189,18 +189,18 @@ def expect_new_draws(student: Student, case: Case) -> None:
 
 @DropPath.check(needs=a_branch_keeps_its_shape, guard=True)
 def in_evaluation_nothing_is_dropped(student: Student, probe: Probe) -> None:
-    """In evaluation mode the branch comes out as it went in."""
+    """In evaluation mode the branch is returned unchanged."""
     expect_identity(student, [case_of(probe, 50, 3, probability=0.6, training=False)])
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
 def with_a_probability_of_zero_nothing_is_dropped(student: Student, probe: Probe) -> None:
-    """With a probability of 0 the branch comes out as it went in, while training too."""
+    """With a probability of 0 the branch is returned unchanged, while training too."""
     expect_identity(student, [case_of(probe, 50, 3, probability=0.0)])
 
 
 def expect_identity(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless every number comes out as it went in."""
+    """Fail unless every number is returned unchanged."""
     for case in cases:
         (factors,) = factors_of(student, case)
         right = bool((factors - 1).abs().max() < 1e-5)

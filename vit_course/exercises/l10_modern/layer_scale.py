@@ -223,7 +223,7 @@ class TheSizeOfGammaAlone(_Scale):
 
 @LayerScale.misconception("How many axes may a branch have?", SCALE, InTraining.UNSEEN)
 class ThreeAxesOnly(_Scale):
-    """Gamma has three axes, so a single token comes out as a batch."""
+    """Gamma has three axes, so a single token is returned as a batch."""
 
     def forward(self, branch: Tensor) -> Tensor:
         return torch.mul(self.gamma.reshape(1, 1, -1), branch)
