@@ -1,7 +1,7 @@
-"""The lessons as one class has them: its own, and ours with other points, another order or fewer exercises.
+"""The lessons of one class: its own, and the course's with other points, another order or fewer exercises.
 
-In the class folder, ``lessons/NN_topic.py`` is a lesson of the class's own or takes the place of ours, and
-``class.toml`` changes ours where they stand::
+In the class folder, ``lessons/NN_topic.py`` is a lesson of the class's own, or replaces the course's lesson of that
+name. ``class.toml`` changes the course's lessons without a copy::
 
     leave_out = ["one_hot", "09_labels"]   # exercises, questions or whole lessons
 
@@ -179,7 +179,7 @@ def _cells(text: str) -> tuple[str, list[str]]:
 
 
 def _ordered(text: str, names: Sequence[str]) -> tuple[str, str]:
-    """A lesson in which the sections that hold these exercises stand in this order, and what speaks against it."""
+    """A lesson with the sections that hold these exercises put into this order, and why that cannot be done, or ""."""
     head, cells = _cells(text)
     sections: list[list[str]] = [[]]
     for cell in cells:

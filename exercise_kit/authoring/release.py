@@ -1,7 +1,7 @@
 """What students get, as a folder: the notebooks, the course's wheel, and two pages to read; no answer, no hidden check.
 
-A release that is made again replaces its files one by one. The marker in the folder says which these are, and by their
-digests whether somebody has changed one: that one is put beside, and nothing else in the folder is touched.
+A second release into the same folder replaces the release's files one by one. A marker in the folder lists these files
+with their digests. A file that somebody has changed is moved aside, and every other file in the folder is left alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ReleaseError(Exception):
 
 @dataclass(frozen=True)
 class Release:
-    """A release: where it is, its files by their paths in it, and what of somebody's was put beside a file of ours."""
+    """A release: its folder, its files by their paths in it, and somebody's changed files that were moved aside."""
 
     path: Path
     files: tuple[Path, ...]

@@ -1,7 +1,8 @@
 """What a dask worker does for ``vit-course grade --scheduler``: it judges in a process of its own, or says why not.
 
 A request and its reply are JSON. A request holds the cells and answers of one submission, the key of its draws, and
-what a worker must have, so that whoever judges gives the same result: no path, no name, and not the grader's secret.
+what a worker must have so that every worker gives the same result. It holds no path, no name and not the grader's
+secret.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One submission, graded in a process of its own: read, answered from the cache where it can be, judged, and kept.
 
 A submission that brings this process down costs nobody else. The process has a limit on private writable memory
-(RLIMIT_DATA, see getrlimit(2)), relative to what it holds when the limit is set, and soft, so that a process that is
-started from here can lift it for itself: the last protection against a submission that would take the machine's
-memory.
+(RLIMIT_DATA, see getrlimit(2)): the last protection against a submission that would take the machine's memory. The
+limit is relative to what the process holds when it is set, and soft, so that a process started from here can lift it
+for itself.
 """
 
 from __future__ import annotations
@@ -114,10 +114,13 @@ class Opened:
 
 @dataclass(frozen=True)
 class Remaining:
-    """What is not kept of a submission.
+    """What is left to judge of a submission, beside what the cache kept.
 
-    Attributes: ``left`` to judge, the ``keys`` of all exercises, what is ``kept`` of the others, and what is wrong
-    with what is kept (``changed``).
+    Attributes:
+        left: to judge.
+        keys: of all exercises.
+        kept: results of the other exercises.
+        changed: what is wrong with the kept results.
     """
 
     left: Submission
@@ -159,7 +162,7 @@ def process_id() -> int:
 
 
 def in_bounds(function: Callable[..., Any], *arguments: object) -> tuple[Any, bool]:
-    """What a function gives, and whether this process is now so short of memory that it should do no more."""
+    """The function's result, and whether this process is now too short of memory to do more."""
     return function(*arguments), is_nearly_exhausted()
 
 

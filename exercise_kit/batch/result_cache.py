@@ -40,11 +40,16 @@ def exercise_keys(
 ) -> dict[str, str]:
     """The key of each exercise of a submission.
 
-    It depends on the submission's content, the exercise's points, the check files that hold its checks, the files
-    that these may share, this package's code, torch's version, the secret, whether a sandbox is used, and the device;
-    that of a result which is a file, on this file and on the grader's images too; and on the checks that do not count
-    because they are ``refused`` by the lesson's model answer. Which test cells the lesson has, or whose the
-    submission is, changes no score and no key. What is the grader's stands first, before a dash.
+    It depends on:
+
+    - the submission's content, and the exercise's points;
+    - the check files that hold its checks, and the files that these may share;
+    - this package's code, torch's version, the secret, the sandbox and the device;
+    - for an exercise that asks for a file, that file and the grader's images;
+    - the checks that do not count because they are ``refused``: they fail the lesson's model answer.
+
+    It does not depend on the lesson's test cells or on the student, since those change no score. Before the dash stands
+    a digest of what is the grader's.
     """
     prefixes = key_prefixes([each.name for each in submission.exercises], place, sandboxed, device)
     left_out = {name: sorted(checks) for name, checks in (refused or {}).items()}

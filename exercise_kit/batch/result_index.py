@@ -1,8 +1,8 @@
-"""Whole results by what was handed in: who asks again is answered without reading the submission, and without torch.
+"""Whole results by the bytes of a file: one that was graded before is answered without reading it, and without torch.
 
-The store (:mod:`exercise_kit.batch.result_cache`) stays the authority: an entry here holds while the store's file
-that it was made from is the same to the byte, and while checks, code, released lessons and secret are. Only results
-that depend on nothing beside the notebook are entered.
+The store (:mod:`exercise_kit.batch.result_cache`) decides: an entry here is valid while the store's file that it was
+made from is the same to the byte, and while checks, code, released lessons and secret are the same. Only results that
+depend on nothing but the notebook are entered.
 """
 
 from __future__ import annotations

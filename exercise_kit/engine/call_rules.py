@@ -145,12 +145,15 @@ _LIBRARIES = tuple(f"{library}." for library in _HARMLESS.split())
 class Rule:
     """What one exercise allows.
 
-    Attributes: ``why``, the sentence that a student reads after the name of what was called; ``tensors``, whether
-    operations on tensors and the modules that hold them are allowed; ``names`` and ``operators``, what is allowed
-    beside them: dotted names (one that ends in a dot: all that it holds), and how the operators' names begin;
-    ``own``, the modules of the course's own answers, as dotted names that end in a dot, and ``parts``, whether it may
-    build on those; ``others``, students' own answers to other exercises that would answer this one too, or methods of
-    theirs; and ``libraries``, whether all else may be called that is not the student's own.
+    Attributes:
+        why: the sentence that a student reads after the name of what was called.
+        tensors: whether operations on tensors, and the modules that hold them, are allowed.
+        parts: whether the answer may call the modules in ``own``.
+        names: also allowed, as dotted names; one that ends in a dot allows everything in it.
+        operators: also allowed, by the beginnings of their names.
+        own: the modules of the course's own answers, as dotted names that end in a dot.
+        others: students' own answers to other exercises, or methods of theirs, that would answer this one too.
+        libraries: whether everything else that is not the student's own may be called.
     """
 
     why: str

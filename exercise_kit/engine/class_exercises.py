@@ -1,9 +1,9 @@
 """The exercises of a class's own: which class this process serves, and what its folder holds.
 
-In a class folder stand ``exercises/NAME.py`` (the public checks and known mistakes), ``lessons/NN_topic.py`` (the text,
-with the right answer) and ``hidden/test_NAME.py``. Which folder that is, the operator says: a command takes the one
-that it runs in or that it is given, never one that lies beside a submission. Students have ``exercises/`` in the wheel
-of their release, as a package inside the course's; answers and hidden checks are in no release.
+A class folder holds ``exercises/NAME.py`` (the public checks and known mistakes), ``lessons/NN_topic.py`` (the text,
+with the right answer) and ``hidden/test_NAME.py``. The operator decides which folder that is: a command takes the one
+that it runs in or that it is given, never one that lies beside a submission. Students get ``exercises/`` in the wheel
+of their release, as a package inside the course's; no release holds answers or hidden checks.
 """
 
 from __future__ import annotations

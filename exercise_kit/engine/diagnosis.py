@@ -53,9 +53,9 @@ def diagnose(exercise: Exercise, records: Mapping[str, Record], failed: Sequence
 
 
 class Compared:
-    """What misconceptions do in the checks that a student took, and whether that is what the student gave.
+    """How misconceptions behave in the checks that a student took, and whether the student's code behaves alike.
 
-    Each is observed and compared once, and only where somebody asks: to observe one takes a check's time.
+    To observe a misconception takes a check's time, so each is observed and compared once, when it is first needed.
 
     Args:
         records: what the student gave in every check that ran, by the check's name.
@@ -162,6 +162,14 @@ def explain_by_two(
 ) -> dict[str, tuple[Cause, ...]]:
     """``found``, what single misconceptions explain, with two at once wherever these explain more.
 
+    A pair explains the failures if:
+
+    - it gives what the student gave in all checks that both fail, and in one of them more than an exception;
+    - it explains more failures than any single misconception;
+    - it fails fewer of the checks that the student passes than it explains failures.
+
+    Of several such pairs those count that agree with the student in the most checks.
+
     Args:
         exercise: whose pairs are to choose from.
         records: what the student gave in every check that ran, by the check's name.
@@ -170,10 +178,7 @@ def explain_by_two(
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
 
     Returns:
-        ``found`` with the cause of a pair at every failure at which the pair gives what the student gave. The pair
-        agrees with the student in all checks that both fail, explains more of them than any one misconception and than
-        it fails of those that the student passes, and one by more than an exception; of several the ones that agree in
-        the most checks.
+        ``found``, with the cause of the pair at every failure that the pair explains.
     """
 
     pairs = pairs_of(exercise) if _may_be_two(found) else ()
@@ -203,8 +208,10 @@ def explain_by_two(
 
 
 def _explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], least: int, seen: Compared) -> list[str]:
-    """The failures at which a pair gives what the student gave; none where it gives something else at one of them,
-    fails as many of the checks that the student has passed, or explains fewer than ``least``.
+    """The failures at which a pair gives what the student gave.
+
+    None, where it gives something else at one of them, fails as many of the checks that the student has passed, or
+    explains fewer than ``least``.
     """
     explained: list[str] = []
     for place, name in enumerate(failed):

@@ -1,7 +1,7 @@
 """An exercise: its public checks, its worked examples, its known mistakes, and how each of these looks in training.
 
-A course may have trained its model with one mistake after the other: what came of it stands in its package, in
-``exercises/in_training.json``. How all others look was decided one by one.
+A course may have trained its model with each mistake in turn; its package then holds the results in
+``exercises/in_training.json``. For every other mistake somebody decided how it looks.
 """
 
 from __future__ import annotations
@@ -73,8 +73,10 @@ def what_was_trained() -> Trained | None:
 class Looks:
     """How one mistake looks in training.
 
-    Attributes: ``kind``; where somebody trained a model with it, the ``accuracy`` that it came to on test data (0 to
-    1), and that of the ``right`` model, trained alike.
+    Attributes:
+        kind: of look.
+        accuracy: on test data, from 0 to 1, of a model trained with the mistake; None: nobody trained one.
+        right: the accuracy of the right model, trained in the same way.
     """
 
     kind: InTraining
@@ -200,9 +202,13 @@ Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 class PublicCheck:
     """One check: a claim about the student's code, and the function that raises Failure where it is false.
 
-    Attributes: ``name``, ``claim`` (its docstring), ``function(student, probe)``, ``needs``, the names of the
-    checks that have to pass before this one can tell anything, ``worth``, its weight among the exercise's checks, and
-    whether it is a ``guard``, which an answer can pass without doing what was asked for.
+    Attributes:
+        name: of the check.
+        claim: its docstring.
+        function: of (student, probe).
+        needs: the checks that have to pass before this one can decide anything.
+        worth: its weight among the exercise's checks.
+        guard: whether an answer can pass it without doing what the exercise asks for.
     """
 
     name: str
@@ -256,11 +262,17 @@ def its_own_example_comes_out(student: Student, probe: Probe) -> None:
 class Exercise:
     """What a student writes in one cell.
 
-    Attributes: ``name`` (exact, as in ``check("one_hot", one_hot)``), ``lesson``, ``objects`` (names of what
-    ``check`` is given, the exercise's own name by default), ``is_class`` (the objects are nn.Module classes),
-    ``file`` (what is asked for in the place of code, where there is no cell to write), ``checks`` in the order in which
-    a student reads them, ``misconceptions``, and how most of these look ``in_training`` (None: as was measured); of an
-    exercise of a class's own the one that it is a ``variant_of``, and the ``problem`` for which it cannot be used.
+    Attributes:
+        name: exact, as in ``check("one_hot", one_hot)``.
+        lesson: where it is.
+        objects: names of what ``check`` is given; by default the exercise's own name.
+        is_class: whether the objects are nn.Module classes.
+        checks: in the order in which a student reads them.
+        misconceptions: its known mistakes.
+        file: the file that it asks for instead of code; such an exercise has no cell to write.
+        in_training: how most of its mistakes look in training; None: as was measured.
+        variant_of: for an exercise of a class's own, the course's exercise that it replaces.
+        problem: why an exercise of a class's own cannot be used.
     """
 
     name: str
@@ -318,8 +330,8 @@ class Exercise:
         Args:
             needs: the check, or the checks, that have to pass first; they come before this one.
             worth: its weight among the exercise's checks; 0 where a later one earns for it.
-            guard: whether an answer can pass it without doing what was asked for, as one that leaves its input alone
-                and gives back nothing: such a check earns in the proportion in which the others pass.
+            guard: whether an answer can pass it without doing what the exercise asks for; one that returns nothing, for
+                instance, leaves its input unchanged. A guard earns the share of its points that the other checks earn.
         """
 
         def register(checked: CheckFunction) -> CheckFunction:

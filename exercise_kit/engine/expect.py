@@ -91,7 +91,7 @@ def expect_left_alone(student: Student) -> None:
 
 
 def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Sequence[Any]) -> None:
-    """Fail when a later call changes what an earlier one gave, or an earlier result what a later call gives.
+    """Fail when a later call changes an earlier result, or when writing into a result changes later results.
 
     Args:
         student: whose first function is called with ``inputs``, with ``others``, and with ``inputs`` again.

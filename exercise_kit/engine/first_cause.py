@@ -1,8 +1,8 @@
-"""What is wrong with an answer before a check can look at what it claims: it leads, and those checks are undecided.
+"""A first cause: what is wrong with an answer before a check can look at what it claims.
 
-An answer that raises, that is no tensor, or that has another dtype fails wherever its numbers are looked at, and says
-nothing about their order. So one line says that, and the checks that stumbled over it wait until it is mended. Points
-stay as they were: what waits has not earned its share, and neither has what failed.
+An answer that raises, that is not a tensor, or that has another dtype fails wherever its numbers are looked at, and
+says nothing about their order. So one line at the top says that, and the checks that stumbled over it are undecided
+until it is repaired. Points stay as they were: neither a failed nor an undecided check has earned its share.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | Non
 
 
 def _leads(first: CheckResult, results: Sequence[CheckResult]) -> bool:
-    """Whether it is more than what the one check claims: by those that stumbled alike, and that wait for one of them.
+    """Whether a result is a first cause: whether it says more than its check claims.
 
-    No check claims that there is an end, or the dtype of plain inputs. An exception may be what a check or two are
-    about, "Lists and tuples will do": it leads where half of the checks met it.
+    That a call does not end, or the dtype of plain inputs, is claimed by no check. An exception may be what one or two
+    checks are about ("Lists and tuples will do"), so it is a first cause where half of the checks met it.
     """
     names = {each.name for each in results if _key(each) == _key(first)}
     stumbled = sum(each.name in names or each.waits_for in names for each in results)

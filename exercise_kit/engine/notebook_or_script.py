@@ -29,7 +29,7 @@ _CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a ce
 
 
 def install() -> None:
-    """Ask to be asked by the IPython of this process, where there is one and nobody else is asked."""
+    """Explain a NameError in this process's IPython, if there is one and nothing else handles its exceptions."""
     shell = _shell()
     if shell is not None and not shell.custom_exceptions:
         shell.set_custom_exc((NameError,), _show)

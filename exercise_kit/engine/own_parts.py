@@ -1,9 +1,9 @@
-"""A student's own parts from lesson to lesson: ``keep`` puts what passed its check into a file, ``own`` takes it out.
+"""A student's own parts from lesson to lesson: ``keep`` saves an answer that passed its check, ``own`` loads it.
 
 The file lies beside the notebooks, or on Google Drive where that is mounted, and is the student's: plain Python, a
-cell for each exercise. Nothing of it is used before it has passed its check again, and nothing of it while the judge
-grades: there the course's own parts stand in for it. A part that is kept anew takes its old place; the file as it was
-is beside it then, as `my_vit.before.py`.
+cell for each exercise. A part is used only after it has passed its check again, and never while the judge grades: there
+the course's own parts replace it. A part that is saved again replaces the old one; the file from before is kept beside
+it, as `my_vit.before.py`.
 """
 
 from __future__ import annotations

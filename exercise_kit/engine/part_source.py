@@ -1,4 +1,4 @@
-"""The source of what a student wrote in a notebook, with all that it needs to stand in a file of its own."""
+"""The source of an answer that a student wrote in a notebook, with everything that it needs in a file of its own."""
 
 from __future__ import annotations
 

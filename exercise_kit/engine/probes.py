@@ -24,8 +24,8 @@ Element = TypeVar("Element")
 class Probe:
     """A source of inputs that depends on nothing but its seed.
 
-    Checks choose sizes that are pairwise distinct and none of them 1, images that are taller than wide and
-    wider than tall, more than one channel, and weights large enough that two answers do not look alike.
+    Checks choose sizes that differ from each other and from 1, images that are taller than wide and others that
+    are wider than tall, more than one channel, and weights so large that no two answers look alike.
     """
 
     def __init__(self, seed: int | str) -> None:

@@ -41,11 +41,11 @@ class OddTensor:
 
 
 def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
-    """``value``, an answer to ``inputs``, with tensors of torch's own kind: a subclass's operators are not to trust.
+    """``value``, an answer to ``inputs``, with plain tensors: the operators of a subclass cannot be trusted.
 
     Raises:
-        Failure: where a tensor is none that a check can compare: sparse, quantized, complex, on a device on which
-            none of the inputs lies, the CPU aside.
+        Failure: a check cannot compare a tensor, since it is sparse, quantized, complex, or on a device that is neither
+            the CPU nor that of an input.
     """
     if isinstance(value, list | tuple) and _is_small(value, depth):
         kind = list if isinstance(value, list) else tuple

@@ -1,7 +1,7 @@
 """A student's functions, classes and modules, as a check sees them: called, built, loaded, differentiated, recorded.
 
-Every call gets copies of its inputs, an exception becomes a failure in words, and all that came back is recorded, so
-that it can be compared with what a misconception gives on the same inputs.
+Every call gets copies of its inputs, an exception becomes a Failure with a message, and every result is recorded, so
+that it can be compared with the results of misconceptions for the same inputs.
 """
 
 from __future__ import annotations
@@ -270,8 +270,8 @@ class StudentModule:
     def parts(self, names: Sequence[str], *inputs: Any, **options: Any) -> dict[str, Tensor]:
         """What enters and leaves the parts of these names when forward runs on copies of ``inputs``, in that order.
 
-        Keys are "norm1:in" and "norm1:out". It is for the words of a message alone: nothing of it goes on record, a
-        part that is not there or not called is left out, and where forward raises there is nothing.
+        Keys are "norm1:in" and "norm1:out". Only messages use it, so none of it is recorded. A part that is missing
+        or not called is left out; where forward raises, nothing is returned.
         """
         answer = self._held.parts(names, inputs, options)
         found: dict[str, Tensor] = {}

@@ -1,13 +1,12 @@
-"""Surroundings in which a student's function is tried out, each a function of that function.
+"""Training fixtures: each tries out a student's function in surroundings of its own, and notes what it does.
 
 They run beside the student's code, in the kernel or in a worker. So they hold no answer, judge nothing and import
-nothing else of the package, and the judge can lay their file into the sandbox as it is. Four kinds: what calls leave
-behind (in earlier results, in torch's settings, in modules' modes), another device, a docstring's example, and those
-that a course adds.
+nothing else of the package, and the judge can copy their file into the sandbox as it is. There are four kinds: what
+calls leave behind (in earlier results, in torch's settings, in modules' modes), another device, a docstring's example,
+and those that a course adds.
 
-The other device is torch's "meta": it has shapes and dtypes and no numbers. Meta tensors alone would let much pass
-that a GPU refuses, ``torch.bmm`` with one matrix on the CPU for instance, so :class:`OtherDevice` looks at every
-operator.
+The other device is torch's "meta": it has shapes and dtypes and no numbers. Meta tensors alone would accept much that a
+GPU refuses, ``torch.bmm`` with one matrix on the CPU for instance, so :class:`OtherDevice` looks at every operator.
 """
 
 from __future__ import annotations
@@ -98,12 +97,13 @@ class TwoDevicesError(RuntimeError):
 
 
 class OtherDevice(TorchDispatchMode):
-    """While it is entered, operators refuse what they would refuse on a GPU: the device's tensors beside the CPU's.
+    """While it is entered, operators refuse the same mixes of CPU tensors and the device's tensors as on a GPU.
 
-    As on a GPU, a CPU tensor of no axes counts as a number, CPU indices may index, and copying between devices is
-    allowed; what is copied to the CPU arrives as zeros. A generator of the CPU draws nothing there.
+    As on a GPU, a CPU tensor without axes counts as a number, CPU indices may index, and copying between devices is
+    allowed; what is copied to the CPU arrives as zeros. A generator of the CPU cannot draw numbers there.
 
-    Attributes: ``refused``, whether an operator was refused.
+    Attributes:
+        refused: whether an operator was refused.
     """
 
     refused = False

@@ -116,9 +116,11 @@ class Pair(Misconception):
 class Parts:
     """An exercise whose mistakes are settings of one function.
 
-    Attributes: ``make(*inputs, **settings)``, right without settings; for wrong implementations their ``settings``,
-    of which two that set different things can be made at once; ``quick``, whether a call takes next to no time, and
-    ``slow``, whether one takes a whole model's.
+    Attributes:
+        make: of (*inputs, **settings); right without settings.
+        settings: wrong implementation → its settings; two that set different things can be combined.
+        quick: whether a call takes next to no time.
+        slow: whether a call takes as long as a whole model.
     """
 
     make: Function
@@ -223,9 +225,9 @@ def _of_two_objects(first: Misconception, second: Misconception) -> Iterator[Obj
 
 
 def _of_two_classes(first: Misconception, second: Misconception) -> Iterator[Objects]:
-    """A class that inherits both: where both override a method, the one that comes first has to hand on to the other.
+    """A class that inherits both: where both override a method, the first one has to call the second.
 
-    Where either could come first both are made, but for ``__init__``, of which the order seldom matters.
+    Where either could come first both classes are made; not for ``__init__``, whose order seldom matters.
     """
     one, other = _wrong(first), _wrong(second)
     base = _common_base(one, other)
@@ -323,8 +325,8 @@ class Evidence:
     def contradicts(self, first: str, second: str) -> bool:
         """Whether there is a place at which the student's value cannot come from these two.
 
-        Where one of them is right, both together give what the other gives alone; where both are wrong they may
-        give anything, and where neither gives anything both together do not either.
+        Where one of the two is right, the pair gives what the other gives alone. Where both are wrong, it may give
+        anything; where neither gives a value, the pair gives none.
         """
         return any(place.contradicts(first, second) for place in self._places)
 

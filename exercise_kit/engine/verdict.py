@@ -79,10 +79,14 @@ class Waiting(Undecided):
 class Cause:
     """The likely cause of a failure: a named misconception.
 
-    Attributes: ``name`` ("column order"), ``explanation`` (one sentence), ``question`` (leads out of it),
-    ``section`` (the part of a lesson that treats it), ``in_training`` (a sentence on how it looks there, empty where
-    nobody has trained with it), and the ``pages`` about it: its name, or those of which it is made, each with a path on
-    the course's site, without ".html", that is permanent.
+    Attributes:
+        name: as "column order".
+        explanation: one sentence.
+        question: what a student should ask themselves next.
+        section: the part of a lesson that treats it.
+        in_training: a sentence on how it looks in training; empty where nobody has trained with it.
+        pages: name → the permanent path, without ".html", of its page on the course's site; a cause made of several
+            misconceptions has a page for each.
     """
 
     name: str
@@ -173,11 +177,15 @@ class CheckResult:
 class Report:
     """What ``check`` returns: it shows itself in a notebook and in a terminal.
 
-    Attributes: ``exercise``, ``results`` in the order of the checks, ``points`` that the exercise is worth
-    (None outside of a graded cell), ``problem`` when nothing could be checked at all, ``complete`` unless a part
-    of a class still has to be written: what it inherits or has by default earns nothing; a ``note``, a sentence
-    that comes before the results; an ``offer``, one that comes after them; and the address of the ``site`` that has
-    pages about misconceptions ("": there is none).
+    Attributes:
+        exercise: its name.
+        results: in the order of the checks.
+        points: what the exercise is worth; None outside of a graded cell.
+        problem: why nothing could be checked at all.
+        complete: False while a part of a class is not written: what the class inherits earns nothing.
+        note: a sentence that comes before the results.
+        offer: a sentence that comes after them.
+        site: the address of the site with pages about misconceptions ("": there is none).
     """
 
     exercise: str

@@ -1,10 +1,10 @@
 """The clock beside a check in a student's own process: it says what takes long, and stops what does not end.
 
-A thread looks on. Over a limit it has SIGINT raised, as the interrupt button of a notebook does, and the handler that
-stands there while the check runs ends the student's code with an exception that `except Exception` lets pass. In our
-own code, and in torch called by it, nothing is raised: there the next call of the student's code ends instead. On
-Windows `signal.raise_signal` wakes a sleeping main thread, elsewhere `pthread_kill` does. Code in C that does not come
-back to Python cannot be stopped from here; it is stopped when it does. Where the judge grades, other clocks rule.
+A thread watches the time. At the limit it raises SIGINT, as the interrupt button of a notebook does, and the handler
+that is installed during the check ends the student's code with an exception that `except Exception` does not catch. In
+the course's own code, and in torch called by it, nothing is raised: there the next call of the student's code ends
+instead. On Windows `signal.raise_signal` wakes a sleeping main thread, elsewhere `pthread_kill` does. C code cannot be
+stopped before it returns to Python. While the judge grades, other clocks count.
 """
 
 from __future__ import annotations
@@ -52,16 +52,18 @@ class InterruptedCheck(KeyboardInterrupt):
 
 
 class Watchdog:
-    """Looks on while a student's code is called; entered around all checks of one answer.
+    """Watches the time while a student's code is called; entered around all checks of one answer.
 
     Args:
         name: of what is checked, for sentences.
-        ours: how the files begin whose code is the course's or the kit's.
-        libraries: how those begin whose code belongs to whoever calls it.
-        patience: how long what may take.
+        ours: beginnings of the paths of files whose code is the course's or the kit's.
+        libraries: beginnings of the paths of files whose code counts as its caller's.
+        patience: how long each thing may take.
 
-    Attributes: ``claim``, of the check that runs; ``paused``, while no code of the student's is called; ``expired``,
-    why that was stopped, or None.
+    Attributes:
+        claim: of the check that runs.
+        paused: while no code of the student's is called.
+        expired: why that code was stopped, or None.
     """
 
     def __init__(

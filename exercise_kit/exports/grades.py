@@ -19,8 +19,11 @@ class ExportError(Exception):
 class Grades:
     """The grades that can be handed on.
 
-    Attributes: ``students`` and ``lessons`` with a grade, in the order in which they came, ``maximum`` points of a
-    lesson, ``results`` by student and lesson, and a sentence for each ``problem``: what was left out, and why.
+    Attributes:
+        students: with a grade, in the order in which they came.
+        maximum: points of each lesson with a grade, in the order in which the lessons came.
+        results: by student and lesson.
+        problems: sentences on what was left out, and why.
     """
 
     students: tuple[str, ...]

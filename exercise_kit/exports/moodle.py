@@ -1,9 +1,9 @@
 """Moodle: the CSV file that *Grades > Import > CSV file* reads.
 
-Its columns are free, for Moodle asks which one identifies the user (an email address or an ID number, matched to the
-letter) and to which grade item each other one goes. Grade and feedback of an item belong into one import: feedback
-alone empties the grade. A user whom Moodle does not know stops the whole import, and a line whose identifier is empty
-gives its grades to the student of the line above, so such a line is never written.
+Its columns are free: Moodle asks which one identifies the user (an email address or an ID number, which must match
+exactly) and to which grade item each of the others belongs. Import the grade and the feedback of an item together:
+feedback alone empties the grade. A user whom Moodle does not know stops the whole import. A line with an empty
+identifier gives its grades to the student of the line above, so such a line is never written.
 https://docs.moodle.org/en/Grade_import
 """
 

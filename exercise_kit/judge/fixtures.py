@@ -38,9 +38,12 @@ MARK = "exercise"
 class EvaluationContext:
     """Which student is evaluated, and on which draws: what the judge sets before it runs a check.
 
-    Attributes: ``exercise``, ``student`` (a Student or what behaves like one), ``key`` (the submission's secret,
-    from which every check's seed is drawn), ``devices`` that the student's code can use, ``measure`` of results that
-    are handed in as files (None: a made-up one).
+    Attributes:
+        exercise: its name.
+        student: a Student, or an object that behaves like one.
+        key: the submission's secret, from which every check's seed is drawn.
+        devices: that the student's code can use.
+        measure: of results that are handed in as files; None: a made-up one.
     """
 
     exercise: str = ""

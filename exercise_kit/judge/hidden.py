@@ -29,8 +29,8 @@ from exercise_kit.sandbox.limits import is_out_of_memory
 def result_of(name: str, claim: str, student: Student, error: BaseException | None, file: Path) -> CheckResult:
     """The line of a report for a check that passed, or that ended in ``error``.
 
-    Of a plain assertion the student reads the text that the instructor wrote beside it, when it is a text and not
-    an expression: that one, and what pytest makes of the values, might tell the answer.
+    For a plain assertion the student reads the text that the instructor wrote beside it, if that is a literal text. The
+    values, and what pytest makes of them, might give the answer away.
     """
     if error is None:
         return CheckResult(name, claim, Verdict.PASS)
@@ -113,9 +113,12 @@ class HiddenCheck:
 class Outcome:
     """What a check found.
 
-    Attributes: ``check``, ``result`` (what the student reads), ``record`` (what the student's code gave, for the
-    diagnosis), ``log`` (for the instructor alone: how the check itself broke, and what it printed), and, where it
-    ``broke``, the file and line at which it did, ": ", and the exception.
+    Attributes:
+        check: the check.
+        result: what the student reads.
+        record: what the student's code gave, for the diagnosis.
+        log: for the instructor alone: how the check itself broke, and what it printed.
+        broke: where the check itself broke, file and line, ": ", and the exception; "" where it did not.
     """
 
     check: HiddenCheck

@@ -32,10 +32,15 @@ def one_line(text: str) -> str:
 class CheckOutcome:
     """What one check found.
 
-    Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), ``verdict`` ("pass", "fail"
-    or "undecided"), ``message`` (None for a check that passed), its ``parts`` under their labels, the name of the
-    ``misconception`` where one explains the failure, the paths of ``pages`` by the names of those that may, and the
-    ``kind`` of a failure, which is the same in other students' failures that differ in numbers alone.
+    Attributes:
+        name: of the check.
+        verdict: "pass", "fail" or "undecided".
+        message: None for a check that passed.
+        misconception: the name of the one that explains the failure.
+        claim: the sentence that the student reads.
+        parts: of the message, by their labels.
+        pages: misconception → the path of its page, for those that may explain the failure.
+        kind: of the failure; the same for other students' failures that differ in numbers alone.
     """
 
     name: str
@@ -63,13 +68,20 @@ class CheckOutcome:
 
 @dataclass(frozen=True)
 class ExerciseResult:
-    """What came out of one exercise.
+    """The result of one exercise.
 
-    Attributes: ``name``, ``score`` out of ``max_score``, the ``misconception`` that explains most of its failures,
-    its ``checks``, a ``problem`` when something about all of it has to be said first, its ``reason`` and ``kind`` (the
-    problem of several answers in the same words: without the exercise's name and what the code said); kept, but not
-    published, the ``seconds`` that it took (0: not measured), and what it ``waits_for`` where nothing could be decided:
-    the file and line to mend, ": ", and what is wrong there.
+    The last two attributes are kept, but not published.
+
+    Attributes:
+        name: of the exercise.
+        score: out of ``max_score``.
+        misconception: the one that explains most of its failures.
+        checks: their outcomes.
+        problem: a sentence about the whole exercise, which comes first.
+        reason: of the problem, as data.
+        kind: the problem without the exercise's name and what the code said, the same for many answers.
+        seconds: that it took; 0: not measured.
+        waits_for: what is to be repaired before it can be graded: file and line, ": ", and what is wrong there.
     """
 
     name: str
@@ -142,13 +154,21 @@ class CellOutputs:
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of one submission.
+    """The result of one submission.
 
-    Attributes: ``path``, ``student``, ``assignment`` as they were handed in, ``status`` ("graded", "rejected": the
-    file cannot be graded, "error": the grader is at fault), ``reason`` (None when there is nothing to say), ``score``
-    out of ``max_score``, ``seconds`` that it took, ``flags`` for a person to look at, ``exercises``; and apart from
-    what is published ``notes`` (on flags that one exercise raised), ``runs`` (the cells' outputs, for feedback) and
-    ``log`` (for the instructor).
+    The last three attributes are kept, but not published.
+
+    Attributes:
+        path, student, assignment: as they were handed in.
+        status: "graded", "rejected" (the file cannot be graded) or "error" (the grader is at fault).
+        reason: None when there is nothing to say.
+        score: out of ``max_score``.
+        seconds: that grading took.
+        flags: for a person to look at.
+        exercises: their results.
+        notes: on flags that one exercise raised.
+        runs: the cells' outputs, for feedback.
+        log: for the instructor.
     """
 
     path: str

@@ -1,9 +1,8 @@
-"""From what the checks of an exercise found to its score, and to what a student reads.
+"""The score of an exercise and the student's report, from what its checks found.
 
 An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with the
-model solutions of its parts in their places: a check that passes then counts as passed, and the report says where the
-mistake is. Hidden checks that refuse the lesson's own model answer count for nobody; the instructor reads which they
-are.
+model solutions in place of its parts: a check that passes then counts as passed, and the report says where the mistake
+is. Hidden checks that refuse the lesson's own model answer count for nobody; the instructor reads which they are.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ from exercise_kit.submission.submission import CellSource, ExerciseAnswer
 
 
 def cells_with_parts(cells: Sequence[CellSource], answer: ExerciseAnswer) -> list[CellSource]:
-    """A submission's cells, and the model solutions of an answer's parts.
+    """A submission's cells, with the model solutions of an answer's parts added twice.
 
-    They stand before the answer's cell, for what it looks up while it runs, and at the end, for what it looks up when
-    it is called.
+    Before the answer's cell they replace what it looks up while it runs; at the end, what it looks up when called.
     """
     model = "\n\n".join(part.source for part in answer.parts)
     before = [each for each in cells if answer.cell is None or each.index < answer.cell]
@@ -70,7 +68,7 @@ OUR_ERROR = "{} is not graded yet: there is an error in the exercise, and no fau
 def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
     """The share of the points earned, from 0 to 1: the points of marks are weights, and undecided checks do not count.
 
-    A class of which a part is not written yet earns nothing, for what it inherits is not the student's.
+    A class with a part that is not written yet earns nothing: the student did not write what the class inherits.
     """
     if course().exercises[exercise].is_class and any(each.result.unwritten for each in outcomes):
         return 0.0

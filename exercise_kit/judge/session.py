@@ -51,8 +51,12 @@ class GradingSession:
         sandbox: makes its workers.
         view: the package as the submission's lesson sees it.
 
-    Attributes: what was found on the way: ``reasons`` (sentences without their stop), ``flags``, ``notes`` on
-    those that one exercise raised, ``log`` (for the instructor) and ``runs`` (what the cells showed).
+    Attributes:
+        reasons: what was found on the way, as sentences without their full stop.
+        flags: for a person to look at.
+        notes: on those flags that one exercise raised.
+        log: for the instructor.
+        runs: what the cells showed.
     """
 
     def __init__(

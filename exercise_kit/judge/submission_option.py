@@ -1,8 +1,9 @@
 """The option ``--submission`` of ``pytest tests/hidden``: a plugin that pytest finds by the package's entry point.
 
-An option that pytest does not know yet leaves its value behind as a folder to collect from, and pytest imports the
-``conftest.py`` of every such folder: here a student's. So this one is there before any ``conftest.py`` is read. The
-plugin is part of every run of pytest beside this package, and so it has no option whose name another project may want.
+For an option that pytest does not know yet, it takes the value for a folder to collect from, and imports the
+``conftest.py`` of every such folder: here a student's. So this plugin is loaded before any ``conftest.py`` is read. It
+takes part in every run of pytest wherever this package is installed, and so its option has a name that no other project
+is likely to use.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`nbgrader autograde` and formgrader's button: whom they grade, what becomes of a failure, and a table at the end.
+"""`nbgrader autograde` and formgrader's button: whom they grade, what happens after a failure, and a table at the end.
 
-nbgrader passes over a student whose folder holds no notebook, logs a traceback for whatever fails, and says early in a
-long log whom it left out. Its converter has no option for any of this, so a class's configuration puts this one in its
-place; the steps of grading stay those of the configuration.
+nbgrader passes over a student whose folder holds no notebook, logs a traceback for every failure, and says early in a
+long log whom it left out. Its converter has no option for any of this, so a class's configuration replaces it with this
+one; the steps of grading stay those of the configuration.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Row(NamedTuple):
 
 
 def install() -> None:
-    """Let `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter.
+    """Make `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter.
 
-    And let all of nbgrader wait for its gradebook, and say in a sentence what is the matter with it.
+    It also makes all of nbgrader wait for its gradebook, and say in a sentence what is wrong with it.
     """
     for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
         module.Autograde = JudgedAutograde
@@ -256,7 +256,7 @@ class JudgedAutograde(Autograde):
         self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
 
     def _kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
-        """A student whom this run left as they were, by the gradebook and by what was noted in their notebook."""
+        """The row of a student whom this run left as they were, by the gradebook and the notes in their notebook."""
         notes = self._noted(lesson, student)
         with suppress(MissingEntry):
             submission = gradebook.find_submission_notebook(lesson, lesson, student)
@@ -282,7 +282,7 @@ class JudgedAutograde(Autograde):
         return []
 
     def _why_missing(self, lesson: str, student: str) -> str:
-        """Name a file that `vit-course grade` finds and nbgrader does not, for it lies in no lesson's folder."""
+        """Name a file that `vit-course grade` finds and nbgrader does not, since it lies in no lesson's folder."""
         course = self.coursedir
         lessons, submitted = Lessons(Path(course.root)), Path(course.root) / course.submitted_directory
         names = lessons.names

@@ -1,13 +1,13 @@
 """What of a submitted notebook may reach nbgrader's database and pages: the text of its cells, and still pictures.
 
-A submission's metadata can name another schema (for which nbgrader stops the whole batch), other points, a mark of a
-cell that never was, or HTML in a tag; its markdown can hold a script that would run on the instructor's page. So every
-cell is rebuilt from its text and from what the gradebook knows of it. Cells that a student deleted are put back:
-nbgrader 0.9 gives up a whole submission when one exercise's cell was deleted together with its check.
+A submission's metadata can name another schema (for which nbgrader stops the whole batch), other points, a cell that
+never existed, or HTML in a tag; its markdown can hold a script that would run on the instructor's page. So every cell
+is rebuilt from its text and from what the gradebook knows of it. Cells that a student deleted are put back: nbgrader
+0.9 gives up a whole submission when one exercise's cell was deleted together with its check.
 
-A still picture is that of a figure with controls, whose cell the judge does not run, as the student handed it in: it is
-hostile until it is shown to be a picture. So of what should be a PNG only the chunks that hold pixels are kept, each
-with a right checksum; nothing is decompressed.
+A still picture shows a figure with controls, whose cell the judge does not run. It comes as the student handed it in,
+so it counts as hostile until it is shown to be a picture: of a PNG only the chunks that hold pixels are kept, each with
+a right checksum, and nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def pictures(attachments: object) -> dict[str, dict[str, str]]:
 
 
 def rename_ids(cells: Sequence[MutableMapping[str, Any]]) -> None:
-    """Give a cell an id of its own where it has none, one that nbformat refuses, or another cell's."""
+    """Give a new id to each cell that has none, one that nbformat refuses, or one that another cell has too."""
     taken: set[str] = set()
     for place, cell in enumerate(cells):
         name = cell.get("id")

@@ -87,8 +87,13 @@ class RehearsalError(Exception):
 class Graded:
     """One student after grading.
 
-    Attributes: ``student``, a line about what they handed in, ``score`` of ``max_score`` points that need no
-    person, ``exercises`` as (name, score, max_score), ``reports`` as in ``Report.as_dict``, ``feedback`` page.
+    Attributes:
+        student: the name.
+        handed_in: a line about what they handed in.
+        score: of ``max_score`` points that need no person.
+        exercises: as (name, score, max_score).
+        reports: as in ``Report.as_dict``.
+        feedback: the page.
     """
 
     student: str
@@ -115,8 +120,8 @@ def rehearse(
     Args:
         class_dir: a fresh folder made by ``new_class``.
         lesson: the lesson's name.
-        students: gives, of a class folder where the lesson is released, what each of them hands in.
-        report: receives what goes on, in a few words.
+        students: gives what each student hands in, for a class folder in which the lesson is released.
+        report: receives the name of each step, in a few words.
 
     Raises:
         RehearsalError: an nbgrader command failed.

@@ -1,7 +1,8 @@
-"""Where a class's gradebook is, how long to wait for it, and what is the matter with it, in a sentence.
+"""Where a class's gradebook is, how long to wait for it, and what is wrong with it, in a sentence.
 
-nbgrader answers whatever ails its database with an SQL traceback and the advice to upgrade. SQLAlchemy lets a program
-take part where a connection is made and where one fails, so both are done there, for every command of nbgrader's too.
+Whatever is wrong with its database, nbgrader answers with an SQL traceback and the advice to upgrade. SQLAlchemy lets
+a program act where a connection is made and where one fails, so this module waits and explains there, for every command
+of nbgrader's too.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _waits(cell: NotebookNode, result: Result | None) -> bool:
 
 
 def mark_ungraded(notebook: NotebookNode, result: Result) -> None:
-    """Say on top of a notebook why it was not graded; its checks end in an error, for which nobody gives points."""
+    """Say on top of a notebook why it was not graded; its checks end in an error, so that they earn no points."""
     if result.status == "rejected":
         words = f"This notebook could not be graded: {result.reason}."
     else:

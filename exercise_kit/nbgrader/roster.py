@@ -112,10 +112,14 @@ def _fill(students: dict[str, Student], rows: list[list[str]], columns: dict[str
 
 @dataclass(frozen=True)
 class Imported:
-    """What came of an import.
+    """The result of an import, as students' ids.
 
-    Attributes: ids that are ``new`` in the gradebook, ``changed`` or ``unchanged``; those ``unlisted`` (the class has
-    them, the roster does not) and ``without_work`` (nothing of theirs lies below ``submitted/``).
+    Attributes:
+        new: in the gradebook.
+        changed: there.
+        unchanged: there.
+        unlisted: in the class, but not in the roster.
+        without_work: with no file below ``submitted/``.
     """
 
     new: tuple[str, ...]

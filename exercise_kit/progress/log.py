@@ -1,8 +1,8 @@
 """A student's log: one line of JSON for each guess and check, in a file beside their own parts, for them alone.
 
-Lines are only ever appended, each by one call of the system, so that several kernels lose nothing of one another's.
-Where the file cannot be written to, what is noted lasts as long as the kernel. It is written in a student's kernel and
-nowhere else: not while nbgrader runs a notebook, not in a test or a script, and not where VIT_COURSE_PROGRESS is "off".
+Lines are only appended, each by one system call, so that several kernels lose none of each other's lines. Where the
+file cannot be written, the notes last as long as the kernel. The log is written in a student's kernel only: not while
+nbgrader runs a notebook, not in a test or a script, and not where VIT_COURSE_PROGRESS is "off".
 """
 
 from __future__ import annotations

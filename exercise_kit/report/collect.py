@@ -1,7 +1,7 @@
 """A class's work, gathered from its folder, from kept results and from nbgrader's gradebook; nothing is graded.
 
-A notebook takes long to read as the grader does, so it is not read: its bytes lead to what is kept of it, and the
-first half of each key tells whether the grader would say the same today. The gradebook is read without nbgrader.
+To read a notebook as the grader does takes long. So only its bytes are read: they lead to the kept result, and the
+first half of each key says whether the grader would give the same result today. The gradebook is read without nbgrader.
 """
 
 from __future__ import annotations
@@ -60,11 +60,13 @@ class Question:
 
 @dataclass(frozen=True)
 class ManualGrading:
-    """What the gradebook tells.
+    """What the gradebook says.
 
-    Attributes: ``questions`` that a person grades, ``names`` (all that the gradebook knows of who a student is, to be
-    kept off the page), a ``problem`` (what is the matter with it, for the instructor; None: it could be read), and the
-    ``students``' ids.
+    Attributes:
+        questions: that a person grades.
+        names: every name and address of a student in the gradebook; the page must not show them.
+        problem: what is wrong with the gradebook, for the instructor; None: it could be read.
+        students: their ids.
     """
 
     questions: tuple[Question, ...] = ()
@@ -129,10 +131,15 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class SubmittedWork:
-    """A file.
+    """A file that was handed in.
 
-    Attributes: ``path``, ``student`` and ``lesson`` where they are known, ``state``, the ``result`` that is kept of it
-    (None: there is none), the ``reason`` of a rejection, and ``files`` (the digests of what counts beside a notebook).
+    Attributes:
+        path: of the file.
+        student, lesson: where they are known.
+        state: of its grading.
+        result: that is kept of it (None: there is none).
+        reason: of a rejection.
+        files: the digests of the files beside a notebook that count.
     """
 
     path: Path

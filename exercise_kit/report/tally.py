@@ -1,9 +1,10 @@
 """What a class did, counted: its scores, its failures, its misconceptions and what the library says of them.
 
-And how much an exercise tells students apart: its discrimination, the corrected item-total correlation. That is
-Pearson's correlation, over students, of what they earned in the exercise with what they earned in all others: where an
-exercise gives full points or none, the point-biserial correlation. "Corrected" says that the exercise itself is left
-out of the total (J. C. Nunnally and I. H. Bernstein, Psychometric Theory, 3rd edition, 1994).
+It also measures how well an exercise separates strong from weak students: its discrimination, the corrected item-total
+correlation. That is Pearson's correlation, over students, between the points in the exercise and the points in all
+other exercises. It is "corrected" because the total leaves out the exercise itself (J. C. Nunnally and I. H.
+Bernstein, Psychometric Theory, 3rd edition, 1994). Where an exercise gives all of its points or none, it is the
+point-biserial correlation.
 """
 
 from __future__ import annotations

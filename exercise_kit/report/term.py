@@ -26,8 +26,10 @@ _DAY = 86_400.0  # seconds
 class TimeToPass:
     """From a lesson's release to the file that earns half of its points or more.
 
-    Attributes: ``days`` of those students of whom it is known, in order of size, how many ``passed``, and why nothing
-    is known (``unknown``, "" where it is).
+    Attributes:
+        days: of those students for whom it is known, in ascending order.
+        passed: how many students.
+        unknown: why nothing is known; "" where it is known.
     """
 
     days: tuple[float, ...] = ()

@@ -1,7 +1,7 @@
 """A student whose code runs in a worker: called over the wire, read and recorded like one in this process.
 
-Nothing that a worker says is taken at its word: a reply that is not as the protocol has it ends the asking, and
-every value goes through the same inspection as a local student's.
+The judge trusts nothing that a worker says: a reply that breaks the protocol ends the conversation, and every value
+goes through the same inspection as a local student's.
 """
 
 from __future__ import annotations

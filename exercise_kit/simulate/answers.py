@@ -1,8 +1,8 @@
 """What simulated students hand in for an exercise: cells whose outcome is known before anybody grades them.
 
-They are right, wrong, broken (they raise, never end, or end their process) or hostile (a mistake, dressed up to be
-taken for right). Whoever opens such a notebook outside of the sandbox and runs it loses no more than the kernel:
-nothing is written, deleted, sent or started, and no memory is taken that is not given back.
+They are right, wrong, broken (they raise, never end, or end their process) or hostile (a mistake that pretends to be
+right). To run such a notebook outside of the sandbox costs no more than the kernel: it writes, deletes, sends and
+starts nothing, and gives back all memory that it takes.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ class Oracle:
     def expected(self, answer: SimulatedAnswer, key: Callable[[], bytes]) -> Expected:
         """What the checks of an answer's exercise find.
 
-        Whether a mistake shows in a check may depend on the sizes that it draws (a patch of 2 x 2 hides what one of
-        3 x 3 shows), so verdicts are found with the submission's own key. Which single mistake it is does not depend on
-        them as long as the same checks fail, so that is found once.
+        A mistake may show in a check at some sizes only (2 x 2 patches hide what 3 x 3 patches show), so verdicts are
+        found with the submission's own key. While the same checks fail, the name of the mistake does not depend on the
+        sizes, so it is found once.
 
         Args:
             answer: the answer.

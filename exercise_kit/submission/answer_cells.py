@@ -129,9 +129,9 @@ def answers_of(
 def _candidates(
     written: Sequence[HandedInCell], marked: Sequence[HandedInCell], exercise: ReleasedExercise
 ) -> Iterator[HandedInCell]:
-    """Cells that define what the exercise asks for, and marked ones of which nobody can tell what they define.
+    """Cells that define what the exercise asks for, and marked cells whose definitions cannot be read.
 
-    Where there is none but what was released, one with an error in its syntax is the answer, by the head of its
+    Where every such cell is as it was released, a cell with a syntax error counts as the answer if it begins the
     definition.
     """
     found = list(_by_tree(written, marked, exercise))

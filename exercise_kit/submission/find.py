@@ -57,9 +57,14 @@ NO_NOTEBOOK = "the folder holds no notebook"
 class HandedIn:
     """A file to grade, or the place where one is missing.
 
-    Attributes: ``path``, ``student`` and ``assignment`` where the folders tell them, ``problem`` (why there is nothing
-    to grade), ``unreachable`` (the problem is no fault of a student's), ``note`` (said beside the grade), ``named``
-    (the path itself was given, so it is not left out in silence) and ``flags`` (for what lies beside it).
+    Attributes:
+        path: of the file.
+        student, assignment: by the names of its folders, where those say it.
+        problem: why there is nothing to grade.
+        unreachable: whether the problem is no fault of the student's.
+        note: a sentence to say beside the grade.
+        named: whether its own path was given, so that it is not left out in silence.
+        flags: for what lies beside it.
     """
 
     path: Path
@@ -145,7 +150,7 @@ def _own_folder(each: HandedIn) -> Path:
 
 
 def _candidate_folders(each: HandedIn, given: Path, class_dir: Path | None) -> Iterator[Path]:
-    """The folders, from a file up to what was given, that may be its student's and are not the operator's."""
+    """The folders above a file that may be its student's: up to the path that was given, and none of the operator's."""
     own = {CLONE, *((class_dir, *class_dir.parents) if class_dir else ())}
     for folder in each.path.absolute().parents:
         if folder in own:

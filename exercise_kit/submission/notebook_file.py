@@ -1,10 +1,10 @@
 """A notebook that a stranger handed in, opened within limits: its cells, or a sentence on why there are none.
 
-Nothing in the file is believed: neither that it is JSON, nor that a field has the type that the format asks for.
+Nothing in the file is believed: neither that it is JSON, nor that a field has the type that the format requires.
 ``json.loads`` makes objects of up to a hundred times a file's size (``{},{},…``). So one pass over the bytes first
-counts strings, numbers and brackets and leaves out what no grader reads: cells' outputs, and the state of widgets. An
-honest notebook with 60 MB of pictures in its outputs is read within the memory of its text. Of the outputs one thing
-may stay: the still picture of a figure with controls, for the page that shows the cell.
+counts strings, numbers and brackets, and leaves out what no grader reads: cells' outputs, and the state of widgets. An
+honest notebook with 60 MB of pictures in its outputs then needs no more memory than its text. One kind of output may
+stay: the still picture of a figure with controls, for the page that shows the cell.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OF_STUDENTS = {errno.ELOOP, errno.ENAMETOOLONG}  # a link that took a file's pl
 
 
 def cannot_be_read(error: OSError, what: str = "it") -> Unreadable:
-    """What to raise where the system refuses a file or a folder: :class:`Unreachable` but for what students can do."""
+    """The exception for a file or folder that the system refuses; :class:`Unreachable` if no student can cause it."""
     if error.errno in _OF_STUDENTS:
         return Unreadable(f"{what} cannot be read: {error.strerror}")
     may = error.errno in (errno.EACCES, errno.EPERM)

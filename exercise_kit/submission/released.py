@@ -78,10 +78,11 @@ class ReleasedLesson:
 def current_class(graded: Sequence[Path] = ()) -> Path | None:
     """The class folder that the command runs in: the working folder or its nearest parent with a configuration.
 
-    Whoever hands in an ``nbgrader_config.py`` would choose the checks. So what lies in a folder that students' files
-    are put into is passed over, and so is a folder in which something to be graded lies beside the configuration: an
-    operator who went into a student's folder. Whoever grades such a folder as a whole has made it or named it as
-    their class before (:func:`remember_class`): a student can hand in a ``submitted/`` beside a configuration, too.
+    A student who hands in an ``nbgrader_config.py`` must not choose the checks. So two kinds of folders are passed
+    over: those into which students' files are put, and those in which something to be graded lies beside the
+    configuration, as when an operator works in a student's folder. An operator may grade such a folder as a whole only
+    if this account made it or named it as a class before (:func:`remember_class`): a student can hand in a
+    ``submitted/`` beside a configuration, too.
 
     Args:
         graded: the paths that are to be graded.
@@ -119,7 +120,7 @@ def _lies_beside(path: Path, folder: Path) -> bool:
 
 
 def remember_class(folder: Path) -> None:
-    """Keep, where only this account writes, that a folder is a class of its own; where nothing can be kept, nothing is.
+    """Note, where only this account can write, that a folder is a class; without a place to note it, do nothing.
 
     Args:
         folder: that the account has made as a class, or named as one.

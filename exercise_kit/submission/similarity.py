@@ -1,8 +1,9 @@
-"""Whether an answer is the reference, copied: the same syntax tree, whatever its names and its layout.
+"""Whether an answer is a copy of the reference: the same syntax tree, whatever its names and its layout.
 
-A flag for a person, no verdict. Of a task of a few lines the honest answers are alike: what a lesson's own cells show
-(how a batch is taken apart, the five calls of a training step) says nothing of who wrote it. So only a function counts
-that has several statements which the lesson does not show, each of them as the reference has it, in its order.
+It is a flag for a person, not a verdict. Honest answers to a task of a few lines are alike: what a lesson's own cells
+show (how a batch is taken apart, the five calls of a training step) says nothing about who wrote it. So a function
+counts only if it has several statements that the lesson does not show, all of them as in the reference and in the same
+order.
 """
 
 from __future__ import annotations

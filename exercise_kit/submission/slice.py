@@ -125,7 +125,7 @@ class _Names:
 
 
 def required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
-    """The cells to run, in order: all of the student's, and of the others what binds or changes what those use.
+    """The cells to run, in order: all of the student's, and those of the others that define or change what they use.
 
     Of a cell of the lesson's own, which often ends in a picture, only the statements that are needed run.
     """
@@ -322,7 +322,7 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 
 def _changed(tree: ast.Module) -> Iterator[str]:
-    """Names whose objects a cell may change: by an item, by an attribute, or by a method called for no result."""
+    """Names of objects that a cell may change: by an item, by an attribute, or by a method whose result is not used."""
     parameters = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     for node in ast.walk(tree):
         target: ast.expr | None = None

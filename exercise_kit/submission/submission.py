@@ -34,12 +34,16 @@ class Part:
 class ExerciseAnswer:
     """The answer to one exercise.
 
-    Attributes: ``name``, ``max_score`` (points in the released notebook; None where nobody has said, then the points
-    of its hidden checks count), ``source`` (the cell that holds the answer; None: there is none), ``cell`` (its index;
-    None as for ``source``), ``problem`` (a sentence on why it cannot be graded as it should be: missing, empty,
-    answered twice; None otherwise), its ``reason`` and its ``kind`` (as in a result), ``untouched`` (the answer is as
-    it was released), ``file`` (that the exercise asks for in the place of an answer in a cell; None for all others)
-    and ``parts`` (the other exercises' answers that it calls).
+    Attributes:
+        name: of the exercise.
+        max_score: points in the released notebook; None where it names none, so that the hidden checks' points count.
+        source: of the cell that holds the answer; None: there is none.
+        cell: the index of that cell; None as for ``source``.
+        problem: a sentence on why it cannot be graded as it should be (missing, empty, answered twice), else None.
+        reason, kind: of the problem, as in a result.
+        untouched: whether the answer is as it was released.
+        file: the file that the exercise asks for instead of a cell; None for all other exercises.
+        parts: other exercises' answers that it calls.
     """
 
     name: str
@@ -62,12 +66,18 @@ class NoSubmission(Exception):
 class Submission:
     """A notebook or a ``.py`` file, read.
 
-    Attributes: ``path`` as it was given (with surrogate escapes where its name is no UTF-8), ``student``,
-    ``assignment`` (the folder's name in a submitted tree, else the lesson), ``lesson`` (None in a rejected one whose
-    lesson is not known), ``digest`` (of the file's bytes, 64 hex digits; empty where it could not be read), ``cells``
-    (code cells to run, in order), ``exercises`` in the lesson's order, ``reason`` (sentences; None: nothing to say),
-    ``flags`` (found by reading: "test-cell-edited" ...), ``notes`` (on those flags that one exercise raised) and
-    ``rejected`` (it cannot be graded, for that reason).
+    Attributes:
+        path: as it was given, with surrogate escapes where its name is not UTF-8.
+        student: who handed it in.
+        assignment: the folder's name in a submitted tree, else the lesson.
+        lesson: None in a rejected submission of an unknown lesson.
+        digest: of the file's bytes, 64 hex digits; empty where it could not be read.
+        cells: code cells to run, in order.
+        exercises: answers, in the lesson's order.
+        reason: sentences; None: nothing to say.
+        flags: found by reading: "test-cell-edited" ...
+        notes: on those flags that one exercise raised.
+        rejected: whether it cannot be graded, for that reason.
     """
 
     path: str

@@ -1,9 +1,9 @@
 """Notes what runs while a student's function is called: torch's operators, and the library functions that it enters.
 
-It only takes down names; whoever reads them decides. Three observers see three levels: a mode of torch's dispatcher the
-operators below autograd, a mode of ``__torch_function__`` the functions in C++ that other operators are made of, and a
-profile function every Python function of a library, and C++ functions in other threads. What runs inside an operator,
-an import or the course's own package is theirs and not noted.
+It only notes names; the judge decides about them. Three observers see three levels: a mode of torch's dispatcher sees
+the operators below autograd; a mode of ``__torch_function__`` sees the functions in C++ that other operators are made
+of; a profile function sees every Python function of a library, and C++ functions in other threads. What runs inside an
+operator, an import or the course's own package is not noted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _get_profile, _set_profile = sys.getprofile, sys.setprofile  # those that were t
 
 
 class _Place(threading.local):
-    """Where a thread is: frames at which noting stopped or began again, and whether it goes on behind them."""
+    """Where a thread is: the frames at which noting stopped or began again, and whether the thread is noted now."""
 
     def __init__(self) -> None:
         self.turns: list[tuple[FrameType | None, bool]] = []

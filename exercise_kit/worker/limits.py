@@ -1,12 +1,12 @@
 """How much of the machine one child may use, and the exit statuses by which it says what ran out.
 
-Time: the judge measures it, for it knows how busy the machine is, and has a signal sent that stops a cell from within,
-so that the cell keeps what it has defined. Code that holds on to itself (in C, or by catching everything) is ended by
+Time: the judge measures it, since it knows how busy the machine is. A signal stops a cell from within, so that the cell
+keeps what it has defined. Code that does not react to the signal (in C, or because it catches everything) is ended by
 the judge a little later, with the whole process.
 
-Disk: where the scratch folder is no file system of its own, a process of the child's user looks at it many times a
-second and kills the child that has written too much. It counts what has a name, and the files without one that the
-child still holds: those that it has open and those that it has mapped into its memory.
+Disk: where the scratch folder has no file system of its own, a process of the child's user looks at it many times a
+second and kills a child that has written too much. It counts files with a name, and files without one that the child
+still has open or mapped into its memory.
 """
 
 from __future__ import annotations

@@ -131,14 +131,12 @@ def observe_parts(
 
     Args:
         module: what is run.
-        names: of its submodules, as ``named_modules`` has them; one that it does not have, or does not call, is left
-            out.
+        names: of its submodules, as ``named_modules`` has them; a submodule that is missing or not called is left out.
         inputs: of forward.
         options: of forward, by name.
 
     Returns:
-        "norm1:in" and "norm1:out" → a copy of what entered and of what left ``norm1`` when it was called first, in
-        the order in which that happened.
+        "norm1:in" and "norm1:out" → copies of what entered and left ``norm1`` at its first call, in that order.
     """
     found: dict[str, Tensor] = {}
     parts = dict(module.named_modules())

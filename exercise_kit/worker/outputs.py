@@ -101,7 +101,7 @@ def for_feedback(error: BaseException) -> tuple[str, str, list[str]]:
 
 
 def _shortened(places: list[str]) -> list[str]:
-    """The places without those that repeat what stands before them, and the innermost of them where they are many."""
+    """The places without repetitions of the place before; of many, the innermost."""
     distinct = [place for place, before in zip(places, [None, *places], strict=False) if place != before]
     return distinct if len(distinct) <= _MOST_FRAMES else ["  ...", *distinct[-_MOST_FRAMES:]]
 

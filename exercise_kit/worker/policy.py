@@ -80,18 +80,18 @@ def prepare_policy(
     """Prepare the policy in the warm process, before or after its imports; enters namespaces where it can.
 
     Args:
-        readable: files and folders that every child may read (``readable.readable_paths()``).
-        listable: folders whose names a child may list (``readable.listable_folders()``).
+        readable: files and folders that every child may read (``readable_paths.readable_paths()``).
+        listable: folders whose names a child may list (``readable_paths.listable_folders()``).
         views: folders of which a child may read one, or none.
         scratch_bytes: the size of the writable folder.
         scratch: an existing folder to write in, where there are none.
         uid: the unprivileged user of the children, when this process may change its user.
-        namespaces_wanted: False leaves them out, to see how the rest holds.
-        devices: those of a GPU, which every child may use; there are no namespaces then, for a driver needs files that
-            a root of their own lacks, and Landlock may be missing where children can be another user.
+        namespaces_wanted: False leaves them out, to see what the other protections do without them.
+        devices: those of a GPU, which every child may use. There are no namespaces then, since a driver needs files
+            outside of them; and Landlock may be missing where children can be another user.
 
     Raises:
-        WallError: no Landlock or no seccomp, or a scratch folder is needed and none is named.
+        ProtectionError: no Landlock or no seccomp, or a scratch folder is needed and none is named.
     """
     program(1)
     if not landlock_version() and not (devices and can_change_user()):

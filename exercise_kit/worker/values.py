@@ -1,8 +1,8 @@
 """Python values as JSON and tensors, packed at one end and unpacked at the other.
 
-None, bools, ints, finite floats, text and lists are JSON's own; everything else is an object with one telling key
-("tuple", "dict", "tensor", "layer", "model", "record", "callable", ...). What a student's code gives may be of any
-class, so :class:`Packer` looks at real types alone, and what it cannot take apart goes as a name and a few words
+None, bools, ints, finite floats, text and lists are JSON's own; everything else is an object whose key says what it is
+("tuple", "dict", "tensor", "layer", "model", "record", "callable", ...). A student's code may return objects of any
+class, so :class:`Packer` looks at real types alone. What it cannot take apart is sent as a name and a few words
 (:class:`worker.values.Other`).
 """
 
@@ -32,14 +32,14 @@ _name = type.__dict__["__name__"].__get__
 class Packer:
     """Collects what one frame carries: :meth:`pack` gives the JSON of a value, ``tensors`` and ``callables`` the rest.
 
-    A tensor that is packed twice travels once, and arrives as one tensor.
+    A tensor that is packed twice is sent once, and arrives as one tensor.
 
     Args:
         longest: characters of a text that are kept.
-        most_bytes: what all tensors together may hold; one beyond is only described.
-        with_callables: a function goes as a number, by which the other end may ask for a call of it.
-        device: that of the student's code, whose tensors arrive as the CPU's.
-        strict: a tensor of the CPU is out of place then, and only described.
+        most_bytes: what all tensors together may hold; a tensor beyond it is only described.
+        with_callables: send a function as a number, by which the other end can request a call of it.
+        device: of the student's code; its tensors arrive on the CPU.
+        strict: only describe a tensor that is on the CPU instead of the device.
     """
 
     def __init__(
