@@ -1,8 +1,8 @@
 """MNIST, FashionMNIST, CIFAR-10 and CIFAR-100 as torchvision fetches, checks and lays them out.
 
-A download goes into a hidden folder beside its place, is checked there, and only then moved: what lies in place
-is whole, and what was interrupted is no data set. CIFAR-100's hundred classes also come in groups of five, its twenty
-superclasses (Krizhevsky 2009).
+A download goes into a hidden folder, is checked there, and only then moved to its place: a data set in its place is
+complete, and an interrupted download never counts as one. CIFAR-100's hundred classes also come in groups of five, its
+twenty superclasses (Krizhevsky 2009).
 """
 
 from __future__ import annotations

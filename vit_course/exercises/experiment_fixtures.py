@@ -1,7 +1,7 @@
-"""What lesson 07's ``mixup`` is tried on: it gets a generator of NumPy's, which is made beside the student's code.
+"""Training fixtures of lesson 07: ``mixup`` gets a generator of NumPy's, which is made beside the student's code.
 
-This runs in a kernel or in a judge's worker. Plain values and tensors go in, the same come out; it imports its notes on
-chance and the other device of the package, holds no answer, and judges nothing.
+They run beside a student's code, in a kernel or in a judge's worker. They take and return plain values and tensors,
+hold no answer and judge nothing. Of the package they import the notes on chance and the other device.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def mixing(
     """Call ``function(images, labels, num_classes, alpha, generator)`` so many times, with one generator.
 
     Returns:
-        "returned", a list with what each call gave; "changed", names of the inputs that the calls have changed.
+        "returned": a list with the result of each call.
+        "changed": names of the inputs that the calls have changed.
     """
     generator, returned, changed = np.random.default_rng(seed), [], set()
     for _ in range(calls):

@@ -1,7 +1,7 @@
-"""What lesson 08's functions are tried on: a small Vision Transformer with the parts of lesson 05.
+"""Training fixtures of lesson 08: a small Vision Transformer with the parts of lesson 05.
 
-This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
-out; it imports its config and the other device of the package, holds no answer, and judges nothing.
+They run beside a student's code, in a kernel or in a judge's worker. They take and return plain values and tensors,
+hold no answer and judge nothing. Of the package they import the config and the other device.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class SmallViT(nn.Module):
 
 
 class Left:
-    """What a model is like before a call, to tell afterward what the call has left behind.
+    """What a model is like before a call, to find out afterward what the call has changed.
 
     Args:
         model: which has the ``weights``.
@@ -162,10 +162,14 @@ def predict(
         apart: names of the parts that are in the other mode.
 
     Returns:
-        "returned"; names of the model's parts: "modes", whose mode is another than before, "hooks", which have other
-        hooks or another forward than before; names of its parameters: "gradients", which hold another one than before,
-        "frozen", which ask for one and did not, or the other way round, "changed", whose numbers are others;
-        "image_changed"; "recording", whether torch still records gradients.
+        "returned": the result.
+        "modes": names of parts whose mode has changed.
+        "hooks": names of parts with other hooks or another forward than before.
+        "gradients": names of parameters with another gradient than before.
+        "frozen": names of parameters that now require a gradient and did not before, or the other way round.
+        "changed": names of parameters with other numbers than before.
+        "image_changed": whether the call has changed the image.
+        "recording": whether torch still records gradients.
     """
     model, given = SmallViT(weights, config).train(training), image.clone()
     put_apart(model, apart)
@@ -184,7 +188,8 @@ def predict_stopped(function: Callable[..., Any], weights: Weights, config: ViTC
     """Call ``function(model, image)`` with a model in training mode, which an image of another size stops.
 
     Returns:
-        "modes", "hooks" and "frozen" as :func:`predict` has them; "recording", whether torch still records gradients.
+        "modes", "hooks", "frozen": as in :func:`predict`.
+        "recording": whether torch still records gradients.
     """
     model = SmallViT(weights, config).train()
     left = Left(model, weights)
@@ -212,10 +217,12 @@ def _same(found: Tensor | None, before: Tensor | None) -> bool:
 
 
 def rollout(function: Callable[..., Any], inputs: Sequence[Sequence[Tensor]]) -> dict[str, Any]:
-    """Call ``function(layers)``, ``inputs`` being the list of this one argument.
+    """Call ``function(layers)``; ``inputs`` is the list of this one argument.
 
     Returns:
-        "returned"; "layers", the tensors of the argument after the call; "kept", how many are still in the list.
+        "returned": the result.
+        "layers": the tensors of the argument after the call.
+        "kept": how many are still in the list.
     """
     layers = [layer.clone() for layer in inputs[0]]
     given = list(layers)

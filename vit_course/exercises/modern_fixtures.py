@@ -1,7 +1,7 @@
-"""What lesson 10's chance is tried on: branches that are dropped, and patches that are hidden.
+"""Training fixtures of lesson 10: branches that are dropped, and patches that are hidden.
 
-This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
-out; it imports the notes on chance and the other device of the package, holds no answer, and judges nothing.
+They run beside a student's code, in a kernel or in a judge's worker. They take and return plain values and tensors,
+hold no answer and judge nothing. Of the package they import the notes on chance and the other device.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ def dropping(
 ) -> dict[str, Any]:
     """Make ``module = made(probability)``, put it into a mode, and call it so many times with the branch.
 
+    The global generator is put back.
+
     Returns:
-        "returned", what each call gave; "changed", whether a call changed the branch; "parameters", their names;
-        "modes", whether a call changed the module's mode. The global generator is put back.
+        "returned": the result of each call.
+        "changed": whether a call changed the branch.
+        "parameters": their names.
+        "modes": whether a call changed the module's mode.
     """
     kept = torch.get_rng_state()
     try:
@@ -58,7 +62,8 @@ def masking(
     """Call ``function(tokens, mask_ratio, generator)`` so many times, with one generator.
 
     Returns:
-        "returned", a list with what each call gave; "changed", whether a call changed the tokens.
+        "returned": a list with the result of each call.
+        "changed": whether a call changed the tokens.
     """
     generator, given = torch.Generator().manual_seed(seed), tokens.clone()
     returned = [function(given, mask_ratio, generator) for _ in range(calls)]

@@ -1,7 +1,7 @@
-"""What training code is tried out on: a small model, and a loader, an optimizer and a schedule that note what is done.
+"""Training fixtures of lesson 06: a small model, and a loader, an optimizer and a schedule that note their use.
 
-This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
-out; it imports nothing else of the package, holds no answer, and judges nothing.
+They run beside a student's code, in a kernel or in a judge's worker. They take and return plain values and tensors,
+hold no answer, judge nothing, and import nothing else of the package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FixedDropout(nn.Module):
 
 
 class _Notes(list[Any]):
-    """A list that copies of a model go on writing into: a loop may work on a copy of the model."""
+    """A list that copies of a model share: a loop may work on a copy of the model."""
 
     def __deepcopy__(self, _: object) -> _Notes:
         return self
@@ -46,8 +46,9 @@ class SmallClassifier(nn.Module):
         weights: "classifier.weight" (classes, features), "classifier.bias" (classes,), "dropout.keep" (features,).
         events: where it notes "forward" and "backward".
 
-    Attributes: ``forwards``, for each forward pass whether it trained, whether torch recorded it, and its images;
-    ``places``, the kind of device on which those were.
+    Attributes:
+        forwards: for each forward pass, whether it trained, whether torch recorded it, and how many images it had.
+        places: for each forward pass, the kind of device of its images.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], events: list[str]) -> None:
@@ -72,9 +73,12 @@ class SmallClassifier(nn.Module):
 
 
 class SmallLoader:
-    """The same batches (images, labels) each time that somebody goes through them, with the look of a DataLoader.
+    """The same batches (images, labels) in every pass; it looks like a DataLoader.
 
-    Attributes: ``dataset``, the images and labels one by one; ``batch_size``; ``passes``, how often it was begun.
+    Attributes:
+        dataset: the images and labels one by one.
+        batch_size: of the first batch.
+        passes: how many have begun.
     """
 
     def __init__(self, batches: Sequence[Batch]) -> None:
@@ -113,9 +117,13 @@ def loop(
         device: of the model.
 
     Returns:
-        "returned"; "weights" and "gradients" after it, by name; "frozen", names of the parameters that no longer ask
-        for a gradient; "training", the mode after it, "mixed" where parts differ; "hooks", how many the model has;
-        "recording", whether torch still records gradients; "forwards", "events", "passes" as noted.
+        "returned": the result.
+        "weights", "gradients": afterward, by name.
+        "frozen": names of the parameters that no longer require a gradient.
+        "training": the mode afterward; "mixed" where parts differ.
+        "hooks": how many the model has.
+        "recording": whether torch still records gradients.
+        "forwards", "events", "passes": as noted.
     """
     events = _Notes()
     model = SmallClassifier(weights, events).to(device)
@@ -151,14 +159,14 @@ def elsewhere(
     batches: Sequence[Batch],
     learning_rate: float | None = None,
 ) -> dict[str, Any]:
-    """Call a training loop as :func:`loop` does, with the batches on the CPU and a model that is not there.
+    """Call a training loop as :func:`loop` does, with the batches on the CPU and the model on another device.
 
-    The model's device is torch's "meta", which every machine has: it computes shapes and no numbers. So the loop comes
-    as far as its first number, and what it raises then says nothing of it.
+    That device is torch's "meta", which every machine has: it computes shapes and no numbers. So the loop stops at the
+    first number that it needs, and the exception that it raises there says nothing about it.
 
     Returns:
-        "images", for each forward pass the kind of device on which its images were; "mixed", whether torch refused to
-        compute with tensors of two devices.
+        "images": for each forward pass, the kind of device of its images.
+        "mixed": whether torch refused to compute with tensors of two devices.
     """
     model = SmallClassifier(weights, []).to("meta")
     arguments: list[Any] = [model, SmallLoader(batches), torch.device("meta")]
@@ -204,14 +212,15 @@ def groups(
     """Call ``function(model, weight_decay)``, which sorts the parameters of a model for an optimizer.
 
     Args:
-        parts: of the model, by their dotted names: a kind (a key of ``_PARTS``) and what makes one.
-        frozen: names of the parameters that ask for no gradient.
-        tied: part → another part, whose weight is its own too.
+        parts: of the model, by their dotted names: a kind (a key of ``_PARTS``) and the arguments that make one.
+        frozen: names of the parameters that require no gradient.
+        tied: part → another part that shares its weight.
 
     Returns:
-        "returned", its type's name; "groups", for each dict "keys", "weight_decay", "holder" (the type of its
-        "params") and "names" (for what is no parameter of the model "?" and its type's name); None in the place of
-        anything else; "frozen", names of the parameters that ask for no gradient afterward.
+        "returned": its type's name.
+        "groups": for each dict its "keys", "weight_decay", "holder" (the type of its "params") and "names" ("?" and the
+            type's name for what is no parameter of the model); None for anything that is no dict.
+        "frozen": names of the parameters that require no gradient afterward.
     """
     model = model_of(parts)
     for name, other in (tied or {}).items():
@@ -260,14 +269,15 @@ def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
 def stopping(
     kind: Callable[..., Any], patience: int, losses: Sequence[float], beside: Sequence[float] = ()
 ) -> dict[str, Any]:
-    """Make ``kind(patience)`` and tell its ``step`` one loss after the other.
+    """Make ``kind(patience)`` and give its ``step`` one loss after the other.
 
     Args:
-        beside: losses that a second one of another patience receives in turn with the first, if any are given.
+        beside: losses for a second object with another patience, given in turn with the first one's; often none.
 
     Returns:
-        "answers", what step gave; "best" and "bad_epochs", these attributes before the first loss and after each;
-        "patience", that attribute in the end. An attribute that is not there is "missing".
+        "answers": what step gave.
+        "best", "bad_epochs": these attributes, before the first loss and after each.
+        "patience": that attribute at the end. An attribute that is not there is "missing".
     """
     stopper = kind(patience)
     other = kind(patience + 2) if beside else None
@@ -288,9 +298,12 @@ def _attributes(stopper: object) -> list[Any]:
 def chance(function: Callable[..., Any], inputs: Sequence[Any], global_seed: int = 0) -> dict[str, Any]:
     """Call ``function(*inputs)`` with the global random generators at a seed, and see which of them it moves.
 
+    The generators are put back.
+
     Returns:
-        "returned", arrays as tensors and ranges as lists; "kinds", of its parts the dtype of a tensor, or the type's
-        name; "touched", of "torch", "numpy" and "random" those that the call moved. They are put back.
+        "returned": arrays as tensors, and ranges as lists.
+        "kinds": of its parts, the dtype of a tensor or the type's name.
+        "touched": of "torch", "numpy" and "random", the generators that the call moved.
     """
     kept = torch.get_rng_state(), np.random.get_state(), random.getstate()
     try:

@@ -1,7 +1,7 @@
-"""What lesson 09's functions are tried on: a small model with a head, batches, features.
+"""Training fixtures of lesson 09: a small model with a head, batches, features.
 
-This runs beside a student's code, in a kernel or in a judge's worker. Plain values and tensors go in, the same come
-out; it imports the small models and the other device of the package, holds no answer, and judges nothing.
+They run beside a student's code, in a kernel or in a judge's worker. They take and return plain values and tensors,
+hold no answer and judge nothing. Of the package they import the small models and the other device.
 """
 
 from __future__ import annotations
@@ -29,14 +29,18 @@ def rehead(
     training: bool = False,
     frozen: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Call ``function(model, num_classes)`` with a :class:`SmallViT`, and look at what comes back, and at the model.
+    """Call ``function(model, num_classes)`` with a :class:`SmallViT`, and look at the result, and at the model.
 
     Returns:
-        "kind" of what came back; "itself", whether that is the model; "head", of its head "kind", "sizes" of its weight
-        and what it "says" that they are, "bias", "dtype" and "weight" (empty where there is none); "missing", "other"
-        and "shared": names of the model's parameters beside its head that are not there, have other numbers, or lie in
-        the same memory; "added", names of parameters that are new; "frozen", names that ask for no gradient; "changed",
-        what is another than before in the model that was given.
+        "kind": of the result.
+        "itself": whether the result is the model itself.
+        "head": its "kind", the "sizes" of its weight and those that it "says", "bias", "dtype" and "weight" (empty
+            where there is none).
+        "missing", "other", "shared": names of the model's parameters, apart from the head, that the result lacks, has
+            with other numbers, or has in the same memory.
+        "added": names of parameters that are new.
+        "frozen": names of parameters that require no gradient.
+        "changed": what has changed in the given model.
     """
     model = SmallViT(weights, config).train(training)
     for name in frozen:
@@ -94,14 +98,18 @@ def featuring(
     frozen: Sequence[str] = (),
     apart: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Call ``function(model, loader, "cpu")`` with a :class:`SmallViT`, of which the parts ``apart``, by name, are in
-    the other mode.
+    """Call ``function(model, loader, "cpu")`` with a :class:`SmallViT`; the parts ``apart`` are in the other mode.
 
     Returns:
-        "returned"; "graph", whether its tensors know how they were made; "modes", names of parts in another mode than
-        before; "hooks", whether a part has a hook, or another forward; "head", whether the head is the one that it was;
-        "frozen", names of parameters that ask for no gradient; "gradients", names of those that have one; "recording",
-        whether torch still records gradients; "passes", how often the loader was gone through.
+        "returned": the result.
+        "graph": whether its tensors have a graph.
+        "modes": names of parts whose mode has changed.
+        "hooks": whether a part has a hook, or another forward.
+        "head": whether the head is the same as before.
+        "frozen": names of parameters that require no gradient.
+        "gradients": names of parameters that have a gradient.
+        "recording": whether torch still records gradients.
+        "passes": how often the loader was gone through.
     """
     model, loader = SmallViT(weights, config).train(training), SmallLoader(batches)
     for name in frozen:
@@ -127,11 +135,12 @@ def featuring(
 def featuring_stopped(
     function: Callable[..., Any], weights: Weights, config: ViTConfig, batches: Sequence[Batch]
 ) -> dict[str, Any]:
-    """Call it with a model in training mode, and batches of which one stops the model.
+    """Call it with a model in training mode, and with batches one of which stops the model.
 
     Returns:
-        "modes", "hooks" and "frozen", names of parts and parameters that are another than before; "head", whether it
-        is the one that it was; "recording", whether torch still records gradients.
+        "modes", "hooks", "frozen": names of parts and parameters that differ from before.
+        "head": whether the head is the same as before.
+        "recording": whether torch still records gradients.
     """
     model = SmallViT(weights, config).train()
     left, head = Left(model, weights), model.head
@@ -148,8 +157,9 @@ def featuring_elsewhere(
     """Call it with images on the CPU, labels and a model on another device; what is copied to the CPU arrives as zeros.
 
     Returns:
-        "raised", the name of the exception's class, "" where there was none; "mixed", whether tensors of two devices
-        met; "devices", the kind of device of each tensor that came back.
+        "raised": the name of the exception's class; "" where there was none.
+        "mixed": whether tensors of two devices met.
+        "devices": the kind of device of each tensor in the result.
     """
     model, there = SmallViT(weights, config).to(DEVICE), OtherDevice()
     try:
@@ -173,8 +183,9 @@ def probing(
     """Call ``function(features, labels, num_classes)``, or with ``weight_decay`` as its fourth argument.
 
     Returns:
-        "kind" of what came back; "weight" and "bias" of it (empty where there is none); "changed", names of the inputs
-        that are other ones than before.
+        "kind": of the result.
+        "weight", "bias": of the result; empty where there is none.
+        "changed": names of the inputs that the call has changed.
     """
     given = {"features": features.clone(), "labels": labels.clone()}
     options = () if weight_decay is None else (weight_decay,)
@@ -221,12 +232,13 @@ def rates(
 
     Args:
         parts: as in :func:`~vit_course.exercises.training_fixtures.groups`.
-        frozen: names of the parameters that ask for no gradient.
+        frozen: names of the parameters that require no gradient.
 
     Returns:
-        "returned", its type's name; "groups", for each dict its "keys", "lr", "holder" (the type of its "params") and
-        "names" (for what is no parameter of the model "?" and its type's name), None in the place of anything else;
-        "frozen", names of the parameters that ask for no gradient afterward.
+        "returned": its type's name.
+        "groups": for each dict its "keys", "lr", "holder" (the type of its "params") and "names" ("?" and the type's
+            name for what is no parameter of the model); None for anything that is no dict.
+        "frozen": names of the parameters that require no gradient afterward.
     """
     model = model_of(parts)
     for name in frozen:

@@ -1,16 +1,14 @@
 """Hunting grounds, and which of their bugs a seed draws.
 
-A ground is a right program whose comments tell how its lines can be spoiled, and which mistake that makes.
-
-A line of a ground may be followed by comments of this form::
+A ground is a right program. Its comments say how its lines can be broken, and which mistake each change makes::
 
     patches = patches.permute(0, 2, 4, 1, 3, 5)
     # bug "column order": patches = patches.permute(0, 4, 2, 1, 3, 5)
 
-The name is that of a misconception of the exercise, and the code after the colon takes the place of the line above.
-Nothing after the colon: the line is left out. Several comments of one name under a line: so many lines take its
-place. Comments of one name under several lines: all of them belong to this one bug. One space after the colon belongs
-to the form; any more of them indent the code further than the line above.
+The name is that of a misconception of the exercise, and the code after the colon replaces the line above. Without code
+after the colon the line is removed. Several comments of one name under a line replace it by as many lines. Comments of
+one name under several lines belong to one bug. The first space after the colon belongs to the form; more spaces indent
+the code further than the line above.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The recipes, to be read: a table of all, a page on one, JSON for programs.
 
-What a recipe costs was measured (measured.json, which benchmarks/recipes.py writes from logged runs), or is calculated
-for a GPU that nobody here has run it on, by counting its multiplications.
+What a recipe costs was measured (measured.json, which benchmarks/recipes.py writes from logged runs). For a GPU on
+which nobody has run it here, the cost is calculated from its number of multiplications.
 """
 
 from __future__ import annotations

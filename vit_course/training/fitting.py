@@ -1,4 +1,4 @@
-"""Train a model in place: what a caller sees of it."""
+"""Train a model in place: the one function that a caller needs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def fit(
     It ends with the weights of the last epoch, or their moving average where the settings ask for one. Stopped early,
     or by Ctrl-C, it ends with the weights of the epoch that had the lowest validation loss.
 
-    With a folder, `config.json` says what the run is, `metrics.jsonl` has a line for each epoch, `best.safetensors`
-    is the weights file of the epoch with the lowest validation loss, and `last.safetensors` what a killed run goes on
-    from: on a CPU in fp32 to the same weights, bit for bit. These two are written after an epoch, but not more often
-    than every five seconds, which a killed run then does again; Ctrl-C writes them too.
+    With a folder, `config.json` describes the run, `metrics.jsonl` has a line for each epoch, `best.safetensors` holds
+    the weights of the epoch with the lowest validation loss, and from `last.safetensors` a killed run goes on: on a CPU
+    in fp32 it reaches the same weights, bit for bit. Both weights files are written after an epoch, but at most every
+    five seconds, and by Ctrl-C; a killed run repeats the epochs since then.
 
     Started by `torchrun` or `accelerate launch`, every process calls this alike and gets the same history.
 

@@ -74,7 +74,7 @@ class RunFolder:
             self.best, _ = read_tensors(path / "best.safetensors", CANNOT_RESUME)
 
     def begin(self) -> None:
-        """Make the folder, say in it what the run is, and forget what was written after the state was."""
+        """Make the folder, describe the run in it, and delete what was written after the saved state."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

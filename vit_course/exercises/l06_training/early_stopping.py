@@ -1,6 +1,6 @@
 """`EarlyStopping`: when to stop.
 
-Each check is a short story of validation losses, of which one can tell by heart when it ends. The known mistakes
+Each check is a short story of validation losses; a reader can tell without a computer when it ends. The known mistakes
 keep all losses that they have seen, and look back over them.
 """
 
@@ -39,9 +39,9 @@ def _described(
 def _expect_stops(
     student: Student, patience: int, losses: Sequence[float], stops: str, look: str, beside: Sequence[float] = ()
 ) -> None:
-    """Fail unless step answers as ``stops`` has it for each loss, while a second one is told those ``beside``.
+    """Fail unless step answers as ``stops`` says for each loss, while a second object gets the losses ``beside``.
 
-    "." is to go on, "x" to stop, "?" either of them, and at one place with "~" at least it has to stop.
+    In ``stops``, "." is to go on, "x" to stop, and "?" either of them; at one or more of the "~" it has to stop.
     """
     found = _answers(student, patience, losses, beside)
     student.record.append((found, "x" in _answers(student, 2, HOPELESS)))  # or silence would pass for patience

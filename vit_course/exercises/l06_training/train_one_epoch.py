@@ -3,7 +3,7 @@
 The oracle is the gradient of softmax regression as textbooks give it, and SGD with momentum written out: no
 autograd.
 
-A known mistake is a plan in letters of what is done with a batch, and in which order: z clears the gradients, f
+A known mistake is a plan in letters, one for each thing that is done with a batch, in order: z clears the gradients, f
 runs the model and takes the loss, b runs the backward pass, s makes a step.
 """
 

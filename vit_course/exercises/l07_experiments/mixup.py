@@ -1,7 +1,7 @@
 """`mixup`: images, and their labels, blended with those of a partner.
 
-There is no oracle: share and partners are drawn. From what comes back a check reads how much of every image there is in
-every other, by least squares, and asks for what holds whatever was drawn. The known mistakes blend by ``torch.lerp``.
+There is no oracle, since share and partners are drawn. A check finds by least squares how much of every image is in
+each blended image, and tests only properties that hold for every draw. The known mistakes blend by ``torch.lerp``.
 """
 
 from __future__ import annotations

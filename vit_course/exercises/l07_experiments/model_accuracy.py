@@ -1,8 +1,8 @@
-"""How accurate a trained model is that was handed in: measured once on held-out images, and given to every check.
+"""How accurate a handed-in model is: measured once on held-out images, and given to every check.
 
-The images are CIFAR-10's test images, of which the class's secret draws the same for everybody. Nothing is ever
-downloaded for it: where they are not, nothing is decided. For the hidden checks themselves no data set is needed: a
-made-up model, the reference of the exercise, has labeled the images, is right on all of them, and nobody else is.
+The images are CIFAR-10's test images; the class's secret draws the same ones for everybody. Nothing is ever downloaded
+for it: where the images are missing, nothing is decided. The hidden checks themselves can be tested without a data set:
+then a made-up model, the reference of the exercise, labels the images, so that it alone is right on all of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`vit_cifar`: a result that is handed in as a file, the weights of a model that learned CIFAR-10.
 
-What can be seen in the file is checked here; how good the model is, the judge measures on images of its own. A
-check is worth here what the hidden one is: that the file can be measured earns when all is well with it, and no
-part earlier. The known mistakes are a weights file that is none, that is damaged, or that nobody has trained.
+This module checks what can be seen in the file; how good the model is, the judge measures on images of its own. The
+points are those of the hidden check: they are earned when the whole file can be measured, and no part of them earlier.
+The known mistakes are files that hold no weights, that are damaged, or whose model was never trained.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A weights file that somebody handed in, read as bytes that may be anything: safetensors, and no pickle ever.
+"""A weights file that somebody handed in, read as bytes that may be anything: safetensors, and never a pickle.
 
-safetensors' own reader takes it apart. What the file says of itself is checked before it is used: its size and its
-header's, dtypes, and every field of the model's config, so that a small file cannot ask for much memory or much time.
+safetensors' own reader takes it apart. Everything that the file says about itself is checked before it is used: its
+size, the header's size, dtypes, and every field of the model's config. So a small file cannot cost much memory or time.
 """
 
 from __future__ import annotations

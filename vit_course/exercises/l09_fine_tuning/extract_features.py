@@ -1,7 +1,7 @@
-"""`extract_features`: what the head of a model reads of every image, once and for all.
+"""`extract_features`: what a model's head receives for every image, computed once.
 
-The oracle is torch's own functions, on weights that are loaded by name. The known mistakes take their features from a
-model of the same weights, and go wrong in what they take or in what they leave behind.
+The oracle is torch's own functions, on weights that are loaded by name. The known mistakes use a model with the same
+weights; they take the wrong numbers from it, or leave something changed in it.
 """
 
 from __future__ import annotations

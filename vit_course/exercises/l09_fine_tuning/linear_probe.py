@@ -1,6 +1,6 @@
 """`linear_probe`: the best linear classifier of features.
 
-The oracle is the objective itself: it is convex, so whoever comes near its minimum, by whatever way, is right. The
+The oracle is the objective itself: it is convex, so an answer near its minimum is right, however it was found. The
 known mistakes minimize something else, or stop early.
 """
 
