@@ -7,8 +7,8 @@ from canvas import Canvas
 from dark import WHITE_STAYS
 from patches import cut
 from style import (
+    BACKGROUND,
     BLUE,
-    CARD,
     GRAY,
     GREEN,
     HAIR,
@@ -106,7 +106,7 @@ def _blocks(canvas: Canvas) -> None:
     """One pre-norm block in a stack of twelve, its residual stream from left to right."""
     top, stream = 470, 582
     for depth in (2, 1, 0):
-        canvas.box(LEFT + 6 * depth, top + 6 * depth, RIGHT - LEFT - 12, 138, CARD, GRAY, radius=10)
+        canvas.box(LEFT + 6 * depth, top + 6 * depth, RIGHT - LEFT - 12, 138, BACKGROUND, GRAY, radius=10)
     canvas.text(LEFT + 16, top + 22, f"{DEPTH} blocks, one after the other", 13.5, weight="bold")
     canvas.arrow((LEFT + 14, stream), (RIGHT - 24, stream), INK, 5)
     first = _branch(canvas, 58, [("norm1", ORANGE, 56), ("attention", BLUE, 88)], stream, top + 44)

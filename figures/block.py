@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from canvas import Canvas
 from style import (
+    BACKGROUND,
     BLUE,
-    CARD,
     DIVERGING,
     GRAY,
     GREEN,
@@ -110,7 +110,7 @@ def pre_post_norm() -> Canvas:
     for part, norm in ((ATTENTION, NORM1), (MLP, NORM2)):
         end = _branch(canvas, post, y, [part])
         _plus(canvas, post, end)
-        canvas.box(post - 40, end + 26, 80, 34, CARD, CARD, radius=6)
+        canvas.box(post - 40, end + 26, 80, 34, BACKGROUND, BACKGROUND, radius=6)
         canvas.label(post - 40, end + 26, 80, 34, norm[0], norm[1], strength=0.28, mono=True)
         y = end + 80
     canvas.text(pre - 30, 508, "nothing but additions", 13, align="left")

@@ -12,7 +12,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from canvas import Canvas
-from style import BLUE, CARD, HAIR, INK, QUIET, VERMILION, save_all, tint
+from style import BACKGROUND, BLUE, HAIR, INK, QUIET, VERMILION, save_all, tint
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
@@ -56,7 +56,7 @@ def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
     for seed, accuracy in enumerate(row["accuracies"]):
         x, level = place(accuracy), y + RISE * (seed - (seeds - 1) / 2)
         if is_right:
-            canvas.box(x - 4.5, level - 4.5, 9, 9, CARD, BLUE, line=2, radius=0)
+            canvas.box(x - 4.5, level - 4.5, 9, 9, BACKGROUND, BLUE, line=2, radius=0)
         else:
             canvas.disc(x, level, 4.5, "", VERMILION)
     canvas.text(RIGHT + 76, y, f"{mean(row['accuracies']):.1%}", 13, INK, align="right", weight="bold")

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Patch, Polygon
-from style import CARD, GRAY, HAIR, INK, POINTS_PER_PIXEL, QUIET, readable_on, tint
+from style import BACKGROUND, GRAY, HAIR, INK, POINTS_PER_PIXEL, QUIET, readable_on, tint
 
 CAPITAL, LINE_HEIGHT = 0.73, 1.45
 
@@ -34,7 +34,7 @@ class Canvas:
         self.figure = Figure(figsize=size, dpi=96, label=title)
         self._layer = 0
         self._page = self._add_page(zorder=0)
-        self.box(1, 1, self.width - 2, height - 2, CARD, HAIR, radius=14)
+        self.box(1, 1, self.width - 2, height - 2, BACKGROUND, HAIR, radius=14)
         self._page = self._add_page(zorder=2)
         self.text(24, 30, title, 16, weight="bold")
         self.text(24, 54, subtitle, 12.5, QUIET)

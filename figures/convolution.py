@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from canvas import Canvas
 from patches import PORTRAIT, cut
-from style import CARD, DIVERGING, GRAY, HAIR, ORANGE, QUIET, VERMILION, WHITE, hopper, paint, save_all, tint
+from style import BACKGROUND, DIVERGING, GRAY, HAIR, ORANGE, QUIET, VERMILION, WHITE, hopper, paint, save_all, tint
 
 TOLERANCE = 1e-6  # float32 sums of 16 products near 1
 
@@ -46,7 +46,7 @@ def _linear_lane(canvas: Canvas, image: np.ndarray, kernel: np.ndarray, result: 
     canvas.picture(patches, 36, y + 20, 192, 132)
     for number in range(6):
         canvas.text(29, y + 31 + 22 * number, str(number), 12, QUIET, align="center")
-        canvas.box(36, y + 20 + 22 * number, 192, 22, "none", CARD, line=1.5, radius=0)
+        canvas.box(36, y + 20 + 22 * number, 192, 22, "none", BACKGROUND, line=1.5, radius=0)
     canvas.box(36, y + 42, 192, 22, "none", VERMILION, line=3, radius=0)
     canvas.text(247, y + 88, "·", 24, align="center", weight="bold")
     canvas.cells(266, y + 78, paint(kernel.reshape(1, -1), DIVERGING, -1, 1), (10.5, 24))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import mean
 
 from canvas import Canvas
-from style import BLUE, CARD, HAIR, QUIET, VERMILION, save_all
+from style import BACKGROUND, BLUE, HAIR, QUIET, VERMILION, save_all
 from training import results, runs_of
 
 GROUPS = {
@@ -60,7 +60,7 @@ def cifar_experiments() -> Canvas:
                 x = left + (right - left) * (accuracy - low) / (high - low)
                 level = y + 3 + 9 * seed
                 if arm == "base":
-                    canvas.box(x - 4.5, level - 4.5, 9, 9, CARD, BLUE, line=2, radius=0)
+                    canvas.box(x - 4.5, level - 4.5, 9, 9, BACKGROUND, BLUE, line=2, radius=0)
                 else:
                     canvas.disc(x, level, 4.5, "", VERMILION)
             canvas.text(676, y + 12, f"{mean(accuracies):.1f} %", 12.5, align="right", weight="bold")

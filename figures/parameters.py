@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from architecture import CLASSES, DEPTH, EMBED_DIM, PATCH_SIZE, TOKENS
 from canvas import Canvas
-from style import BLUE, CARD, GRAY, GREEN, INK, ORANGE, PURPLE, QUIET, SKY, VERMILION, save_all, tint
+from style import BACKGROUND, BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, QUIET, SKY, VERMILION, save_all, tint
 
 HIDDEN_DIM = 4 * EMBED_DIM
 STRENGTH = 0.55
@@ -74,7 +74,7 @@ def _zoom(canvas: Canvas, edges: list[float]) -> None:
     """The blocks told apart in the upper bar, and one of them opened into the lower bar."""
     start, width = edges[2], (edges[3] - edges[2]) / DEPTH
     for number in range(1, DEPTH):
-        canvas.line([(start + width * number, 92), (start + width * number, 138)], CARD, 2)
+        canvas.line([(start + width * number, 92), (start + width * number, 138)], BACKGROUND, 2)
     for number in range(DEPTH):
         canvas.text(start + width * (number + 0.5), 115, str(number), 12.5, align="center")
     one = start + width * (DEPTH // 2)
@@ -92,7 +92,7 @@ def parameters() -> Canvas:
     _zoom(canvas, _bar(canvas, 92, model, MODEL_COLORS))
     edges = _bar(canvas, 190, block, BLOCK_COLORS)
     for name, start, end in zip(block, edges, edges[1:], strict=False):
-        canvas.line([(end, 190), (end, 236)], CARD, 2)
+        canvas.line([(end, 190), (end, 236)], BACKGROUND, 2)
         if end - start > 100:
             canvas.text((start + end) / 2, 213, name, 13, align="center", mono=True)
     _table(canvas, 24, 272, "The model", model, MODEL_COLORS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from canvas import Canvas
 from style import (
+    BACKGROUND,
     BLUE,
-    CARD,
     GRAY,
     GREEN,
     HAIR,
@@ -38,7 +38,7 @@ def _axis_row(canvas: Canvas, y: float, name: str, sizes: tuple[str, ...], color
     """One tensor as a row of boxes, its last axis in the last column."""
     canvas.text(24, y + BOX_HEIGHT / 2, name, 13, mono=True)
     for place in range(4 - len(sizes)):
-        canvas.box(COLUMN + place * (BOX_WIDTH + 6), y, BOX_WIDTH, BOX_HEIGHT, CARD, GRAY, line=0.8, dashed=True)
+        canvas.box(COLUMN + place * (BOX_WIDTH + 6), y, BOX_WIDTH, BOX_HEIGHT, BACKGROUND, GRAY, line=0.8, dashed=True)
         canvas.text(
             COLUMN + place * (BOX_WIDTH + 6) + BOX_WIDTH / 2,
             y + BOX_HEIGHT / 2,

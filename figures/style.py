@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from canvas import Canvas
 
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, INK, GRAY, CARD = "#CC79A7", "#56B4E9", "#1b2733", "#6b7785", "#fbfaf7"
+PURPLE, SKY, INK, GRAY, BACKGROUND = "#CC79A7", "#56B4E9", "#1b2733", "#6b7785", "#fbfaf7"
 WHITE, HAIR, QUIET = "#ffffff", "#d9d6cd", "#566170"
 
 FOLDER = Path(__file__).parent
@@ -52,7 +52,7 @@ mpl.rcParams.update(
 
 def tint(color: str, amount: float = 0.2) -> str:
     """Mix a share `amount` (0 to 1) of a color into the card's background."""
-    return to_hex(amount * np.array(to_rgb(color)) + (1 - amount) * np.array(to_rgb(CARD)))
+    return to_hex(amount * np.array(to_rgb(color)) + (1 - amount) * np.array(to_rgb(BACKGROUND)))
 
 
 def shade(color: str, amount: float = 0.3) -> str:
@@ -133,7 +133,7 @@ def _save_png(figure: Figure, path: Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=PNG_DPI, transparent=True, metadata={"Software": None})
     picture = Image.open(buffer).convert("RGBA")
-    flat = Image.alpha_composite(Image.new("RGBA", picture.size, CARD), picture).convert("RGB")
+    flat = Image.alpha_composite(Image.new("RGBA", picture.size, BACKGROUND), picture).convert("RGB")
     # the octree, Pillow's only method that knows transparency, merges pale tints that carry meaning here
     indexed = flat.quantize(PNG_COLORS, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
     colors = np.full((256, 3), 255 * np.array(to_rgb(HAIR)), dtype=np.uint8)

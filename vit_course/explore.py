@@ -61,9 +61,9 @@ class _Patches:
         self.grid, self.patch, self.numbers = self.figure.subplots(1, 3, width_ratios=(1.1, 0.8, 1.1))
         for axes in (self.grid, self.patch):
             plots.draw_picture(axes, torch.zeros(SIDE, SIDE, 3))
-        self.cuts = self.grid.add_collection(LineCollection([], colors=plots.CARD, linewidths=0.7))
+        self.cuts = self.grid.add_collection(LineCollection([], colors=plots.BACKGROUND, linewidths=0.7))
         self.frame = _frame(self.grid, plots.ORANGE)
-        self.numbers.set(xlabel="number in the token", ylim=(-0.05, 1.05), facecolor=plots.CARD)
+        self.numbers.set(xlabel="number in the token", ylim=(-0.05, 1.05), facecolor=plots.BACKGROUND)
         self.numbers.spines[["top", "right"]].set_visible(False)
         self.numbers.locator_params(nbins=4)
         self.lines = [
@@ -215,7 +215,7 @@ class _Softmax:
         right.axhline(1 / KEYS, color=plots.INK, linewidth=1, linestyle=(0, (4, 3)), label="all alike")
         right.legend(frameon=False, fontsize=8)
         for axes in (left, right):
-            axes.set(xlabel="key", facecolor=plots.CARD, xticks=range(0, KEYS, 5))
+            axes.set(xlabel="key", facecolor=plots.BACKGROUND, xticks=range(0, KEYS, 5))
             axes.locator_params("y", nbins=5)
             axes.spines[["top", "right"]].set_visible(False)
 

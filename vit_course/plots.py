@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 
-BLUE, ORANGE, INK, GRAY, CARD = "#0072B2", "#E69F00", "#1b2733", "#6b7785", "#fbfaf7"
+BLUE, ORANGE, INK, GRAY, BACKGROUND = "#0072B2", "#E69F00", "#1b2733", "#6b7785", "#fbfaf7"
 AMBER = (1.0, 0.76, 0.2)  # red, green, blue in [0, 1]
 DOTS_PER_INCH = 120
 
@@ -45,7 +45,7 @@ def _figure_class() -> type[Figure]:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of this width and height in inches."""
-    return _figure_class()(figsize=(width, height), facecolor=CARD, layout="constrained")
+    return _figure_class()(figsize=(width, height), facecolor=BACKGROUND, layout="constrained")
 
 
 def as_pictures(images: Tensor) -> Tensor:
@@ -90,7 +90,13 @@ def draw_picture(axes: Axes, picture: Tensor) -> None:
 def number_tiles(axes: Axes, rows: int, columns: int, pitch: int) -> None:
     """Write 0, 1, 2, ... into the tiles of a mosaic, row by row; `pitch` is a tile's side plus a gap, in pixels."""
     box = {"facecolor": INK, "alpha": 0.6, "edgecolor": "none", "pad": 1}
-    style: dict[str, Any] = {"textcoords": "offset points", "va": "top", "fontsize": 7, "color": CARD, "bbox": box}
+    style: dict[str, Any] = {
+        "textcoords": "offset points",
+        "va": "top",
+        "fontsize": 7,
+        "color": BACKGROUND,
+        "bbox": box,
+    }
     for token in range(rows * columns):
         row, column = divmod(token, columns)
         axes.annotate(str(token), (column * pitch - 0.5, row * pitch - 0.5), (2, -2), **style)
@@ -113,7 +119,7 @@ def draw_curves(axes: Axes, train: Sequence[float], validation: Sequence[float],
     epochs = range(1, len(train) + 1)
     axes.plot(epochs, train, color=BLUE, marker="o", markersize=3, linestyle="--", label="training")
     axes.plot(epochs, validation, color=ORANGE, marker="s", markersize=3, label="validation")
-    axes.set(xlabel="epoch", ylabel=name, facecolor=CARD)
+    axes.set(xlabel="epoch", ylabel=name, facecolor=BACKGROUND)
     axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=GRAY, alpha=0.2)
@@ -128,7 +134,7 @@ def write_values(axes: Axes, picture: AxesImage, matrix: Tensor) -> None:
             red, green, blue, _ = colors[row, column]
             luminance = 0.299 * red + 0.587 * green + 0.114 * blue
             text = f"{value:.0f}" if whole else f"{value:.2f}"
-            color = INK if luminance > 0.5 else CARD
+            color = INK if luminance > 0.5 else BACKGROUND
             axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
 
 

@@ -167,7 +167,7 @@ def plot_attention_distance(
             axes.plot(places, heads.detach().cpu().tolist(), marker, color=color, alpha=0.75, label=label)
     if everywhere is not None:
         axes.axhline(everywhere, color=plots.INK, linewidth=1, linestyle=(0, (4, 3)), label="looks everywhere alike")
-    axes.set(xlabel="block", ylabel="mean distance, pixels", title=title, facecolor=plots.CARD)
+    axes.set(xlabel="block", ylabel="mean distance, pixels", title=title, facecolor=plots.BACKGROUND)
     axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
     axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)

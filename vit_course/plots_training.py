@@ -80,7 +80,7 @@ def show_confusions(
         return figure
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1)).ravel()
     for part in (left, right):
-        part.set_facecolor(plots.CARD)
+        part.set_facecolor(plots.BACKGROUND)
     _draw_matrix(left.subplots(), matrix, classes)
     _draw_mistakes(right, classes, worst, images, per_row)
     return figure
@@ -112,7 +112,7 @@ def _draw_matrix(axes: Axes, matrix: Tensor, classes: Sequence[str]) -> None:
     right = mistakes.diagonal().sum().item() / max(1.0, mistakes.sum().item())
     mistakes.fill_diagonal_(torch.nan)
     drawn = axes.imshow(mistakes.numpy(), cmap=SEQUENTIAL, vmin=0, interpolation="nearest")
-    axes.set_facecolor(plots.CARD)
+    axes.set_facecolor(plots.BACKGROUND)
     axes.set(xlabel="taken for", ylabel="class", title=f"{right:.1%} on the diagonal, which is left blank")
     axes.title.set(fontsize=10, color=plots.INK)
     if len(classes) <= MOST_NAMES:
@@ -137,4 +137,4 @@ def _draw_mistakes(
         pair = f"{classes[confusion.label]} taken for {classes[confusion.guess]}"
         words = f"{pair}: {confusion.count} ({confusion.share:.1%})"
         row.suptitle(words, x=0.01, ha="left", fontsize=8, color=plots.INK)
-        row.set_facecolor(plots.CARD)
+        row.set_facecolor(plots.BACKGROUND)

@@ -25,10 +25,10 @@ from exercise_kit.report.answers import BINS, ExerciseTally, Lost
 from exercise_kit.report.tally import Mistake
 
 BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-SKY, PALE, INK, GRAY, HAIR, CARD = "#56b4e9", "#cfe6f5", "#1b2733", "#6b7785", "#d9d6cd", "#fbfaf7"
+SKY, PALE, INK, GRAY, HAIR, BACKGROUND = "#56b4e9", "#cfe6f5", "#1b2733", "#6b7785", "#d9d6cd", "#fbfaf7"
 _VARIABLES = {
     **{BLUE: "blue", ORANGE: "orange", GREEN: "green", VERMILION: "vermilion", SKY: "sky", PALE: "pale"},
-    **{INK: "ink", GRAY: "gray", HAIR: "hair", CARD: "card"},
+    **{INK: "ink", GRAY: "gray", HAIR: "hair", BACKGROUND: "card"},
 }
 WIDTH, NARROW = 10.0, 5.4  # inches, of 72 units each; a phone shows the narrow ones whole
 _SETTINGS: dict[Any, Any] = {
@@ -130,18 +130,18 @@ _SHORTEST = 0.045  # of the axis: a bar that can hold its number
 # fill, hatch and lines: the hatch tells apart in gray what the color tells apart in color
 Look = tuple[str, str, str]
 _BIN_LOOKS: tuple[Look, ...] = (
-    (BLUE, "", CARD),
-    (SKY, "", CARD),
-    (PALE, "", CARD),
-    (ORANGE, "////", CARD),
-    (CARD, "....", GRAY),
+    (BLUE, "", BACKGROUND),
+    (SKY, "", BACKGROUND),
+    (PALE, "", BACKGROUND),
+    (ORANGE, "////", BACKGROUND),
+    (BACKGROUND, "....", GRAY),
 )
 _LOST_LOOKS: dict[Lost, Look] = {
-    Lost.NAMED: (BLUE, "", CARD),
-    Lost.UNNAMED: (ORANGE, "////", CARD),
+    Lost.NAMED: (BLUE, "", BACKGROUND),
+    Lost.UNNAMED: (ORANGE, "////", BACKGROUND),
     Lost.FOLLOWS: (PALE, "\\\\\\\\", SKY),
-    Lost.UNEVALUATED: (VERMILION, "xxx", CARD),
-    Lost.UNWRITTEN: (CARD, "....", GRAY),
+    Lost.UNEVALUATED: (VERMILION, "xxx", BACKGROUND),
+    Lost.UNWRITTEN: (BACKGROUND, "....", GRAY),
 }
 
 
@@ -174,7 +174,7 @@ def _tenths(axes: Axes, lesson: str, values: Sequence[float]) -> None:
     top = max(counts) or 1
     for place, count in zip(places, counts, strict=True):
         if count:
-            box = {"facecolor": CARD, "edgecolor": "none", "pad": 1.0}
+            box = {"facecolor": BACKGROUND, "edgecolor": "none", "pad": 1.0}
             axes.text(place, count + 0.08 * top, str(count), ha="center", va="bottom", fontsize=8.5, bbox=box)
     if values:
         middle = 100 * median(values)
@@ -232,8 +232,8 @@ def _stack(axes: Axes, rows: Sequence[Sequence[float]], index: int, label: str, 
     longest = max((sum(row) for row in rows), default=1.0) or 1.0
     for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
         if length > _SHORTEST * longest * (1.6 if form.endswith("%}") else 1):
-            boxed = {"facecolor": CARD, "edgecolor": "none", "pad": 1.2} if hatch else None
-            ink = CARD if color == BLUE else INK
+            boxed = {"facecolor": BACKGROUND, "edgecolor": "none", "pad": 1.2} if hatch else None
+            ink = BACKGROUND if color == BLUE else INK
             text = form.format(length)
             axes.text(start + length / 2, row, text, ha="center", va="center", fontsize=8, color=ink, bbox=boxed)
 

@@ -7,8 +7,8 @@ import pytest
 from dark import INK_STAYS, WHITE_STAYS, contrast, dark, luminance, with_dark_rules
 from matplotlib.colors import to_hex
 from style import (
+    BACKGROUND,
     BLUE,
-    CARD,
     DIVERGING,
     GRAY,
     GREEN,
@@ -38,12 +38,12 @@ def test_contrast_is_that_of_wcag(one, other, ratio):
 
 
 def test_the_card_turns_dark_and_stays_behind_what_lies_on_it():
-    assert luminance(dark(CARD)) < 0.02
+    assert luminance(dark(BACKGROUND)) < 0.02
     for words in (INK, QUIET, *(shade(color) for color in STRONG)):
-        assert contrast(dark(words), dark(CARD)) >= 4.5
+        assert contrast(dark(words), dark(BACKGROUND)) >= 4.5
     for mark in (*STRONG, GRAY):
-        assert contrast(dark(mark), dark(CARD)) >= 3
-    assert contrast(dark(HAIR), dark(CARD)) >= contrast(HAIR, CARD)
+        assert contrast(dark(mark), dark(BACKGROUND)) >= 3
+    assert contrast(dark(HAIR), dark(BACKGROUND)) >= contrast(HAIR, BACKGROUND)
 
 
 @pytest.mark.parametrize("color", STRONG)
@@ -70,7 +70,7 @@ def test_two_colors_stay_and_look_like_ink_and_white():
     assert dark(WHITE_STAYS) == WHITE_STAYS
     assert contrast(INK_STAYS, INK) == pytest.approx(1, abs=0.01)
     assert contrast(WHITE_STAYS, WHITE) == pytest.approx(1, abs=0.01)
-    assert {readable_on(ORANGE), readable_on(CARD)} == {INK_STAYS, INK}
+    assert {readable_on(ORANGE), readable_on(BACKGROUND)} == {INK_STAYS, INK}
 
 
 def test_rules_exchange_each_color_and_leave_all_else():

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from canvas import Canvas
 from dark import dark
-from style import BLUE, CARD, save
+from style import BACKGROUND, BLUE, save
 
 FOLDER = Path(__file__).parents[3] / "figures"
 PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_a_kept_figure_has_its_text_and_its_dark_colors(path):
     assert f"]({path.name})\n\n{description} (`" in PAGE
     sheets = "".join(sheet.text for sheet in root.iter(f"{SVG}style"))
     rules = dict(re.findall(r'\[(?:fill|stroke)="(#\w{6})"\]\{\w+: (#\w{6})\}', sheets))
-    assert rules[CARD] == dark(CARD)
+    assert rules[BACKGROUND] == dark(BACKGROUND)
     drawn = {element.get(name) for element in root.iter() for name in ("fill", "stroke")} - {None, "none"}
     assert {color for color in drawn if rules.get(color, color) != dark(color)} == set()
     styles = " ".join(element.get("style") or "" for element in root.iter())
