@@ -1,8 +1,8 @@
 """Pictures of images, patches, positions and curves: tensors in, matplotlib figure out.
 
 Each function returns a new figure and touches nothing else: no pyplot, no current axes, no settings. A notebook shows
-a figure that stands on the last line of a cell, and a script saves it with `savefig`. Figures lie on their own pale
-card, so that they read on a dark page too.
+a figure that stands on the last line of a cell, and a script saves it with `savefig`. Figures have a pale
+background of their own, so that they can be read on a dark page too.
 """
 
 from __future__ import annotations

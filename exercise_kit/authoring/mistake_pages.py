@@ -18,11 +18,11 @@ from exercise_kit.engine.run import usage
 # what is seen in training → the name of the page about it, and what that means to who looks for a bug
 SYMPTOMS: dict[InTraining, tuple[str, str]] = {
     InTraining.STUCK: ("loss-hardly-falls", "Training shows that something is wrong, but not what."),
-    InTraining.WORSE: ("accuracy-lower", "Nobody who has no right model to compare with would see it."),
+    InTraining.WORSE: ("accuracy-lower", "Only a comparison with a right model shows it."),
     InTraining.HIDDEN: ("nothing-to-see", "No curve gives it away: a check does, or somebody who reads the code."),
     InTraining.BETTER: ("accuracy-higher", "A better number is no proof of right code, and this one is a single run."),
-    InTraining.STOPS: ("training-stops", "The error's last line tells where it came out, seldom where it was made."),
-    InTraining.MISREAD: ("wrong-numbers", "The model is fine. What is wrong is what you are told of it."),
+    InTraining.STOPS: ("training-stops", "The error's last line shows where it surfaced, seldom where it was made."),
+    InTraining.MISREAD: ("wrong-numbers", "The model is fine. The numbers that describe it are wrong."),
     InTraining.FLATTERED: ("numbers-too-good", "The worst kind: there is nothing to worry about until others measure."),
     InTraining.UNSEEN: ("never-met", "It waits for other sizes, other weights, or somebody else's data."),
     InTraining.UNMEASURED: ("not-measured", "Nobody has trained with it yet."),

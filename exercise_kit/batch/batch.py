@@ -189,7 +189,7 @@ class Grader:
 
     def _judged(self, task: Task, submission: Submission, refused: Refused) -> Result:
         """What a worker of the cluster finds; files, of which nothing runs, are measured here, where the images are."""
-        assert self._cluster, "who grades alone does not ask"
+        assert self._cluster, "only a grader with a cluster calls this"
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
         there = self._cluster.judge(task, submission.only(code), refused) if code else None

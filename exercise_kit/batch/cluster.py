@@ -235,7 +235,9 @@ class Cluster:
         worker.host = str(reply.get("host", ""))
         lack = reply.get("refused")
         if failed := reply.get("failed"):
-            lack = f"it cannot be asked what it has ({failed}); is the same version of the course installed there?"
+            lack = (
+                f"it does not say what it has installed ({failed}); is the same version of the course installed there?"
+            )
         if lack:
             self._dismiss(worker, lack)
         else:

@@ -85,7 +85,7 @@ def _place(exercise: str, cause: str) -> str:
 def advice(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
     """What to do about exercises that wait for a file to be mended."""
     if any(cause for each in waiting for cause in each.values()):
-        yield "Mend what is waited for, and run the same command again: only what waits is graded anew."
+        yield "Repair what they wait for, and run the same command again: it grades only what waits."
 
 
 def broken_checks(results: Sequence[Result]) -> Iterator[str]:

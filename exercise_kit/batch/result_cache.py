@@ -244,7 +244,7 @@ class Store:
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return None
         if not hmac.compare_digest(sealed.encode(), seal.encode()) or not all(map(_can_be, result.exercises)):
-            raise TamperedResult("what was kept of it had been changed by somebody else")
+            raise TamperedResult("its kept result had been changed by somebody else")
         return Kept(result, keys, tuple(reading["flags"]), reading["reason"])
 
     def _seal(self, path: Path, entry: Mapping[str, Any]) -> str:

@@ -91,7 +91,7 @@ def new_class(
     if stale:
         console.print("Older than their sources: " + ", ".join(str(path) for path in stale), markup=False)
         console.print("The class has them as they are. For the newest: vit-course build, and a new class.")
-    console.print("Next, as the folder's README.md tells:")
+    console.print("Next (the folder's README.md says more):")
     console.print(f"  cd {shlex.quote(str(made.path))}", markup=False)
     console.print(f"  nbgrader generate_assignment {made.lessons[0]}", markup=False)
 
@@ -139,7 +139,7 @@ def grade(
         str | None, typer.Option(help="The address of a dask scheduler, whose workers grade.", metavar="ADDRESS")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a run ended; tell how many results were taken over.")
+        bool, typer.Option("--resume", help="Go on where a run ended; say how many results were taken over.")
     ] = False,
     no_sandbox: Annotated[
         bool, typer.Option("--no-sandbox", help="Run students' code unguarded, with your rights.")
@@ -188,7 +188,9 @@ def report(
     book = written.work.manual_grading
     if book and book.problem:
         console.print(legible(f"What waits to be graded by hand is not known: {book.problem}."), markup=False)
-        console.print("Names that it alone knows may stand in the answers shown: look before you show the page.")
+        console.print(
+            "The answers shown may hold names that only the gradebook knows: look at the page before you show it."
+        )
     console.print(f"\nThe report: {written.page}", markup=False)
     if written.names:
         console.print(f"Who is who, for you alone: {written.names}", markup=False)

@@ -74,7 +74,7 @@ def _print_made(made: Simulated) -> None:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(made.kinds.items(), key=lambda each: -each[1]))
     _console.print(f"Made {made.path}: {made.students} students, lessons {', '.join(made.lessons)}.", markup=False)
     _console.print(f"Answers: {kinds}.", markup=False)
-    _console.print("What grading has to find stands in truth.json. Next:")
+    _console.print("truth.json says what grading has to find. Next:")
     _console.print(f"  cd {shlex.quote(str(made.path))}", markup=False)
     for command in (
         "vit-course grade submitted --jobs 2",
@@ -106,4 +106,4 @@ def _check(directory: Path, jobs: int) -> None:
         raise stop(f"{len(differences)} {noun}{more} between the grades of {count} submissions and their truth.")
     wrong, named = share_named(truth)
     _console.print(f"The grades of {count} submissions are what they have to be: scores, names, verdicts, flags.")
-    _console.print(f"Of {wrong} answers with a mistake of the library, or two, {named} are given its very name.")
+    _console.print(f"Of {wrong} answers with a mistake of the library, or two, {named} get exactly its name.")

@@ -107,7 +107,7 @@ def without_content(found: Tensor, right: Tensor, axes: Sequence[str] = ()) -> t
         return f"{_share(odd, 'is', 'are')} {kind}{first}", "finite numbers", look
     if found.numel() > 1 and not found.any():
         look = "Which line writes into the result? Print something there: does it run at all?"
-        return "every value is 0, as in a tensor that nobody has filled", "numbers made of what went in", look
+        return "every value is 0, as in a tensor that was never filled", "numbers computed from the input", look
     return None
 
 
@@ -290,7 +290,7 @@ def _difference(
             described = describe(actual, expected)
     if described is None and (described_as := rows_off_one(actual, expected, axes)):
         return described_as
-    by_hand = "Work out that one value by hand, line by line. Where does your code part from it?"
+    by_hand = "Work out that one value by hand, line by line. Where does your code differ?"
     return *(described or first_difference(actual, expected, tolerance_of(actual, expected), axes)), look or by_hand
 
 

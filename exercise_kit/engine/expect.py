@@ -85,7 +85,7 @@ def expect_left_alone(student: Student) -> None:
             "Which operation works in place: `+=`, a name that ends in an underscore, an assignment into a slice?",
         )
     if not answered:
-        seen = f"{student.name} gave no tensor, so that nobody can tell whether it leaves its input alone"
+        seen = f"{student.name} gave no tensor, so this check cannot see whether it leaves its input unchanged"
         look = "What does your `return` line give back?"
         raise Failure(seen, "an answer, made without a change to the input", look, Reason.KIND)
 
@@ -109,7 +109,7 @@ def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Se
     if not _same(first, kept):
         raise Failure(f"the first result of {student.name} changed while it was called once more", wanted, look)
     if not _same(first, again):
-        seen = f"once the caller had written into the first result, {student.name} gave another one for the same input"
+        seen = f"after the caller wrote into the first result, {student.name} gave another one for the same input"
         raise Failure(seen, wanted, look)
 
 
@@ -176,10 +176,12 @@ def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
     student.record[-1:] = [("on the CPU", mixed or left)]
     look = "Which line makes a new tensor, and on which device does it make it?"
     if mixed:
-        seen = f"with the input of {student.name} on another device, as on a GPU, a tensor on the CPU got in the way"
+        seen = f"with the input of {student.name} on another device, as on a GPU, an operation met a tensor on the CPU"
         raise Failure(seen, "every tensor on the device of the input", look)
     if raised:
-        raise Undecided(f"{student.name} looks at numbers, and only a GPU could tell whether it computes there")
+        raise Undecided(
+            f"{student.name} reads numbers of its input, so only a real GPU could show whether it computes there"
+        )
     if left:
         seen = f"{student.name} gave a tensor on the CPU for an input on another device, as on a GPU"
         raise Failure(seen, "a result on the device of the input", look)
@@ -237,7 +239,7 @@ def expect_value_error(
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
     if side and _names_other_side(error.words, side, numbers[0]):
         seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
-        raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides is it that does not fit?", Reason.RAISED)
+        raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides does not fit?", Reason.RAISED)
 
 
 def _names_other_side(words: str, side: str, number: int) -> bool:

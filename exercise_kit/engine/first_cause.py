@@ -15,11 +15,11 @@ from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
 _CLAIMS = {
-    Reason.TIME: "Every call comes back in time.",
-    Reason.RAISED: "It runs through, without an error.",
-    Reason.KIND: "What it gives back is of the kind that was asked for.",
-    Reason.DTYPE: "Its numbers have the dtype that was asked for.",
-    Reason.DEVICE: "What it gives back lies on the device of the input.",
+    Reason.TIME: "Every call returns in time.",
+    Reason.RAISED: "It runs without an error.",
+    Reason.KIND: "It returns the kind of object that the exercise asks for.",
+    Reason.DTYPE: "Its numbers have the dtype that the exercise asks for.",
+    Reason.DEVICE: "Its result is on the device of its input.",
 }
 _FEWEST = 2
 # what these print in an example is another thing

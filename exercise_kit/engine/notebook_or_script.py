@@ -74,7 +74,7 @@ def older_than_its_cell(exercise: Exercise) -> str:
     for source in reversed(history.input_hist_raw if history else []):  # the first one is the check's own cell
         if defines.search(source):
             line = _line_of_syntax_error(shell, source)
-            older = f"this is about the `{name}` from before. Mend the cell, run it, then this one again."
+            older = f"this is about the `{name}` from before. Repair that cell, run it, then run this one again."
             return f"Line {line} of the last cell with `{word} {name}` has a syntax error: {older}" if line else ""
     return ""
 

@@ -57,7 +57,7 @@ def keep(*names: str) -> None:
         except CannotKeepError as why:
             print(f"{name} is not kept. {why}")
     if kept:
-        print(f"Kept in {_shown(place)}: {listed(kept)}. The lessons that follow begin with what is there.")
+        print(f"Kept in {_shown(place)}: {listed(kept)}. Later lessons begin with what is there.")
         if "google.colab" in sys.modules and _DRIVE not in place.parents:
             print("Colab deletes its files at the end of a session: mount your Drive and keep again, or download it.")
 
@@ -129,7 +129,7 @@ def _keep(exercise: Exercise, place: Path) -> None:
     file = _with_part(before, exercise, objects, place)
     report = _checked(exercise, _module(file.text(), place))
     if not _is_right(report):
-        raise CannotKeepError(f"Taken out of this notebook it is not right. {_why(report)}")
+        raise CannotKeepError(f"On its own, outside of this notebook, it is not right. {_why(report)}")
     try:
         if not file.holds(before):
             write(place.with_suffix(".before.py"), before.text().encode())

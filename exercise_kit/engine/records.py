@@ -156,8 +156,8 @@ def incomparable(name: str, record: list[object], error: BaseException) -> Failu
         if answer.is_floating_point() and not answer.isfinite().all():
             kind = "NaN (not a number)" if answer.isnan().any() else "infinity"
             look = "Print the tensors on the way: which is the first that holds it?"
-            return Failure(f"{name} gave {kind} in the midst of its numbers", "finite numbers everywhere", look)
-    kind = next((f"it is {brief(answer)}, and this came up: " for answer in tensors_in(record[-1:])), "")
+            return Failure(f"{name} gave {kind} among its numbers", "finite numbers everywhere", look)
+    kind = next((f"it is {brief(answer)}, and comparing it failed with: " for answer in tensors_in(record[-1:])), "")
     text = f"{type(error).__name__} {quoted(error)}".strip()
     look = "Print what your code gives back, with its type, shape and dtype. Is each what you meant?"
     return Failure(f"what {name} gave cannot be compared: {kind}{text}", expected, look, Reason.KIND)

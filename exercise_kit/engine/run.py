@@ -73,7 +73,7 @@ def usage(exercise: Exercise) -> str:
 def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
     """Why these objects cannot be checked; None when they can."""
     if exercise.problem:
-        return f"{exercise.name} cannot be checked until its author has mended it: {exercise.problem}"
+        return f"{exercise.name} cannot be checked until its author has repaired it: {exercise.problem}"
     wanted = len(exercise.objects)
     if len(objects) != wanted:
         count = "Nothing was" if not objects else "Only one was" if len(objects) == 1 else f"{len(objects)} were"

@@ -349,7 +349,7 @@ def _layout_failure(
     ]
     clauses = [
         f"has no parameter {listed(missing)}" if missing else "",
-        f"has {listed(extra)}, which nobody asked for" if extra else "",
+        f"has {listed(extra)}, which the exercise does not ask for" if extra else "",
         f"has {listed(other)}" if other else "",
     ]
     requested = f"the parameters {listed([f'`{each}` {shape(size)}' for each, size in wanted.items()], 14)}"

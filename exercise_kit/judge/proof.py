@@ -109,7 +109,7 @@ def _mistake(exercise: Exercise, wrong: Misconception) -> Iterator[str]:
     results = run_checks(exercise, dict(zip(exercise.objects, wrong.objects, strict=True)))
     called = list(dict.fromkeys(cause.name for each in results for cause in each.causes))
     if not any(each.verdict == Verdict.FAIL for each in results):
-        yield "is caught by no public check: whoever makes it reads that all is well"
+        yield "is caught by no public check: a student who makes it reads that everything is right"
     elif wrong.name not in called:
         yield f"is caught, but the student reads {' or '.join(map(repr, called)) or 'no name at all'}"
 

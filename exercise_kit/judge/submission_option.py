@@ -26,7 +26,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     settings = early_config.inipath
     if submission and settings and settings.parent in Path(submission).absolute().parents:
         raise pytest.UsageError(
-            f"--submission: pytest took its settings from {settings}, which lies beside the submission, and nothing of "
-            "this run can be believed; name the folder of the hidden checks first: "
+            f"--submission: pytest took its settings from {settings}, which lies beside the submission, so the "
+            "result of this run cannot be trusted; name the folder of the hidden checks first: "
             f"pytest tests/hidden --submission {submission}"
         )

@@ -26,7 +26,7 @@ class Prediction:
 
     Attributes: the ``guess`` that counts, None as long as there is none; the ``result``, as it was when it was compared
     with the guess, or at last; whether the two have been ``compared``; whether the guess was ``right``, None before
-    that and where the one is a number and the other is not.
+    that and where one is a number and the other is not.
     """
 
     guess: Value | None = None
@@ -168,7 +168,7 @@ def _comparison(guess: Value | None, actual: Value, right: bool | None, within: 
         return "Your guess comes first: put it in the place of the dots, run that cell, then this one. Or read on."
     said = f"You said {_shown(guess)}, "
     if right is None:
-        return f"{said}and it is {_shown(actual)}: the one is a number and the other is not, so this does not count."
+        return f"{said}and it is {_shown(actual)}: one is a number and the other is not, so this does not count."
     if isinstance(guess, str) or isinstance(actual, str):
         return f"{said}and so it is." if right else f"{said}and it is {_shown(actual)}."
     if guess == actual:

@@ -286,10 +286,10 @@ class Discrimination:
             return "nothing can be said: all students earned the same, here or in all else"
         low, high = self.interval
         if high < 0:
-            return "who does well elsewhere does worse here: look at the exercise and its checks"
+            return "students who do well elsewhere do worse here: look at the exercise and its checks"
         if low <= 0:
-            return "may be chance: so few students leave open whether it tells anybody apart"
-        return "who does well elsewhere does well here" + ("" if self.index >= CLEAR else ", a little")
+            return "may be chance: with so few students nobody can say whether it separates strong from weak"
+        return "students who do well elsewhere do well here" + ("" if self.index >= CLEAR else ", a little")
 
 
 def discriminations(exercises: Sequence[ExerciseTally]) -> list[Discrimination]:

@@ -24,7 +24,7 @@ CHECK_FILES = "check-files"
 MEANINGS = {
     TEST_EDITED: "a check cell was changed (the judge uses its own, so no points were won)",
     TEST_DELETED: "a check cell was deleted (the judge uses its own, so no points were lost)",
-    COPIED: "an answer is, but for names and layout, the course's own code",
+    COPIED: "an answer is the course's own code, apart from names and layout",
     FORBIDDEN_FUNCTION: "an answer calls what the exercise asks to write",
     POSSIBLE_BYPASS: "an answer's code names what its exercise does not allow, or can hide what it calls",
     TIMEOUT: "the code took too long and was stopped",

@@ -122,7 +122,7 @@ def test_the_linear_is_left_alone(student, reference, probe):
     for name, before in linear.named_parameters():
         expect_equal(after.get(name), before, f"the Linear's {name} after the call", look="Whose tensor is written to?")
         if not after[name].requires_grad:
-            seen, look = f"the Linear's {name} no longer asks for a gradient", "Whose parameter does that line freeze?"
+            seen, look = f"the Linear's {name} no longer requires a gradient", "Whose parameter does that line freeze?"
             raise Failure(seen, "a Linear that learns after the call as before", look)
 
 

@@ -112,7 +112,7 @@ def test_nothing_is_learned_or_recorded(student, reference, probe):
         what = f"the weight `{moved[0]}`" if moved else f"the gradient of `{added[0]}`"
         raise Failure(f"{what} is another one after the call", "everything as it was", look)
     if notes["frozen"]:
-        seen = f"`{notes['frozen'][0]}` no longer asks for a gradient after the call"
+        seen = f"`{notes['frozen'][0]}` no longer requires a gradient after the call"
         raise Failure(seen, "parameters that go on learning", "Which line changes the parameters, and what undoes it?")
     if notes["hooks"]:
         raise Failure("a hook stays behind on the model", "the model as it came", "Who takes a hook away again?")

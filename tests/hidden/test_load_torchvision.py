@@ -166,7 +166,7 @@ def test_the_model_comes_back_and_the_weights_stay(student, reference, probe):
         kind = kind_of(loading.seen.result)
         raise Failure(f"load_torchvision gave {kind}", "the model itself", "What does your last line return?")
     if frozen := [name for name, each in loading.seen.result.named_parameters() if not each.requires_grad]:
-        seen = f"after the call `{frozen[0]}` of the model asks for no gradient"
+        seen = f"after the call `{frozen[0]}` of the model requires no gradient"
         raise Failure(seen, "a model that goes on learning", "Which line freezes a parameter, and what undoes it?")
     after = loading.seen.inputs[1]
     gone, new = (sorted(set(a) - set(b)) for a, b in ((loading.theirs, after), (after, loading.theirs)))

@@ -155,7 +155,7 @@ def test_an_edited_result_is_graded_again_and_reported(judge, task):
     regraded = do(task)
     assert not regraded.from_cache
     assert regraded.result.score == first.score
-    assert regraded.result.reason == "what was kept of it had been changed by somebody else, and it was graded again"
+    assert regraded.result.reason == "its kept result had been changed by somebody else, and it was graded again"
     again = do(task)
     assert again.from_cache
     assert again.result.reason is None

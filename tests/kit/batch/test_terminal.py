@@ -44,7 +44,7 @@ def test_what_is_not_graded_yet_is_no_zero_and_the_summary_names_what_it_waits_f
     waiting = with_waiting(graded(max_score=13.0, exercises=(*graded().exercises, second)))
     text = printed(overview([graded(), waiting, waiting]))
     assert "4 of 8, – of 5" in text
-    assert "1 of 3 graded, 2 wait for hidden/test_unpatchify.py:7\nMend what is waited for" in text
+    assert "1 of 3 graded, 2 wait for hidden/test_unpatchify.py:7\nRepair what they wait for" in text
     text = printed(sheet(waiting))
     assert "unpatchify is not graded yet, and that is no fault of the student: hidden/test_unpatchify.py:7:" in text
     assert "unpatchify  – of 5" in text

@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_used_is_a_sentence_and_spoils_no_other(folder, fi
     assert course().exercises["third"].checks
     assert course().exercises["patchify"].lesson == "01_patchify"
     if file == "double":
-        assert "cannot be checked until its author has mended it" in str(check("double", abs))
+        assert "cannot be checked until its author has repaired it" in str(check("double", abs))
 
 
 def test_a_lesson_without_the_answer_is_a_sentence(folder):

@@ -17,8 +17,11 @@ from exercise_kit.reasons import Reason
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.patches import patchify
 
-KIND, DTYPE = "What it gives back is of the kind that was asked for.", "Its numbers have the dtype that was asked for."
-RUNS = "It runs through, without an error."
+KIND, DTYPE = (
+    "It returns the kind of object that the exercise asks for.",
+    "Its numbers have the dtype that the exercise asks for.",
+)
+RUNS = "It runs without an error."
 
 
 def after(change: Callable[[Tensor], Any]) -> Callable[..., Any]:

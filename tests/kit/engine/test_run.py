@@ -65,10 +65,10 @@ def it_has_a_first_number(student: Student, probe: Probe) -> None:
         (None, "what double gave cannot be compared: TypeError `'NoneType' object is not subscriptable`"),
         (
             torch.ones(()),
-            "what double gave cannot be compared: it is a tensor of shape (), and this came up: IndexError",
+            "what double gave cannot be compared: it is a tensor of shape (), and comparing it failed with: IndexError",
         ),
-        (torch.ones(2, 3) / 0, "double gave infinity in the midst of its numbers"),
-        (torch.full((2, 3), float("nan")), "double gave NaN (not a number) in the midst of its numbers"),
+        (torch.ones(2, 3) / 0, "double gave infinity among its numbers"),
+        (torch.full((2, 3), float("nan")), "double gave NaN (not a number) among its numbers"),
     ],
 )
 def test_a_check_that_stumbles_is_a_failure_in_words(answer: object, seen: str) -> None:

@@ -197,7 +197,7 @@ WEIGHT, BIAS = {"projection.weight": torch.ones(4, 3)}, {"projection.bias": torc
          "has no parameter `linear.weight` (4, 3), `linear.bias` (4,) and has `projection.weight` (4, 3)",
          "The shapes are right. What does the exercise call"),
         (3, WEIGHT | BIAS | {"scale": torch.ones(2)}, "has no parameter `scale` (2,)", "attribute of self"),
-        (3, WEIGHT, "has `projection.bias` (4,), which nobody asked for", "Which part of yours"),
+        (3, WEIGHT, "has `projection.bias` (4,), which the exercise does not ask for", "Which part of yours"),
     ],
 )  # fmt: skip
 def test_parameters_that_are_not_as_evaluated_are_named(

@@ -66,7 +66,7 @@ def test_a_result_that_was_edited_is_shown_to_nobody(class_folder):
     entry.write_text(entry.read_text().replace('"score": 0.0', '"score": 8.0'))
     (work,) = gather(class_folder.folder).handed_in
     assert (work.state, work.result) == (State.WAITING, None)
-    assert work.reason == "what was kept of it had been changed by somebody else; grade it again"
+    assert work.reason == "its kept result had been changed by somebody else; grade it again"
 
 
 def test_content_is_what_the_grader_reads(tmp_path):

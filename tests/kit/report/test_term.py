@@ -58,7 +58,7 @@ def test_the_index_is_the_correlation_with_all_other_exercises():
     assert [each.index for each in found] == pytest.approx([correlation(first, second)] * 2)
     low, high = found[0].interval
     assert low < found[0].index < high < 1
-    assert (found[0].students, found[0].sentence) == (12, "who does well elsewhere does well here")
+    assert (found[0].students, found[0].sentence) == (12, "students who do well elsewhere do well here")
 
 
 def test_what_tells_most_apart_stands_first_and_the_unknown_last():

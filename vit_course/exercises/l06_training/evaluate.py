@@ -189,7 +189,7 @@ def no_graph_is_made(student: Student, probe: Probe) -> None:
     if any(recorded):
         raise Failure(
             f"torch recorded a graph for {sum(recorded)} of {len(recorded)} batches",
-            "none: nobody will ask for a gradient here",
+            "none: no gradient is needed here",
             "How do you tell torch that no gradient will be wanted?",
         )
     if not notes["recording"]:
@@ -216,7 +216,7 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
         raise Failure(f"after the call the model has other {what}", f"the {what} that it had", look)
     if notes["frozen"]:
         look = "Which line changed the model's parameters, and which one changes them back?"
-        seen = f"after the call `{notes['frozen'][0]}` no longer asks for a gradient"
+        seen = f"after the call `{notes['frozen'][0]}` no longer requires a gradient"
         raise Failure(seen, "parameters that go on learning in the next epoch", look)
     if notes["hooks"]:
         look = "What did the registration give you, and what can that do?"

@@ -83,11 +83,11 @@ def _groups(student: Student, parts: Parameters = VIT, weight_decay: float = 0.3
 
 
 def expect_as_frozen(student: Student, notes: Mapping[str, Any], frozen: Sequence[str]) -> None:
-    """Fail when the call has changed which parameters ask for a gradient."""
+    """Fail when the call has changed which parameters require a gradient."""
     changed = sorted({*notes["frozen"]} ^ {*frozen})
     if changed:
         student.record.append(("changed", tuple(changed)))
-        now = "no longer asks for a gradient" if changed[0] in notes["frozen"] else "asks for a gradient now"
+        now = "no longer requires a gradient" if changed[0] in notes["frozen"] else "requires a gradient now"
         look = "What are the groups for: to sort the parameters, or to change them?"
         raise Failure(f"after the call `{changed[0]}` {now}", "parameters as they were", look)
 

@@ -139,7 +139,7 @@ def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
 
 
 def expect_frozen(student: Student, probe: Probe, config: ViTConfig, num_classes: int, frozen: tuple[str, ...]) -> None:
-    """Fail unless those and no others ask for no gradient in the copy."""
+    """Fail unless exactly those parameters of the copy require no gradient."""
     found = sorted(notes_of(student, probe, config, num_classes, frozen=frozen)["frozen"])
     student.record.append(("frozen", tuple(found)))
     if wrong := sorted({*found} ^ {*frozen}):
