@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.training_fixtures import fixture_named
+from exercise_kit.engine.training_fixtures import add, fixture_named
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.training_fixtures import SmallClassifier, chance, elsewhere, groups, loop, stopping
 
@@ -207,6 +208,7 @@ def test_arrays_and_ranges_can_be_sent():
 
 
 def test_fixtures_are_found_by_name():
+    add(course().training_fixtures)
     assert fixture_named("loop") is loop
     assert fixture_named("chance") is chance
     with pytest.raises(KeyError):
