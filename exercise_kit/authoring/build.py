@@ -1,7 +1,7 @@
 """Build every lesson's two notebooks, and the course's outline, or say which are stale.
 
 The outline has the lessons' titles, their points, and the minutes that their exercises are set at. It goes with the
-package, so that a student's own progress can be told where the lessons' sources are not.
+package, so that a student's own progress can be shown without the lessons' sources.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class GradeOptions:
 
 
 def grade(options: GradeOptions, out: Console, err: Console, progress: Console | None = None) -> bool:
-    """Grade, and tell in a table, and as JSON where that was asked for; on stdout JSON stands alone.
+    """Grade, and print a table, and JSON where it was requested; JSON on stdout stands alone.
 
     Args:
         options: what to grade, and how.
@@ -312,7 +312,7 @@ def _require_sandbox(device: str) -> None:
         remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in missing.items())
         raise GradeError(
             "This machine cannot keep students' code apart, so nothing was graded. What is missing:"
-            f"{remedies}\n'vit-course doctor' tells more. To run the code unguarded, give --no-sandbox."
+            f"{remedies}\n'vit-course doctor' says more. To run the code unguarded, give --no-sandbox."
         )
 
 

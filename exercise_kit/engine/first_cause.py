@@ -46,7 +46,7 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]
 def _key(result: CheckResult) -> object:
     """What is alike in checks that stumbled over the same; None for those that found what they looked for.
 
-    A known mistake has its name and its explanation, whichever check it is told in.
+    A known mistake has its name and its explanation, in whichever check it is reported.
     """
     if result.verdict != Verdict.FAIL or result.reason not in _CLAIMS or result.causes:
         return None

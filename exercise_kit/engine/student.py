@@ -203,7 +203,7 @@ def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
     if "source" in fields:
         return (_NamedArgument("what the docstring's example gives it"),)
     if "losses" in fields:
-        return fields["patience"], _NamedArgument("and told a few losses")
+        return fields["patience"], _NamedArgument("and given a few losses")
     return tuple(fields.get("inputs", fields.values()))
 
 

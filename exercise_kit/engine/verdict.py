@@ -104,7 +104,7 @@ class CheckResult:
     Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), its ``verdict``,
     and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
     undecided check ``seen`` says why. ``reason``: the kind of failure or doubt, None for a check that passed.
-    ``is_repeated`` tells that an earlier line of the report has explained the same causes; ``worth`` is the check's
+    ``is_repeated`` says that an earlier line of the report has explained the same causes; ``worth`` is the check's
     weight; a ``guard`` earns in the proportion in which the other checks pass. ``stumbled_over`` as for
     :class:`Failure`; ``kind``, of a failure, which is the same in others' that differ in numbers alone; ``waits_for``,
     the name of the check that has to pass first; ``leads``, whether it is no check of its own but what several of them

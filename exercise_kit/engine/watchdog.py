@@ -37,7 +37,7 @@ class Patience:
     notice: float = 3.0
     call: float = CALL_SECONDS
     total: float = TOTAL_SECONDS
-    again: float = 0.5  # until what goes on all the same is told once more
+    again: float = 0.5  # until code that goes on all the same is reported once more
 
 
 class TimeIsUpError(BaseException):

@@ -97,7 +97,7 @@ def set_timestamp_aside(file: Path) -> None:
         if os.path.lexists(file):
             parse_utc(read_bytes(file, MOST_BYTES_OF_TIME).decode().strip())
     except Exception:  # whatever dateutil, the calendar and the file system have against it
-        get_logger().warning("'%s' tells no time, and is set aside", one_line(str(file)))
+        get_logger().warning("'%s' holds no time, and is set aside", one_line(str(file)))
         with suppress(OSError):
             file.rename(file.with_name(f"{TIMESTAMP}.unreadable"))
 

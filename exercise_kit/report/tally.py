@@ -36,7 +36,7 @@ from exercise_kit.report.collect import ClassWork, LessonPlan
 
 @dataclass(frozen=True)
 class KnownMistake:
-    """A misconception as the page tells it; all but the name is empty where the library no longer has it."""
+    """A misconception as the page shows it; all but the name is empty where the library no longer has it."""
 
     name: str
     explanation: str = ""

@@ -80,7 +80,7 @@ def _time_to_pass(folder: Path | None, lesson: str, works: Sequence[SubmittedWor
     passed = [each for each in works if each.result and each.result.worth and _passes(each)]
     students = len({each.who for each in passed})
     if folder is None:
-        return TimeToPass((), students, "not known: a file of results tells no times")
+        return TimeToPass((), students, "not known: a file of results holds no times")
     release = folder / "release" / lesson / f"{lesson}.ipynb"
     if not release.is_file():
         return TimeToPass((), students, f"not known: there is no release/{lesson}/{lesson}.ipynb")

@@ -1,6 +1,6 @@
 """What a cell shows, gathered within limits: prints, values, figures, and its error in words.
 
-A student's exception is told by its own lines alone, whatever class it has and however it misbehaves.
+A student's exception is described by its own lines alone, whatever its class is and however it misbehaves.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def _losses(probe, *steps):
 def _expect(student, reference, patience, losses, look, *judged, beside=()):
     """Fail unless step says what the reference says, be it in True and False or not; what was noted.
 
-    ``beside``: what a second one is told in turn with the first.
+    ``beside``: what a second one gets in turn with the first.
     """
     notes = student.run_fixture("stopping", "answers", *judged, patience=patience, losses=losses, beside=list(beside))
     right = Student({"reference": reference.EarlyStopping}).run_fixture("stopping", patience=patience, losses=losses)

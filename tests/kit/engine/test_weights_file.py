@@ -76,7 +76,7 @@ def test_half_precision_is_read_as_float32(tmp_path, dtype):
 def test_the_description_may_lie_beside(tmp_path):
     content = written(Probe("w").weights(shapes_of(SMALL)), None)
     assert saved_model(read_weights(content, json.dumps(described(SMALL)).encode())).config == SMALL
-    with pytest.raises(Refused, match="tells nothing of its model") as refused:
+    with pytest.raises(Refused, match="says nothing about its model") as refused:
         saved_model(read_weights(content))
     assert refused.value.kind == "no config"
 

@@ -191,7 +191,7 @@ def test_what_is_not_known_of_times_is_said(dated):
     assert "newer" in unknown(works, folder)
     release.unlink()
     assert "there is no release/" in unknown(works, folder)
-    assert "a file of results tells no times" in unknown(works, None)
+    assert "a file of results holds no times" in unknown(works, None)
 
 
 def unknown(works, folder):

@@ -49,7 +49,7 @@ def _expect_stops(
     somewhere = [found[place] for place, there in enumerate(stops) if there == "~"]
     if wrong or (somewhere and "x" not in somewhere):
         place = wrong[0] if wrong else len(stops) - 1
-        also = f", while another one is told {_listed(beside)}," if beside else ""
+        also = f", while another one gets {_listed(beside)}," if beside else ""
         raise Failure(
             f"with patience {patience}, after the losses {_listed(losses[: place + 1])}{also} step says "
             f"{'stop' if found[place] == 'x' else 'go on'}",

@@ -75,7 +75,7 @@ def expect_on_the_device(student: Student, given: Setting, learning_rate: float 
     left_behind, mixed = "cpu" in notes["images"], bool(notes["mixed"])
     student.record[-1:] = [("elsewhere", left_behind, mixed)]
     if not notes["images"]:
-        raise Undecided("the model was not run on another device, so nothing can be told")
+        raise Undecided("the model was not run on another device, so nothing can be decided")
     if left_behind or mixed:
         what = "the model was shown images" if left_behind else "some numbers of the batch were used"
         look = "What is the argument `device` for, and which tensors of a batch have to go there?"

@@ -45,7 +45,7 @@ class Refused(Failure):
 class WeightsFile:
     """What stands in a weights file, nothing of it tried yet.
 
-    Attributes: ``tensors`` by name, float32; ``described``, the JSON that tells of model and data, None where there is
+    Attributes: ``tensors`` by name, float32; ``described``, the JSON about model and data, None where there is
     none.
     """
 
@@ -58,7 +58,7 @@ def read_weights(content: bytes | str, beside: bytes | None = None) -> WeightsFi
 
     Args:
         content: of the file; a text says why there is none.
-        beside: of the JSON file beside it, which counts where the header tells nothing of model and data.
+        beside: of the JSON file beside it, which counts where the header says nothing about model and data.
 
     Raises:
         Refused: with what is wrong about the file.
@@ -98,7 +98,7 @@ def _header(content: bytes) -> tuple[dict[str, Any], int]:
     except (ValueError, RecursionError):
         raise Refused("header", "the file's header is no JSON that can be read", "a safetensors file", _SAVE) from None
     if not isinstance(header, dict):
-        raise Refused("header", "the file's header tells of no tensors", "a safetensors file", _SAVE)
+        raise Refused("header", "the file's header lists no tensors", "a safetensors file", _SAVE)
     return header, len(content) - 8 - length
 
 
@@ -110,11 +110,11 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _expect_whole(header: Mapping[str, Any], held: int) -> None:
-    """Fail where the file ends before the numbers that its header tells of; the commonest accident has words."""
+    """Fail where the file ends before the numbers that its header lists; the commonest accident has words."""
     ends = [entry.get("data_offsets") for entry in header.values() if isinstance(entry, dict)]
     end = max((each[-1] for each in ends if isinstance(each, list) and each and type(each[-1]) is int), default=0)
     if end > held:
-        seen = f"the file holds {held:,} bytes of numbers, and its header tells of {end:,}"
+        seen = f"the file holds {held:,} bytes of numbers, and its header lists {end:,}"
         raise Refused("cut", seen, "all of them", _SAVE)
 
 
@@ -147,7 +147,7 @@ def _described(text: str | bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         described = None
     if not isinstance(described, dict):
-        raise Refused("config", "what the file tells of its model is no JSON that can be read", "a config", _SAVE)
+        raise Refused("config", "what the file says about its model is no JSON that can be read", "a config", _SAVE)
     return described
 
 
@@ -207,7 +207,7 @@ def config_of(file: WeightsFile) -> ViTConfig:
         Refused: there is none, it is of another version, or is none of a model for small color images.
     """
     if file.described is None:
-        seen = "the file tells nothing of its model, and no JSON file of its name lies beside it"
+        seen = "the file says nothing about its model, and no JSON file of its name lies beside it"
         raise Refused(
             "no config", seen, "the config of the model", "Which function writes weights and config together?"
         )
@@ -215,7 +215,7 @@ def config_of(file: WeightsFile) -> ViTConfig:
         raise Refused("config", f"the file is of version {_said(file.described.get('version'))}", str(VERSION), _LOOK)
     settings = file.described.get("model")
     if not isinstance(settings, dict):
-        raise Refused("config", "the file tells no config of its model", "the fields of its ViTConfig", _LOOK)
+        raise Refused("config", "the file holds no config of its model", "the fields of its ViTConfig", _LOOK)
     known = {field.name for field in fields(ViTConfig)}
     if strangers := [quoted(name, 40) for name in settings if name not in known]:
         raise Refused("config", f"its config has {listed(strangers)}, which no ViTConfig has", "a ViTConfig", _LOOK)
@@ -306,7 +306,7 @@ def expect_fitting(tensors: Mapping[str, Tensor], config: ViTConfig) -> None:
             raise Refused("names", f"the file holds no `{name}`", f"`{name}` {shape(wanted[name])}", _LOOK)
         if tuple(tensors[name].shape) != wanted[name]:
             seen = f"`{name}` has the shape {shape(tensors[name])}"
-            raise Refused("names", seen, f"{shape(wanted[name])}, as its config tells", _LOOK)
+            raise Refused("names", seen, f"{shape(wanted[name])}, as its config says", _LOOK)
     if strangers := [quoted(name, 60) for name in tensors if name not in wanted]:
         raise Refused(
             "names", f"the file holds {listed(strangers)}, which its model has not", "the model's alone", _LOOK
@@ -340,7 +340,9 @@ def _statistics(data: object, name: str) -> tuple[float, ...]:
     numbers_read = data.get(name) if isinstance(data, dict) else None
     numbers = numbers_read if isinstance(numbers_read, list) and len(numbers_read) == CHANNELS else []
     if not numbers or not all(type(each) in (int, float) and abs(each) < 1e6 for each in numbers):
-        raise Refused("data", f"the file tells no {name} for each of the {CHANNELS} channels", "three numbers", _LOOK)
+        raise Refused("data", f"the file gives no {name} for each of the {CHANNELS} channels", "three numbers", _LOOK)
     if name == "std" and min(numbers) < 1e-6:
-        raise Refused("data", "the file tells a standard deviation that is no positive number", "three numbers", _LOOK)
+        raise Refused(
+            "data", "the file gives a standard deviation that is not a positive number", "three numbers", _LOOK
+        )
     return tuple(map(float, numbers))

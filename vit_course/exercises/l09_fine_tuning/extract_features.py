@@ -248,7 +248,7 @@ def expect_on_the_cpu(student: Student, probe: Probe, config: ViTConfig) -> None
         look = "Where is the model, and where are the images that you give it?"
         raise Failure("with the model on another device, a tensor on the CPU got in the way", "images there", look)
     if notes["raised"]:
-        raise Undecided("only a GPU could tell whether it works there")
+        raise Undecided("only a GPU could show whether it works there")
     if elsewhere:
         look = "Where would the features of 50,000 images take up memory?"
         raise Failure("of a model on another device, what came back is there too", "tensors on the CPU", look)

@@ -173,7 +173,7 @@ def both_keep_their_dtype(student: Student, probe: Probe) -> None:
 
 
 def expect_dtype(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
-    """Fail unless float64 comes back as float64, and right; what is wrong in float32 too is told as such."""
+    """Fail unless float64 comes back as float64, and right; what is wrong in float32 too is reported as that."""
     expect_angles(student, query, key, grid_size)
     inputs = query.double(), key.double()
     found = both(student, *inputs, grid_size)
