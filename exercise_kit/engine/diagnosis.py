@@ -134,9 +134,9 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
 
 
 def _is_supported(wrong: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared) -> bool:
-    """Whether a misconception explains at least as many failures as it would have caused that are not there.
+    """Whether a misconception explains at least as many failures as it would cause that the student does not have.
 
-    It may lack a little more than the student does, but whoever passes nearly all that it fails has not made it.
+    A student may pass a few checks that the misconception fails; one who passes nearly all of them has not made it.
     """
     explained = sum(seen(wrong, each) == (True, True) for each in failed if each in records)
     return not _fails_more(wrong, [each for each in records if each not in failed], explained, seen)

@@ -27,7 +27,7 @@ _FOLLOWED_BY = (Reason.DTYPE, Reason.KIND)
 
 
 def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
-    """The results; before them a failure of its own for what several stumbled over, which wait for it then."""
+    """The results, with first causes in front: failures over which several checks stumbled, which now wait for them."""
     leading: dict[object, CheckResult] = {}
     for result in results:
         key = _key(result)
@@ -55,7 +55,7 @@ def _key(result: CheckResult) -> object:
 
 
 def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:
-    """``lead`` where a failure that has no name of its own comes of it: numbers cut to integers, a printed example."""
+    """``lead``, where it causes a failure that has no name of its own: numbers cut to integers, a printed example."""
     if lead is None or result.verdict != Verdict.FAIL or result.causes:
         return None
     is_example = result.name == its_own_example_comes_out.__name__

@@ -1,4 +1,4 @@
-"""The right answers out of a lesson's source: what defines them is run, and what that needs, and no other line."""
+"""The right answers of a lesson, from its source: only the statements that define them run, and what those need."""
 
 from __future__ import annotations
 

@@ -28,12 +28,16 @@ Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @dataclass(frozen=True)
 class CallResult:
-    """What came of one call.
+    """The result of one call.
 
-    Attributes: ``result``, or ``raised`` where there is none; ``inputs``, what the call was given, models and dicts
-    as they are after the call; ``changed``, the indexes of the tensors among them that the call has changed;
-    ``shares``, whether what came out has memory in common with what went in; ``gradients`` of the inputs, where they
-    were asked for; ``module``, where one was built.
+    Attributes:
+        result: what was returned.
+        raised: the exception, where nothing was returned.
+        inputs: what the call was given, with models and dicts as they are after the call.
+        changed: the indexes of the input tensors that the call has changed.
+        shares: whether the result has memory in common with an input.
+        gradients: of the inputs, where they were requested.
+        module: where one was built.
     """
 
     result: Any = None

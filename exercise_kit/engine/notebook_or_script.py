@@ -1,12 +1,12 @@
 """Where checks are called from: a notebook, whose cells run in any order, or a plain script.
 
-A cell that runs before its exercise's cell, or after one with a syntax error: a sentence says so. Of a name that is not
-there yet Jupyter shows which cell to run, and no traceback. IPython asks a handler about every NameError. One that is
-not about a name of the course is shown as ever, and so is one inside a function. It stays an error, also for nbgrader.
-After a restart of the kernel nothing of ours is there to do this until the setup cell has run: so a check's cell says
-the same in a comment, which the traceback shows (:mod:`exercise_kit.authoring.notebook`).
+A cell may run before its exercise's cell, or after one with a syntax error. Then Jupyter shows a sentence that says
+which cell to run, and no traceback: IPython asks a handler about every NameError. A NameError inside a function, or
+about a name that is not the course's, is shown as usual. It stays an error, also for nbgrader. After a restart of the
+kernel the handler is missing until the setup cell has run, so a check's cell says the same in a comment, which the
+traceback shows (:mod:`exercise_kit.authoring.notebook`).
 
-In a script nobody shows the value of a line, so a report is printed.
+A script does not show the value of a line, so there a report is printed.
 """
 
 from __future__ import annotations

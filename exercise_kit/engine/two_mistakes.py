@@ -1,10 +1,12 @@
 """Two mistakes at once: how both are made in one implementation, and which two are worth evaluating.
 
-Four sources, none of which needs code for a single pair. Objects: where an exercise asks for two, one is wrong in
-each. Classes: two that bend different methods of one common base are inherited from together. Layouts: where an answer
-is a rearrangement of its input, both are carried out one after the other; where every number goes is read off inputs
-whose numbers are counted through. Parts: where the mistakes are settings of one formula, which the course declares,
-both are set.
+There are four ways to combine two mistakes, none of which needs code for a single pair:
+
+- objects: where an exercise asks for two, each has one mistake;
+- classes: two that change different methods of one base class are inherited together;
+- layouts: where an answer rearranges its input, both rearrangements follow one another; numbered inputs show where each
+  number goes;
+- parts: where the mistakes are settings of one formula, which the course declares, both are set.
 """
 
 from __future__ import annotations
@@ -99,8 +101,8 @@ _IN_EVERY_CLASS = {*vars(type("Empty", (), {})), "__annotations__", "__annotate_
 class Pair(Misconception):
     """Two misconceptions in one implementation.
 
-    Attributes: ``first`` and ``second``, in the order of the library; what the two do may depend on which is carried
-    out first, and then there are two pairs of one cause.
+    Attributes:
+        first, second: in the order of the library. Where it matters which comes first, two pairs have one cause.
     """
 
     first: Misconception
@@ -306,9 +308,9 @@ _NOWHERE = -1
 
 
 class Evidence:
-    """A failed check, taken apart: what stands where in the student's record, and in everybody else's.
+    """A failed check, taken apart: the value at each place of the student's record, and of each misconception's record.
 
-    Equal values of one place have one number, so that pairs are compared by numbers alone.
+    Equal values at one place have one number, so that pairs are compared by numbers alone.
 
     Args:
         student: the record of the student.

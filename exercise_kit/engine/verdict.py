@@ -101,14 +101,22 @@ class Cause:
 class CheckResult:
     """One line of a report.
 
-    Attributes: ``name`` of the check, its ``claim`` (the sentence that the student reads), its ``verdict``,
-    and for a failure ``seen``, ``expected``, ``causes`` (empty when none matches) and ``look``; for an
-    undecided check ``seen`` says why. ``reason``: the kind of failure or doubt, None for a check that passed.
-    ``is_repeated`` says that an earlier line of the report has explained the same causes; ``worth`` is the check's
-    weight; a ``guard`` earns in the proportion in which the other checks pass. ``stumbled_over`` as for
-    :class:`Failure`; ``kind``, of a failure, which is the same in others' that differ in numbers alone; ``waits_for``,
-    the name of the check that has to pass first; ``leads``, whether it is no check of its own but what several of them
-    stumbled over.
+    Attributes:
+        name: of the check.
+        claim: the sentence that the student reads.
+        verdict: passed, failed or undecided.
+        seen: what was seen in a failure; for an undecided check, why.
+        expected: in the place of what was seen.
+        causes: of a failure; empty when none matches.
+        look: where to look next.
+        reason: the kind of failure or doubt; None for a check that passed.
+        is_repeated: whether an earlier line of the report has explained the same causes.
+        worth: the check's weight.
+        guard: whether it earns only the share that the other checks earn.
+        stumbled_over: as in :class:`Failure`.
+        kind: of a failure; the same for others' failures that differ in numbers alone.
+        waits_for: the name of the check that has to pass first.
+        leads: whether it is a first cause, over which several checks stumbled, and no check of its own.
     """
 
     name: str

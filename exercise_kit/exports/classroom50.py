@@ -1,7 +1,7 @@
 """Classroom 50: the ``result.json`` that an autograder leaves in a student's checkout.
 
-Its points are whole numbers and ours are not, so they are given in hundredths of a point. Who it is and what was
-submitted stands in variables that Classroom 50's runner sets, which checks them against the repository afterward.
+Its points are whole numbers and ours are not, so they are given in hundredths of a point. The student's name and the
+submission's are in variables that Classroom 50's runner sets; it checks them against the repository afterward.
 https://github.com/foundation50/classroom50/wiki/Advanced-Autograding (classroom50/result/v1)
 """
 

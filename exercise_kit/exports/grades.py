@@ -105,7 +105,7 @@ def one_submission(results: Sequence[Result], system: str) -> Result | None:
 
 
 def not_yet(result: Result) -> str:
-    """A clause on the exercises of which nothing could be decided: part of a grade would read as all of it."""
+    """A clause on the exercises that could not be decided; part of a grade would look like the whole grade."""
     names = " and ".join(each.name for each in result.waiting)
     verb = "is" if len(result.waiting) == 1 else "are"
     return f"for {names} {verb} not graded yet; mend what 'vit-course grade' names, and grade again"

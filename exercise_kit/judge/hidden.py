@@ -55,7 +55,7 @@ def is_of_the_check(error: BaseException | None) -> bool:
 
 
 def for_the_instructor(error: BaseException | None) -> str:
-    """The traceback of what is no verdict in words, from the check on; "" for what the student reads in full."""
+    """The traceback, from the check on, of an error that is not a verdict; "" where the student reads all of it."""
     if error is None or isinstance(error, Failure | Undecided | pytest.skip.Exception):
         return ""
     frames = error.__traceback__

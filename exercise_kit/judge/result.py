@@ -17,8 +17,8 @@ VERSION = 1
 def legible(text: str) -> str:
     """``text`` without what could disturb a terminal, a page or a file: control characters, halves of a character.
 
-    Line ends and tabs stay; whatever else cannot be printed becomes a space, and with it what turns the direction
-    of writing around.
+    Line ends and tabs stay. Everything else that cannot be printed becomes a space, also characters that turn the
+    direction of writing around.
     """
     return "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
 

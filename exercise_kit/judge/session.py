@@ -185,7 +185,7 @@ class GradingSession:
         return replace(better, seconds=result.seconds + time.perf_counter() - began)
 
     def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
-        """What checks find in a worker of its own, in which the answer calls the model solutions of its parts."""
+        """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
         self._close_worker()
         cells = [each for each in self._submission.cells if each.index not in self._left_out]
         outcomes: list[Outcome] = []

@@ -1,8 +1,8 @@
-"""`nbgrader release_feedback` for a class of which some have handed in without nbgrader's exchange.
+"""`nbgrader release_feedback` for a class in which some students have not used nbgrader's exchange.
 
-nbgrader puts a page where the student alone finds it: its name is made of a secret that `nbgrader submit` writes beside
-the notebook. Work that came by another way has none, and nbgrader's own step ends there in a traceback, with the pages
-of whoever comes later not released.
+nbgrader puts a page where only its student finds it: the page's name is made of a secret that `nbgrader submit` writes
+beside the notebook. Work that came another way has no such secret. There nbgrader's own step ends in a traceback, and
+the pages of all later students are not released.
 """
 
 from __future__ import annotations

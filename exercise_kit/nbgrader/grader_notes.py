@@ -1,12 +1,12 @@
 """What formgrader shows a grader beside an answer: the judge's flags, and the rubric of a written answer.
 
-The flags lie in the metadata of the autograded notebook, where no page shows them by itself; the rubric is read from
-the lesson's source when formgrader opens a submission, so that an edited one counts at once. formgrader and
-`generate_feedback` make their pages with the same exporter; what formgrader alone hands over tells them apart, so that
-no student reads a note.
+The flags are in the metadata of the autograded notebook, which no page shows by itself; the rubric is read from the
+lesson's source when formgrader opens a submission, so that an edited rubric counts at once. formgrader and
+`generate_feedback` make their pages with the same exporter. Only formgrader passes certain resources to it, and by them
+this module knows the two apart, so that no student reads a note.
 
-One flag depends on all submissions, that of students who handed in one trained model, and the judge's result is kept
-for each alone. So it is noted after grading, and taken back where it does not hold any more.
+One flag depends on all submissions: two students handed in the same trained model. The judge's result is kept for each
+submission alone, so this flag is noted after grading, and removed when it is no longer true.
 """
 
 from __future__ import annotations

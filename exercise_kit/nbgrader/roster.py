@@ -1,7 +1,7 @@
 """Who is in the class: a CSV file of ids, names and addresses, written into nbgrader's gradebook.
 
-nbgrader's own `db student import` takes such a file too, but trips over a byte-order mark and a semicolon, which is how
-spreadsheets save in half of the world, and says nothing of a line that lacks its id.
+nbgrader's own `db student import` reads such a file too, but fails on a byte-order mark and on semicolons, which
+spreadsheets write in half of the world, and does not report a line without an id.
 """
 
 from __future__ import annotations

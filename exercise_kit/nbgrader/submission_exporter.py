@@ -1,12 +1,13 @@
 """How nbgrader reads what was handed in: which file counts, and what it says.
 
 nbgrader leaves out a notebook whose file has another name than the lesson. It copies the files beside it and follows
-links: to a device without an end, or to another file of the class. It stops at a timestamp that it cannot read. And it
-goes on without this hook where that raises: so what cannot be removed is logged, and copies go in a step of their own.
+links: to a device without an end, or to another file of the class. It stops at a timestamp that it cannot read. When
+this hook raises, it goes on without it: so what cannot be removed is only logged, and copies are removed in a step of
+their own.
 
-nbgrader knows a cell by metadata that tools strip, reads UTF-8 alone, and makes objects of whatever a file holds
-before any step of ours. So its reading is replaced: the judge's reader opens the file within its limits and finds the
-answers, and of these a clean notebook is made in memory. What the student handed in stays as it is.
+nbgrader finds a cell by metadata that tools strip, reads only UTF-8, and makes objects of everything in a file before
+any step of ours. So its reading is replaced: the judge's reader opens the file within its limits and finds the answers,
+and a clean notebook is made of them in memory. What the student handed in stays as it is.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ def _named_by(node: ast.AST) -> Iterator[str]:
 
 
 def _is_irrelevant(statement: ast.stmt) -> bool:
-    """Whether a statement does nothing to the answer (a docstring, a print), or imports what nobody else has."""
+    """Whether a statement does nothing to the answer (a docstring, a print), or imports an unknown module."""
     match statement:
         case ast.Expr(ast.Constant()) | ast.Expr(ast.Call(ast.Name("print"))):
             return True

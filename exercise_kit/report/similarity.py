@@ -1,7 +1,7 @@
 """Pairs of submissions that are alike beyond what the task forces, by copydetect's winnowing.
 
-Information for a person, and never a score. What the lesson shows and what its model answers say is taken out first,
-and then whatever many students of the class wrote alike: that is the task's doing, not theirs.
+It is information for a person, and never a score. Code that the lesson shows or that its model answers contain is taken
+out first, and then code that many students of the class wrote alike: the task leads everybody to it.
 """
 
 from __future__ import annotations

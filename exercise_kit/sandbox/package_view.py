@@ -1,8 +1,8 @@
 """The package as a student of one lesson sees it while the judge grades: nothing in it holds this lesson's answers.
 
-The modules of earlier lessons are there, for later exercises build on them; those of the lesson itself and of later
-ones refuse to be imported, in words. ``check`` and the like are stood in for, and decide nothing. A view is written
-once for a lesson and a state of the package, read-only, and read by every submission of that lesson.
+The modules of earlier lessons are there, since later exercises build on them. Those of the lesson itself and of later
+ones raise an ImportError that says why. ``check`` and its like are replaced by functions that decide nothing. A view is
+written once for a lesson and a state of the package, read-only, and every submission of that lesson reads it.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _folder_of(name: str) -> Path:
 
 
 def _sources(of: str, name: str) -> dict[str, bytes]:
-    """File → what stands in it, of a module, or of all modules of a package, of the package ``of``."""
+    """File → its content, for a module, or for all modules of a package, in the package ``of``."""
     folder = _folder_of(of)
     module = folder / f"{name}.py"
     paths = [module] if module.is_file() else sorted((folder / name).rglob("*.py"))

@@ -197,7 +197,7 @@ def sizes(listed: Sequence[Any]) -> tuple[int, ...]:
 
 
 def value_of(claimed: Any) -> Any:
-    """A value in a reply as a check meets it: what could not be sent is a stand-in of the same kind and name."""
+    """A value in a reply as a check sees it; what could not be sent is replaced by an object of that kind and name."""
     if isinstance(claimed, list | tuple):
         return type(claimed)(value_of(each) for each in claimed)
     if isinstance(claimed, dict):

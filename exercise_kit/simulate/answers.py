@@ -39,12 +39,19 @@ class Outcome(StrEnum):
 class SimulatedAnswer:
     """An answer to one exercise.
 
-    Attributes: ``exercise``; ``kind``; ``name`` (of the misconception, else of what is tried); ``source`` of its cell
-    (None: as it was released); ``outcome``; ``objects``, which stand for it when that is evaluated (None: those that
-    the source defines); ``misconception`` that is in it; ``flags`` that grading raises; ``check``, what stands in the
-    check's cell (None: as released; "": the cell is gone); ``claimed``, whether that cell shows all points as its
-    output; ``uses``, other exercises of the lesson whose answers it calls; ``ends``, whether it ends the process that
-    it runs in, or its time.
+    Attributes:
+        exercise: its name.
+        kind: of answer.
+        name: of the misconception, or of what is tried.
+        source: of its cell (None: as it was released).
+        outcome: of its checks.
+        objects: that are evaluated in its place (None: those that the source defines).
+        misconception: that is in it.
+        flags: that grading raises.
+        check: the text of the check's cell (None: as released; "": the cell is gone).
+        claimed: whether that cell shows all points as its output.
+        uses: other exercises of the lesson whose answers it calls.
+        ends: whether it ends the process that it runs in, or never ends.
     """
 
     exercise: str

@@ -195,7 +195,7 @@ def _submission(
 
 
 def _result(handed_in: HandedIn, lesson: str, name: str) -> ResultFile:
-    """The file of a name beside what was handed in, unless it may as well be another student's."""
+    """The file of that name beside the notebook, unless it could as well be another student's."""
     folder = handed_in.path.parent
     found = find_result(folder, name)
     if handed_in.student is None and not found.problem:

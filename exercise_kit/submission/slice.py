@@ -1,11 +1,11 @@
 """Which cells have to run for grading: the student's, and of the lesson's own those whose names they use.
 
-Most of a lesson's cells draw pictures. Leaving them out is what makes grading quick, and an answer is the same without
-them. Where code could look a name up that nobody can read off it, all cells run.
+Most of a lesson's cells draw pictures. Grading is quick because it leaves them out, and an answer is the same without
+them. Where code may look up names that cannot be read from it, all cells run.
 
 A cell in IPython's own syntax is turned into calls, so that it has a syntax tree. IPython does the same with patterns
-that a stranger's cell can keep busy for hours, so here each line is looked at once. Where the two differ, a cell has
-no tree, and is taken to do anything.
+that a hostile cell can keep busy for hours, so here each line is looked at once. Where the two differ, a cell has no
+tree, and counts as one that may do anything.
 """
 
 from __future__ import annotations

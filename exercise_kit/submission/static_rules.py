@@ -1,8 +1,9 @@
 """Static rules: answers that name what an exercise does not allow, or can hide what they call.
 
-A second opinion, read off the code. What an answer called while it ran decides
-(:mod:`exercise_kit.engine.call_rules`); in a student's own process no watch is final, so what could get round it is
-reported here for a person to look at, and takes no point. Only the statements on which the answer rests count.
+They are a second opinion, read from the code. What an answer called while it ran decides
+(:mod:`exercise_kit.engine.call_rules`). But in a student's own process that observation can be avoided, so code that
+could avoid it is reported here for a person to look at, and costs no points. Only the statements that the answer needs
+count.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MOST_NAMES = 20_000  # of a notebook's top level; the longest lesson has 150
 
 
 def statements_of(cells: Sequence[CellSource]) -> list[ast.stmt]:
-    """Every statement at a top level, what stands behind a magic (``%%time``) or in a text that is executed too."""
+    """Every statement at a top level, also behind a magic (``%%time``) and in a text that is executed."""
     return list(chain.from_iterable(_of_source(cell.source, 3) for cell in cells))
 
 

@@ -1,4 +1,4 @@
-"""What a child tried that a submission has no business with, as Python's audit events tell it.
+"""What a child tried although no submission needs it, from Python's audit events.
 
 This is a hint for a person: the sandbox prevents, this list only names, and a student's code could silence it.
 """

@@ -88,7 +88,7 @@ def _limit(which: int, soft: int, hard: int | None = None) -> None:
 
 
 def _size_of_self(proc: int) -> tuple[int, int]:
-    """The address space of this process and what of it is data of its own, in bytes."""
+    """The address space of this process, and how much of it is its own data, in bytes."""
     descriptor = os.open("self/statm", os.O_RDONLY, dir_fd=proc)
     try:
         pages = [int(number) for number in os.read(descriptor, 100).split()]

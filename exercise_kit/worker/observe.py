@@ -49,9 +49,9 @@ def observe(
 
 
 def reply_of(observation: Observation) -> dict[str, Any]:
-    """An observation as it goes to the judge: of the inputs those that a call can have changed.
+    """An observation as it is sent to the judge, with only those inputs that a call can have changed.
 
-    "same" is the place of the input that came back as the result, None where none did.
+    "same" is the place of the input that was returned as the result, None where none was.
     """
     result, inputs = observation.result, observation.inputs
     reply = {
