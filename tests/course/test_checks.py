@@ -114,7 +114,7 @@ def test_an_unwritten_exercise_is_reported_so(exercise):
     assert report.score == 0
 
 
-def test_other_chance_in_mixup_is_told_as_that():
+def test_other_chance_in_mixup_is_reported_as_that():
     wrong = next(each for each in EXERCISES["mixup"].misconceptions if each.name == "partners by the global generator")
     seen = {each.seen for each in reported("mixup", wrong).results}
     assert "the same seed gave another batch the second time" in seen

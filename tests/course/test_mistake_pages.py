@@ -109,6 +109,6 @@ def test_the_site_s_address_is_that_of_the_project() -> None:
     assert COURSE.site == urls["Homepage"] == f"https://{owner}.github.io/{name}/"
 
 
-def test_symptoms_are_told_in_the_library_s_words(texts: dict[str, str]) -> None:
+def test_symptoms_are_described_in_the_library_s_words(texts: dict[str, str]) -> None:
     for kind, (name, _) in SYMPTOMS.items():
         assert str(kind)[1:] in texts[f"mistakes/seen/{name}"]

@@ -163,7 +163,7 @@ def test_what_lesson_10_compares_with_the_plain_model_follows_from_its_runs():
     assert MODERN.count(f"of their loss, {of_loss('rotary positions', 'plain')}, contains 0") == 2
 
 
-def test_how_long_the_experiment_takes_is_told_from_its_runs():
+def test_how_long_the_experiment_takes_is_quoted_from_its_runs():
     seconds = {arm: sum(sum(run["seconds"]) for run in MODERN_RUNS[arm].values()) for arm in CHANGES}
     assert f"that took us {sum(seconds.values()) / 60:.0f} minutes" in MODERN
     always = sum(seconds[arm] for arm in ("plain", "high rate", "high rate, QK-norm"))
@@ -267,7 +267,7 @@ def test_what_short_cells_of_lesson_10_print_is_quoted():
     assert "{} times as fast with 65 tokens, {} times with 257, and {} times with 1,025".format(*ranges) in MODERN
 
 
-def test_the_masked_autoencoder_is_told_as_it_was():
+def test_the_masked_autoencoder_is_quoted_as_it_was():
     logged = log("lesson_modern.json")
     runs = list(logged["painted"].values())
     trained, fresh = ([run[name][0] for run in runs] for name in ("trained", "fresh"))
@@ -307,7 +307,7 @@ def rights(name: str, column: str, models: str = "drawings") -> list[float]:
     return [100 * (one[column] if column else mean(one) if isinstance(one, list) else one) for one in each]
 
 
-def test_covered_drawings_are_told_as_they_were():
+def test_covered_drawings_are_quoted_as_they_were():
     least, random = rights("last block", "least"), rights("random", "")
     assert all(one < other for one, other in zip(least, random, strict=True))
     assert f"{listed(least)} were right; with random ones covered, {listed(random)}" in LOOK
@@ -360,7 +360,7 @@ def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
     assert all(abs(head) < 1 for block in nearer[2:] for head in block)
 
 
-def test_the_heads_of_three_models_of_drawings_are_told_as_logged():
+def test_the_heads_of_three_models_of_drawings_are_quoted_as_logged():
     near, shares = (
         {std: [run[f"positions from {std}"][name] for run in INSIDE["heads"].values()] for std in ("0.02", "0.5")}
         for name in ("nearer_than_control", "shares")
@@ -465,7 +465,7 @@ def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
     assert f"three trainings took {sum(sum(run['seconds']) for run in slow) / 60:.0f} minutes" in EXPERIMENTS
 
 
-def test_the_first_table_was_as_it_is_told():
+def test_the_first_table_was_as_it_is_quoted():
     found = models("broken_vit_classics.json")
     for name in ("PatchEmbedding: reshaped where transposed", "MultiHeadSelfAttention: heads split by view"):
         assert f"by {interval(found[name], found['right']).lstrip('+')}" in EXPERIMENTS

@@ -40,7 +40,7 @@ def test_both_orders_learn_about_equally_well():
     assert f"at most {gap:.1f} points apart" in text_of("00_start")
 
 
-def test_few_directions_and_the_convolution_are_told_as_they_were():
+def test_few_directions_and_the_convolution_are_quoted_as_they_were():
     for run in runs("01_patchify"):
         assert run["kept"]["48 random"] < run["kept"]["3 best"] < run["kept"]["12 best"]
         assert run["kept"]["12 best"] > 0.9
@@ -50,7 +50,7 @@ def test_few_directions_and_the_convolution_are_told_as_they_were():
     assert "A few millionths at most" in text
 
 
-def test_undivided_scores_are_told_as_they_were():
+def test_undivided_scores_are_quoted_as_they_were():
     text = text_of("03_attention")
     for run in runs("03_attention"):
         assert run["largest_weight"]["256, undivided"] == pytest.approx(0.9, abs=0.02)
@@ -66,7 +66,7 @@ def test_undivided_scores_are_told_as_they_were():
     assert "For head_dim 64 that is almost every fifth row, for 256 almost every second." in text
 
 
-def test_shuffled_tokens_and_the_head_that_mirrors_are_told_as_they_were():
+def test_shuffled_tokens_and_the_head_that_mirrors_are_quoted_as_they_were():
     found, text = runs("03_attention"), text_of("03_attention")
     moved = [run["shuffled"]["with"] for run in found]
     assert f"less than one percent ({min(moved)} to {max(moved)} % from three seeds" in text
@@ -77,7 +77,7 @@ def test_shuffled_tokens_and_the_head_that_mirrors_are_told_as_they_were():
     assert "can hardly do better than the mean of all 20 tokens" in text
 
 
-def test_branches_and_gradients_of_24_blocks_are_told_as_they_were():
+def test_branches_and_gradients_of_24_blocks_are_quoted_as_they_were():
     found, text = runs("04_block"), text_of("04_block")
     shares = [100 * share for run in found for share in run["branch"].values()]
     assert f"({min(shares):.0f} to {max(shares):.0f} % from three seeds" in text
@@ -88,7 +88,7 @@ def test_branches_and_gradients_of_24_blocks_are_told_as_they_were():
     assert "to about a third in the last block" in text
 
 
-def test_what_24_blocks_learn_is_told_as_it_was():
+def test_what_24_blocks_learn_is_quoted_as_it_was():
     found, text = runs("04_block"), text_of("04_block")
     before, after, slow, warm = (
         [run["losses"][name] for run in found]
@@ -107,7 +107,7 @@ def test_what_24_blocks_learn_is_told_as_it_was():
     assert f"{told} the rate" in text_of("06_training")
 
 
-def test_what_blocks_without_additions_learn_is_told_as_it_was():
+def test_what_blocks_without_additions_learn_is_quoted_as_it_was():
     found, text = runs("04_block"), text_of("04_block")
     losses = {name: each([run["losses"][name] for run in found], 2) for name in found[0]["losses"]}
     assert f"eight blocks with additions end at {losses['8 blocks']}." in text
@@ -118,7 +118,7 @@ def test_what_blocks_without_additions_learn_is_told_as_it_was():
     assert all(run["tokens"]["NoStream"] < 1e-6 < 0.1 < run["tokens"]["EncoderBlock"] for run in found)
 
 
-def test_the_stream_and_first_losses_of_05_are_told_as_they_were():
+def test_the_stream_and_first_losses_of_05_are_quoted_as_they_were():
     found, text = runs("05_vit"), text_of("05_vit")
     grown = [run["spread"][-2] / run["spread"][0] for run in found]
     assert f"nearly three times that of `in` ({each(grown, 1)} times from three seeds" in text

@@ -69,7 +69,7 @@ def test_a_picture_of_its_ground_alone_is_blank():
     assert not is_blank(picture("white", "black"))
 
 
-def test_what_was_replaced_removed_or_added_is_told_apart():
+def test_what_was_replaced_removed_or_added_is_distinguished():
     before, after = (
         {"torch": "2.11.0", "numpy": "2.1.3", "tqdm": "4"},
         {"torch": "2.13.0", "numpy": "2.1.3", "new": "1"},

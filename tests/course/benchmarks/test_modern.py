@@ -1,4 +1,4 @@
-"""benchmarks/modern.py: an arm that is told as before keeps its runs, and one that is new or changed begins."""
+"""benchmarks/modern.py: an arm that is described as before keeps its runs, and one that is new or changed begins."""
 
 import json
 
@@ -16,7 +16,7 @@ def path(tmp_path):
     return path
 
 
-def test_arms_that_are_told_as_before_keep_their_runs(path):
+def test_arms_described_as_before_keep_their_runs(path):
     arms = {"plain": {"rate": 0.002}, "slow": {"rate": 0.0005}, "new": {"rate": 0.004}}
     found = earlier(path, KNOWN | {"arms": arms}, arms)
     assert found["results"] == {"plain": RUNS["plain"], "slow": {}, "new": {}}

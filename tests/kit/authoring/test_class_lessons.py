@@ -182,7 +182,7 @@ def test_the_skeleton_is_proven(folder):
         ("hidden/test_count_tokens.py", "probe.sizes(3)\n", "test_every_patch_is_one_token"),
     ],
 )
-def test_of_a_check_that_breaks_the_first_cause_alone_is_told(folder, file, old, message):
+def test_of_a_check_that_breaks_the_first_cause_alone_is_reported(folder, file, old, message):
     path = folder / file
     text = path.read_text()
     assert old in text
@@ -194,7 +194,7 @@ def test_of_a_check_that_breaks_the_first_cause_alone_is_told(folder, file, old,
     assert found.endswith(f"{message} breaks off with the lesson's own answer")
 
 
-def test_an_error_in_a_hidden_file_of_the_course_is_told_too(folder):
+def test_an_error_in_a_hidden_file_of_the_course_is_reported_too(folder):
     (folder / "hidden" / "test_patchify.py").write_text("def test_it(student)\n")
     use_class(folder)
     assert prove(folder / "hidden").problems == ("hidden/test_patchify.py:1: SyntaxError: expected ':'",)

@@ -1,4 +1,4 @@
-"""Many submissions at a time: processes that die, order, and what is told."""
+"""Many submissions at a time: processes that die, order, and what is reported."""
 
 import mmap
 import os

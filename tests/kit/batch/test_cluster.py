@@ -165,7 +165,7 @@ def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
     assert f"the worker at {lost} (on there) was lost; what it had in hand goes to others." in reported
 
 
-def test_a_scheduler_that_falls_silent_is_told(workers, task, monkeypatch):
+def test_a_scheduler_that_falls_silent_is_reported(workers, task, monkeypatch):
     def silent(*_):
         raise OSError
 

@@ -1,4 +1,4 @@
-"""How a mistake looks in training: derived from what was measured, told where it was decided."""
+"""How a mistake looks in training: derived from what was measured, or decided by hand."""
 
 import json
 from pathlib import Path

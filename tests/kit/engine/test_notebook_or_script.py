@@ -56,11 +56,11 @@ RIGHT, CHECK = "def patchify(images, patch_size):\n    return images", 'check("p
     ],
     ids=["once", "below magics", "with another cell after it", "a NUL"],
 )
-def test_a_syntax_error_in_the_last_cell_with_the_exercise_is_told(cells: tuple[str, ...], line: int) -> None:
+def test_a_syntax_error_in_the_last_cell_with_the_exercise_is_reported(cells: tuple[str, ...], line: int) -> None:
     assert words_after(*cells, CHECK).startswith(f"Line {line} of the last cell with `def patchify` has a syntax error")
 
 
-def test_a_class_is_told_as_one() -> None:
+def test_a_class_is_called_a_class() -> None:
     words = words_after("class Mlp(nn.Module):\n    def forward(self", 'check("Mlp", Mlp)', name="Mlp")
     assert words.startswith("Line 2 of the last cell with `class Mlp` has a syntax error: this is about the `Mlp` from")
 
@@ -77,7 +77,7 @@ def test_a_class_is_told_as_one() -> None:
     ],
     ids=["no cell", "none", "mended", "magics and await", "only its name in other text", "another name"],
 )
-def test_without_one_nothing_is_told(cells: tuple[str, ...]) -> None:
+def test_without_one_nothing_is_said(cells: tuple[str, ...]) -> None:
     assert words_after(*cells, CHECK) == ""
 
 
@@ -86,7 +86,7 @@ def test_a_check_in_its_exercises_own_cell_is_about_that_cell() -> None:
 
 
 @pytest.mark.parametrize("shell", [None, SimpleNamespace(), SimpleNamespace(history_manager=None)])
-def test_without_a_history_nothing_is_told(shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_history_nothing_is_said(shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notebook_or_script, "_shell", lambda: shell)
     assert older_than_its_cell(course().exercises["patchify"]) == ""
 

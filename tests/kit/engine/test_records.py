@@ -1,4 +1,4 @@
-"""Odd answers: made plain, told by their kind, written down, and failed in words by a whole run."""
+"""Odd answers: made plain, named by their kind, recorded, and failed in words by a whole run."""
 
 from __future__ import annotations
 

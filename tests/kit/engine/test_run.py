@@ -1,4 +1,4 @@
-"""A whole run of check(): verdicts, what waits for what, and what is told once."""
+"""A whole run of check(): verdicts, what waits for what, and what is reported once."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_an_interrupt_in_our_own_code_waits_for_its_end() -> None:
     assert done == ["cleaned up"]
 
 
-def test_a_thread_that_is_not_the_main_one_is_told_when_the_call_ends() -> None:
+def test_a_thread_that_is_not_the_main_one_is_reported_when_the_call_ends() -> None:
     reports: list[Report] = []
 
     def slow(images: Tensor, patch_size: int) -> Tensor:

@@ -152,7 +152,7 @@ def test_formulas_are_defused_and_an_id_that_is_one_is_not_exported(results_file
     assert "HYPERLINK" not in done.stdout
 
 
-def test_results_out_of_different_points_are_told(results_file):
+def test_results_out_of_different_points_are_reported(results_file):
     done = export(results_file(result(), result("ben", max_score=8.0)), "canvas")
     assert done.exit_code == 1
     assert "01_patchify has results out of 8 and 10 points" in done.stderr

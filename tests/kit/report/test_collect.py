@@ -176,7 +176,7 @@ def test_a_file_without_the_newer_keys_gives_the_same_report(class_folder, tmp_p
 CAUSE = "hidden/test_patchify.py:7: NameError: name 'nowhere' is not defined"
 
 
-def test_what_waits_for_a_check_is_told_and_counts_nowhere(class_folder, tmp_path):
+def test_what_waits_for_a_check_is_reported_and_counts_nowhere(class_folder, tmp_path):
     waiting = exercise(reason=Reason.OUR_ERROR, waits_for=CAUSE)
     right = exercise("unpatchify", passed(), score=5.0, max_score=5.0)
     class_folder.keep(class_folder.hand_in("ann"), waiting, right, only=True)

@@ -102,7 +102,7 @@ def test_of_an_exercise_that_all_can_do_nothing_is_said():
     assert "all students earned the same" in found[0].sentence
 
 
-def test_chance_and_the_wrong_way_round_are_told():
+def test_chance_and_the_wrong_way_round_are_reported():
     alternating = [two(f"s{number}", LESSONS[0], float(number % 2), float(number // 2 % 2)) for number in range(12)]
     assert "may be chance" in discriminations(class_of(*alternating).exercises)[0].sentence
     opposed = [two(f"s{number}", LESSONS[0], float(number), 11.0 - number) for number in range(11)]

@@ -1,4 +1,4 @@
-"""Names from outside of a definition are told from its own."""
+"""Names from outside of a definition are distinguished from its own."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Attempts that are told to a person: what counts, and what torch does by itself."""
+"""Attempts that are reported to a person: what counts, and what torch does by itself."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the kit is told of this course."""
+"""What the kit knows of this course."""
 
 from exercise_kit.engine.course import Course, Modules
 from numbers_course.exercises import EXERCISES
