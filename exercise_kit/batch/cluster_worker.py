@@ -36,8 +36,13 @@ HERE = CLONE / "tests" / "hidden"
 class Needs:
     """What a worker must have, and how it judges.
 
-    Attributes: the ``folder`` of the hidden checks where the grader is, digests of these ``checks`` and of the
-    ``code``, ``versions`` of what it runs on, ``sandboxed`` (in the sandbox) and the ``device``.
+    Attributes:
+        folder: of the hidden checks, on the grader's machine.
+        checks: a digest of them.
+        code: a digest of the code.
+        versions: of the packages that it runs on.
+        sandboxed: whether in the sandbox.
+        device: where the students' code computes.
     """
 
     folder: str

@@ -76,8 +76,13 @@ def _held() -> int:
 class Task:
     """A submission to grade: the file, the grader's places, and how.
 
-    Attributes: ``handed_in``, ``place``, ``exercise`` (the only one to grade; None: all of the lesson), ``sandboxed``
-    (in the sandbox), ``fresh`` (whatever is kept) and ``device`` (where the students' code computes).
+    Attributes:
+        handed_in: the file.
+        place: of checks, secret and results.
+        exercise: the only one to grade; None: the whole lesson.
+        sandboxed: whether in the sandbox.
+        fresh: whether to grade it again, whatever is kept.
+        device: where the students' code computes.
     """
 
     handed_in: HandedIn
@@ -90,11 +95,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a task.
+    """The outcome of a task.
 
-    Attributes: ``result`` (None: the file is no submission), ``from_cache`` (no exercise had to be graded) and
-    ``files`` (the digests of what counts beside the notebook); ``lasting``: whoever asks again gets the same, as long
-    as nothing changes.
+    Attributes:
+        result: None: the file is no submission.
+        from_cache: whether no exercise had to be graded.
+        files: the digests of the files beside the notebook that count.
+        lasting: whether the same request gives the same result, as long as nothing changes.
     """
 
     result: Result | None

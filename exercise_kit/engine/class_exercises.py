@@ -110,8 +110,11 @@ class ClassExercises:
         folder: of the exercises; ``lessons/`` is beside it.
         course: the exercises of the course, by name.
 
-    Attributes: ``folder``, ``exercises`` by name (of a broken one, its name and the ``problem``), ``problems``, a
-    sentence on each file that cannot be used, by its name without ".py", and ``answers`` (:meth:`answers`).
+    Attributes:
+        folder: of the exercises.
+        exercises: by name; a broken one has only its name and the ``problem``.
+        problems: by the file's name without ".py", a sentence on each file that cannot be used.
+        answers: see :meth:`answers`.
     """
 
     def __init__(self, package: str, folder: Path, course: Mapping[str, object]) -> None:

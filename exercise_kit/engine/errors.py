@@ -83,9 +83,11 @@ _LOOK_AT_KIND = {
 class Raised:
     """An exception of the student's code, described, so that it may have been raised in another process.
 
-    Attributes: ``kinds``, the names of its class and of all that this inherits from; ``words``, its text;
-    ``line``, the innermost line of the student's own code, quoted, or ""; ``functions``, the names of the functions
-    that it came through, outermost first.
+    Attributes:
+        kinds: the names of its class and of every class that this inherits from.
+        words: its text.
+        line: the innermost line of the student's own code, quoted, or "".
+        functions: the names of the functions that it came through, outermost first.
     """
 
     kinds: tuple[str, ...]

@@ -52,8 +52,12 @@ class InTraining(StrEnum):
 class Trained:
     """What a course has trained with each mistake, in words, as its in_training.json says under "trained".
 
-    Attributes: ``model``, as "a small model"; ``data``, the data set's name; ``test_data``, what was counted on;
-    ``bugs_in``, what the mistakes are bugs in; ``guessing``, the accuracy of who guesses.
+    Attributes:
+        model: as "a small model".
+        data: the data set's name.
+        test_data: the images that accuracies are counted on.
+        bugs_in: what the mistakes are bugs in.
+        guessing: the accuracy of guesses.
     """
 
     model: str

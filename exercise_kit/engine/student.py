@@ -27,9 +27,11 @@ from exercise_kit.worker.observe import cotangent
 class ObservedCall:
     """A call and what it left behind.
 
-    Attributes: ``result``; ``inputs``, of which models and dicts are as they are after the call: ``seen.result is
-    seen.inputs[0]`` where the first of them came back; ``shares_memory``, whether the result, or a model among the
-    inputs, has memory in common with another input.
+    Attributes:
+        result: what was returned.
+        inputs: with models and dicts as they are after the call: ``seen.result is seen.inputs[0]`` where the call
+            returned its first input.
+        shares_memory: whether the result, or a model among the inputs, has memory in common with another input.
     """
 
     result: Any

@@ -132,12 +132,13 @@ class HiddenChecks:
     """The checks in a folder of pytest files.
 
     Args:
-        folder: the files, and a ``conftest.py`` that imports the fixtures of ``hidden_fixtures``.
+        folder: the files, and a ``conftest.py`` that imports :mod:`exercise_kit.judge.fixtures`.
         devices: where the students' code can compute: "cpu", "cuda".
-        passes: exceptions that say nothing of the student's answer, and go on to whoever asks.
+        passes: exceptions that say nothing about the student's answer, and are passed on to the caller.
         measure: of results that are handed in as files; a made-up one by default.
 
-    Attributes: ``problems``, by the names of exercises why they cannot be graded: file and line, ": ", what is wrong.
+    Attributes:
+        problems: exercise → why it cannot be graded: file and line, ": ", and what is wrong.
 
     Raises:
         HiddenChecksError: with file and line, when a file cannot be used, and it is not known which exercises it is

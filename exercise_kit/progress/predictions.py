@@ -24,9 +24,11 @@ _BY_DEFAULT = 0.1  # how far off a guess may be, as a share of the result, where
 class Prediction:
     """What is known of one prediction.
 
-    Attributes: the ``guess`` that counts, None as long as there is none; the ``result``, as it was when it was compared
-    with the guess, or at last; whether the two have been ``compared``; whether the guess was ``right``, None before
-    that and where one is a number and the other is not.
+    Attributes:
+        guess: that counts; None as long as there is none.
+        result: as it was when it was compared with the guess, or the last one.
+        compared: whether the two have been compared.
+        right: whether the guess was right; None before that, and where only one of the two is a number.
     """
 
     guess: Value | None = None

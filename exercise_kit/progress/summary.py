@@ -28,10 +28,18 @@ _HEADER_OF_PART = re.compile(r"^# %% (\w+)$", re.MULTILINE)
 class LessonProgress:
     """One lesson.
 
-    Attributes: its ``name`` and ``title``; its exercises ``to_do`` and ``done``; points ``earned`` (the best report of
-    each exercise) of ``worth``; ``questions``, written answers, which a person reads; ``seconds`` spent, and the
-    ``minutes`` that its exercises are set at; ``guesses`` that were compared with a result, how many were ``right``;
-    mistakes that a check has named, how many were ``met`` and how many ``mended``.
+    Attributes:
+        name, title: of the lesson.
+        to_do, done: its exercises.
+        earned: points, by the best report of each exercise.
+        worth: points of all its exercises.
+        questions: written answers, which a person reads.
+        seconds: spent.
+        minutes: that its exercises are meant to take.
+        guesses: that were compared with a result.
+        right: how many of them.
+        met: mistakes that a check has named.
+        mended: how many of them.
     """
 
     name: str
@@ -58,9 +66,13 @@ class LessonProgress:
 class Progress:
     """A student's way through a course; it shows itself in a notebook and in a terminal.
 
-    Attributes: the ``lessons`` in order; ``here``, the lesson that this notebook is; ``last``, the one that was worked
-    on last; ``highlights``, sentences on results of their own; ``parts``, how many of their own parts are kept;
-    ``remarks`` on what could not be read.
+    Attributes:
+        lessons: in order.
+        here: the lesson of this notebook.
+        last: the lesson that was worked on last.
+        highlights: sentences on results of their own.
+        parts: how many of their own parts are kept.
+        remarks: on what could not be read.
     """
 
     lessons: tuple[LessonProgress, ...]

@@ -193,11 +193,14 @@ def _names(lesson: ReleasedLesson, exercise: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class ClassWork:
-    """All that a report is made of.
+    """Everything that a report is made of.
 
-    Attributes: ``name`` of the class (its folder's), ``handed_in``, ``lessons`` with work in them, ``manual_grading``
-    (nbgrader's gradebook; None: there is none), and the ``folder`` (None: the results came in
-    a JSON file).
+    Attributes:
+        name: of the class, which is its folder's.
+        handed_in: the files.
+        lessons: with work in them.
+        manual_grading: from nbgrader's gradebook; None: there is none.
+        folder: None: the results came in a JSON file.
     """
 
     name: str

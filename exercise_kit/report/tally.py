@@ -106,9 +106,14 @@ class UnexplainedGroup:
 class Tally:
     """All counts of a class.
 
-    Attributes: ``work``, ``exercises`` in the course's order, ``mistakes`` (the costliest first), ``unexplained`` and
-    ``unevaluated`` (the most frequent first), and how many answers to which exercise have no name, but build on an
-    earlier answer of the same notebook that is wrong too (``following``).
+    Attributes:
+        work: that is counted.
+        exercises: in the course's order.
+        mistakes: the costliest first.
+        unexplained: the most frequent first.
+        unevaluated: the most frequent first.
+        following: exercise → how many of its answers have no name, but build on an earlier answer of the same notebook
+            that is wrong too.
     """
 
     work: ClassWork
@@ -264,10 +269,13 @@ _Place = tuple[str, str]  # lesson and exercise
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How much an exercise tells students apart.
+    """How well an exercise separates strong from weak students.
 
-    Attributes: ``exercise``, the number of ``students`` it is computed from, the ``index`` from -1 to 1 (None: too few
-    students, or all earned the same), and its 95 % ``interval``, by Fisher's transformation.
+    Attributes:
+        exercise: its name.
+        students: how many it is computed from.
+        index: from -1 to 1; None: too few students, or all earned the same.
+        interval: its 95 % interval, by Fisher's transformation.
     """
 
     exercise: ExerciseTally

@@ -20,9 +20,11 @@ _MOST_OUTPUTS, _MOST_LINES = 400, 40
 class CellRun:
     """One cell that has run.
 
-    Attributes: ``index`` of the cell; ``outputs``, nbformat's dicts: stream, error, and display_data or execute_result
-    with text/plain and image/png alone; ``seconds`` that it took; ``stopped``, that it was stopped because its time was
-    over (it keeps what it had defined).
+    Attributes:
+        index: of the cell.
+        outputs: nbformat's dicts: stream, error, and display_data or execute_result with only text/plain and image/png.
+        seconds: that it took.
+        stopped: whether it was stopped because its time was over; it keeps what it had defined.
     """
 
     index: int

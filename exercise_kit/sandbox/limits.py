@@ -13,10 +13,15 @@ from exercise_kit.worker.limits import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
 class Limits:
     """What one worker may use, and how long it may take.
 
-    Attributes: seconds for one cell, for one call and for everything together, without those in which the machine was
-    busy with others (see :mod:`exercise_kit.sandbox.limits`); ``memory_bytes`` beyond what the warm
-    process holds; ``scratch_bytes`` on disk; ``reply_bytes`` of tensors in one reply; characters of one cell's output
-    and of all, pictures in all and bytes of one picture.
+    Attributes:
+        cell_seconds, call_seconds, total_seconds: for one cell, for one call and for everything together. Seconds in
+            which the machine was busy with others do not count (see :mod:`exercise_kit.sandbox.request_clock`).
+        memory_bytes: beyond what the warm process holds.
+        scratch_bytes: on disk.
+        reply_bytes: of tensors in one reply.
+        cell_chars, all_chars: of one cell's output, and of all.
+        pictures: in all.
+        picture_bytes: of one picture.
     """
 
     cell_seconds: float = 10.0
@@ -34,8 +39,10 @@ class Limits:
 class WorkerLost(Exception):
     """A worker did not answer as it should, and is gone.
 
-    Attributes: ``kind``, one of "time", "cpu", "memory", "disk", "output", "ended", "protocol"; ``words``, a clause
-    about the student's code ("did not answer within 10 seconds"); ``cell``, the index of the cell that ran, or None.
+    Attributes:
+        kind: "time", "cpu", "memory", "disk", "output", "ended" or "protocol".
+        words: a clause about the student's code ("did not answer within 10 seconds").
+        cell: the index of the cell that ran, or None.
     """
 
     def __init__(self, kind: str, words: str, cell: int | None = None) -> None:

@@ -48,8 +48,10 @@ _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
 class Worker:
     """One submission's process; as a context manager it is ended at the end.
 
-    Attributes: ``lost``, how it was lost; None as long as it answers. ``failure``, how the grader itself failed while
-    it talked to this worker, which ended it; None as long as it did not. ``spent``, the seconds that its replies took.
+    Attributes:
+        lost: how it was lost; None as long as it answers.
+        failure: how the grader itself failed while it talked to this worker, and so ended it; None: it did not.
+        spent: the seconds that its replies took.
     """
 
     def __init__(self, warm: WarmProcess, limits: Limits, view: Path | None, used: Sequence[str] | None = None) -> None:

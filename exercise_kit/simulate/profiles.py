@@ -22,11 +22,15 @@ _Any = TypeVar("_Any")
 
 @dataclass(frozen=True)
 class StudentProfile:
-    """A sort of students.
+    """A kind of student.
 
-    Attributes: ``name``; ``share`` of the class; ``weights`` of the kinds of their answers; ``fades``, whether at some
-    exercise they stop writing; ``late``, the share of what they hand in that is late; ``silent``, the share of
-    questions that they leave unanswered.
+    Attributes:
+        name: of the kind.
+        share: of the class.
+        weights: of the kinds of their answers.
+        fades: whether they stop writing at some exercise.
+        late: the share of their work that is late.
+        silent: the share of questions that they leave unanswered.
     """
 
     name: str

@@ -16,8 +16,11 @@ from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_
 class ResultFile:
     """A file that an exercise asks for.
 
-    Attributes: ``name`` as the lesson has it, ``path`` where it was looked for, ``digest`` (of its bytes and of those
-    of the JSON file beside it; empty where it cannot be read), ``problem`` (a clause on why it cannot be graded).
+    Attributes:
+        name: as in the lesson.
+        path: where it was looked for.
+        digest: of its bytes and of those of the JSON file beside it; empty where it cannot be read.
+        problem: a clause on why it cannot be graded.
     """
 
     name: str

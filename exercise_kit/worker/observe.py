@@ -19,8 +19,11 @@ from .values import tensors_in
 class Observation:
     """One call, and what it left behind.
 
-    Attributes: ``result``; ``inputs`` as they are after the call; ``shares``, whether the result, or a module among
-    the inputs, has memory in common with another input; ``gradients`` of the inputs, where they were asked for.
+    Attributes:
+        result: what was returned.
+        inputs: as they are after the call.
+        shares: whether the result, or a module among the inputs, has memory in common with another input.
+        gradients: of the inputs, where they were requested.
     """
 
     result: Any
