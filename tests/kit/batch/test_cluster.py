@@ -175,7 +175,7 @@ def test_a_scheduler_that_falls_silent_is_reported(workers, task, monkeypatch):
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(connected.judge, task, submission(), {})
         assert BLOCKED.wait(30)
-        monkeypatch.setattr(cluster, "_asked", silent)
+        monkeypatch.setattr(cluster, "_query", silent)
         with pytest.raises(ClusterError, match=r"does not answer any more\. What was graded is kept"):
             found.result(60)
     GO_ON.set()

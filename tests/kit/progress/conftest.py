@@ -26,5 +26,5 @@ def restart(monkeypatch: pytest.MonkeyPatch, session: str) -> None:
     """Forget what a kernel keeps in its memory."""
     monkeypatch.setattr(log, "_session", session)
     monkeypatch.setattr(log, "_in_memory", [])
-    monkeypatch.setattr(log, "_told", set())
+    monkeypatch.setattr(log, "_reported", set())
     monkeypatch.setattr(log, "_mended", set())
