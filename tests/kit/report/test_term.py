@@ -106,7 +106,7 @@ def test_chance_and_the_wrong_way_round_are_reported():
     alternating = [two(f"s{number}", LESSONS[0], float(number % 2), float(number // 2 % 2)) for number in range(12)]
     assert "may be chance" in discriminations(class_of(*alternating).exercises)[0].sentence
     opposed = [two(f"s{number}", LESSONS[0], float(number), 11.0 - number) for number in range(11)]
-    assert "does worse here" in discriminations(class_of(*opposed).exercises)[0].sentence
+    assert "do worse here" in discriminations(class_of(*opposed).exercises)[0].sentence
     assert signed(-0.5) == "\u22120.50"
 
 
