@@ -93,7 +93,7 @@ def test_it_catches_an_x_that_is_changed(student, probe):
 
 @pytest.mark.exercise("is_layer_norm", points=0.25)
 def test_its_own_example_comes_out(student, probe):
-    """The example in the docstring comes out as it stands there, and right norms pass."""
+    """The docstring's example gives the result that it shows, and right norms pass."""
     look = "Which shape do you expect, and do you look at it before you compare?"
     LINE_UP.expect_told_apart(student, probe, "shape", look)
     expect_example(student)
