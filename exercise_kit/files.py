@@ -7,6 +7,7 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 DRAFT = ".part"  # how the name of what is not whole yet ends
@@ -81,15 +82,15 @@ def _sync(folder: Path) -> None:
             os.close(handle)
 
 
-def own_folder(variable: str, otherwise: str) -> Path:
-    """Where this account keeps what is the grader's: below the folder that an XDG variable names, else below home.
+def user_folder(kind: Literal["cache", "config"]) -> Path:
+    """Where this account keeps what is ours: below the folder that an XDG variable names, else below home.
 
     Raises:
         FileNotFoundError: the account has no home.
     """
-    folder = os.environ.get(variable, "")
+    folder = os.environ.get(f"XDG_{kind.upper()}_HOME", "")
     try:
-        home = Path(folder) if os.path.isabs(folder) else Path.home() / otherwise
+        home = Path(folder) if os.path.isabs(folder) else Path.home() / f".{kind}"
     except RuntimeError:
         raise FileNotFoundError(errno.ENOENT, "this account has no home folder; set HOME", "~") from None
     return home / "vit_course"

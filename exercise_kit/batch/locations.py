@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from exercise_kit.files import own_folder, write
+from exercise_kit.files import user_folder, write
 from exercise_kit.submission.released import CLONE
 
 DIGITS = 64
@@ -116,7 +116,7 @@ def _grader_folders(class_dir: Path | None) -> tuple[Path, Path]:
     if class_dir:
         return class_dir / ".vit_course" / "secret", class_dir / ".vit_course" / "results"
     try:
-        config, cache = own_folder("XDG_CONFIG_HOME", ".config"), own_folder("XDG_CACHE_HOME", ".cache")
+        config, cache = user_folder("config"), user_folder("cache")
     except OSError as error:
         raise PlaceError(f"the grader's secret and results have no place: {error.strerror}") from None
     return config / "secret", cache / "results"

@@ -22,9 +22,11 @@ from importlib import resources
 from pathlib import Path
 
 from exercise_kit.engine.course import course, package
+from exercise_kit.files import user_folder
 
 _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
+_SYSTEM_CACHE = Path("/var/cache/vit_course")
 # of the kit's own modules what a course's may import, and what tries students' functions out: in every view
 _OF_THE_KIT = ("files", "versions", "engine/training_fixtures")
 
@@ -183,9 +185,12 @@ def remove(view: Path) -> None:
 
 @cache
 def folder_of_views() -> Path:
-    """Where views are kept: in the user's cache, or in a folder of this process's own where that is read-only."""
-    folder = _cache_folder() / "vit_course" / "views"
+    """Where views are kept: in the user's cache, or in a folder of this process's own where that is read-only.
+
+    Those of root lie in the system's cache, since a worker under another user's id cannot look into root's home.
+    """
     try:
+        folder = (_SYSTEM_CACHE if os.geteuid() == 0 else user_folder("cache")) / "views"
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
         with tempfile.TemporaryFile(dir=folder):
@@ -195,13 +200,6 @@ def folder_of_views() -> Path:
         folder.chmod(0o755)
         atexit.register(_empty, folder, os.getpid())
         return folder
-
-
-def _cache_folder() -> Path:
-    """The system's cache for root, whose home a worker under another user's id cannot look into."""
-    if os.geteuid() == 0:
-        return Path("/var/cache")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def _empty(folder: Path, process: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
-from exercise_kit.files import own_folder, write
+from exercise_kit.files import user_folder, write
 from exercise_kit.submission.slice import parse
 
 CLONE = Path(__file__).resolve().parents[2]  # where the lessons are, when this is an editable install of a clone
@@ -141,7 +141,7 @@ def _is_remembered(folder: Path) -> bool:
 
 def _mark_of(folder: Path) -> Path:
     name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
-    return own_folder("XDG_CONFIG_HOME", ".config") / "classes" / name
+    return user_folder("config") / "classes" / name
 
 
 def is_class(folder: Path) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 import exercise_kit
 import vit_course
-from exercise_kit.files import write
+from exercise_kit.files import user_folder, write
 
 
 def names(folder):
@@ -119,6 +119,17 @@ def test_stdout_that_goes_into_a_file_keeps_what_was_printed_before(tmp_path):
     with out.open("ab") as file:
         subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
     assert out.read_text() == "before\nthe content\nafter\n"
+
+
+@pytest.mark.parametrize("kind", ["cache", "config"])
+def test_the_user_s_folder_is_where_xdg_says_or_in_the_home(kind, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    in_home = tmp_path / f".{kind}" / "vit_course"
+    for value, folder in (("", in_home), ("relative", in_home), ("/there", Path("/there/vit_course"))):
+        monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", value)
+        assert user_folder(kind) == folder
+    monkeypatch.delenv(f"XDG_{kind.upper()}_HOME")
+    assert user_folder(kind) == in_home
 
 
 # each renames something that no reader of another program has been promised: a folder, a student's file, a download

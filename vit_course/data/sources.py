@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from exercise_kit.files import user_folder
 from vit_course.data.bundled import digits, shapes
 from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDatasetError
 
@@ -111,7 +112,7 @@ def load_dataset(
         name: "mnist", "fashion_mnist", "cifar10", "cifar100"; "digits" or "shapes", which need no file; the
             name of an own set in `root`; or the path of an .npz file or of class folders.
         root: where data sets are kept. None for the folder that VIT_COURSE_DATA names, otherwise
-            `~/.cache/vit_course`.
+            `~/.cache/vit_course`, or `vit_course` in what XDG_CACHE_HOME names.
         otherwise: an embedded set, announced by a printed paragraph, for when there is no such set here and none
             can be fetched. A set that is there and damaged is an error all the same.
         image_size: side in pixels to which the images of class folders are scaled and cropped.
@@ -138,8 +139,14 @@ def load_dataset(
 
 
 def data_folder(root: Path | str | None = None) -> Path:
-    """Where data sets are kept: `root`, or what VIT_COURSE_DATA says, or `~/.cache/vit_course`."""
-    return Path(root or os.environ.get("VIT_COURSE_DATA") or "~/.cache/vit_course").expanduser()
+    """Where data sets are kept: `root`, or what VIT_COURSE_DATA says, or `vit_course` in the user's cache.
+
+    A folder `~/.cache/vit_course` that is there counts before the cache that XDG_CACHE_HOME names: sets may lie in it.
+    """
+    if named := root or os.environ.get("VIT_COURSE_DATA"):
+        return Path(named).expanduser()
+    in_home = os.path.expanduser("~/.cache/vit_course")
+    return Path(in_home) if os.path.isdir(in_home) else user_folder("cache")
 
 
 def holds_dataset(name: str, root: Path | str | None = None) -> bool:

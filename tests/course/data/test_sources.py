@@ -98,10 +98,17 @@ class TestWhereItLooks:
         write_npz(empty_cache / "cifar10.npz")
         assert load_dataset("cifar10")[0].classes[0] == "npz"
 
-    def test_without_it_the_root_is_in_the_home_folder(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_it_the_root_is_in_the_user_s_cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("VIT_COURSE_DATA")
-        assert data_folder() == Path.home() / ".cache" / "vit_course"
-        assert data_folder("~/data") == Path.home() / "data"
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        in_home = tmp_path / ".cache" / "vit_course"
+        assert data_folder() == in_home
+        assert data_folder("~/data") == tmp_path / "data"
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+        assert data_folder() == tmp_path / "elsewhere" / "vit_course"
+        in_home.mkdir(parents=True)
+        assert data_folder() == in_home, "sets may lie there"
 
     def test_what_is_held_can_be_evaluated(self, mirror: Path, tmp_path: Path, pets: Path) -> None:
         root = tmp_path / "root"
