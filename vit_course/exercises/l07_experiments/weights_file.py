@@ -157,18 +157,10 @@ def _called(name: str) -> str:
 
 def written(tensors: Mapping[str, Tensor], described: Mapping[str, Any] | None) -> bytes:
     """The bytes of a weights file: float32, with the JSON in the header where there is any."""
-    header: dict[str, Any] = {}
-    if described is not None:
-        header["__metadata__"] = {"vit_course": json.dumps(described)}
-    numbers = b""
-    for name, tensor in tensors.items():
-        data = tensor.detach().float().contiguous().numpy().tobytes()
-        places = [len(numbers), len(numbers) + len(data)]
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": places}
-        numbers += data
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + numbers
+    from safetensors.torch import save
+
+    notes = None if described is None else {"vit_course": json.dumps(described)}
+    return save({name: tensor.detach().float().contiguous() for name, tensor in tensors.items()}, notes)
 
 
 VERSION = 1
