@@ -46,6 +46,13 @@ class Probe:
         """Independent integers from 0 to high - 1."""
         return torch.randint(high, shape, generator=self._generator, device="cpu")
 
+    def every_digit(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        """Numbers that need every digit of their dtype, and that float64 holds as well."""
+        if dtype.is_floating_point:
+            fine = self.normal(*shape).double() + 1e-9 * self.normal(*shape).double()
+            return fine.to(dtype)
+        return self.integers(*shape, high={torch.bool: 2, torch.uint8: 256}.get(dtype, 2**40)).to(dtype)
+
     def sizes(self, count: int, low: int = 2, high: int = 9) -> tuple[int, ...]:
         """Integers from ``low`` to ``high``, no two of them equal and none of them 1.
 

@@ -34,14 +34,6 @@ def _expect_right(student, reference, images, patch_size, described="images", de
         raise Failure(f"{name} has numbers that are a little off, as if rounded", "the very numbers of the image", look)
 
 
-def _filled(probe, dtype, *shape):
-    """Numbers that need every digit of their dtype, and that float64 holds as well."""
-    if dtype.is_floating_point:
-        fine = probe.normal(*shape).double() + 1e-9 * probe.normal(*shape).double()
-        return fine.to(dtype)
-    return probe.integers(*shape, high={torch.bool: 2, torch.uint8: 256}.get(dtype, 2**40)).to(dtype)
-
-
 @pytest.mark.exercise("patchify", points=1.75)
 @pytest.mark.exercise("fix_patchify", points=0.55)
 def test_tokens_run_row_by_row(student, reference, probe):
@@ -100,7 +92,7 @@ def test_the_dtype_is_kept(student, reference, probe):
     """Double, half, bfloat16, integer and boolean images keep their dtype, and every number to its last digit."""
     batch, channels, rows, columns = probe.sizes(4, low=4, high=7)
     for dtype in DTYPES:
-        images = _filled(probe, dtype, batch, channels, 2 * rows, 2 * columns)
+        images = probe.every_digit(batch, channels, 2 * rows, 2 * columns, dtype=dtype)
         _expect_right(student, reference, images, 2, f"{short(dtype)} images")
 
 

@@ -38,14 +38,6 @@ def _patches(probe, batch, channels, rows, columns, patch_size):
     return probe.normal(batch, rows * columns, channels * patch_size**2)
 
 
-def _filled(probe, dtype, *shape):
-    """Numbers that need every digit of their dtype, and that float64 holds as well."""
-    if dtype.is_floating_point:
-        fine = probe.normal(*shape).double() + 1e-9 * probe.normal(*shape).double()
-        return fine.to(dtype)
-    return probe.integers(*shape, high={torch.bool: 2, torch.uint8: 256}.get(dtype, 2**40)).to(dtype)
-
-
 @pytest.mark.exercise("unpatchify", points=1.1)
 def test_every_patch_returns_to_its_place(student, reference, probe):
     """Patches are laid row by row, each row from left to right, in tall images and in wide ones."""
@@ -89,7 +81,7 @@ def test_the_dtype_is_kept(student, reference, probe):
     """Double, half, bfloat16, integer and boolean patches keep their dtype, and every number to its last digit."""
     batch, channels, rows, columns = probe.sizes(4, high=5)
     for dtype in DTYPES:
-        patches = _filled(probe, dtype, batch, rows * columns, channels * 4)
+        patches = probe.every_digit(batch, rows * columns, channels * 4, dtype=dtype)
         _expect_right(student, reference, patches, 2, (2 * rows, 2 * columns), f"{short(dtype)} patches")
 
 

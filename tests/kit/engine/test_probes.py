@@ -15,6 +15,7 @@ DRAWS: dict[str, Callable[[Probe], Tensor]] = {
     "normal": lambda probe: probe.normal(3, 5),
     "uniform": lambda probe: probe.uniform(3, 5, low=-1, high=2),
     "integers": lambda probe: probe.integers(3, 5, high=7),
+    "every digit": lambda probe: probe.every_digit(3, 5, dtype=torch.bfloat16),
     "permutation": lambda probe: probe.permutation(9),
     "images": lambda probe: probe.images(2, 3, 4, 6),
     "weights": lambda probe: torch.cat([each.flatten() for each in probe.weights(SHAPES).values()]),
