@@ -16,8 +16,8 @@ from torch import Tensor
 
 from exercise_kit.engine.probes import Probe
 from vit_course.exercises import impostors
+from vit_course.exercises.l03_attention.scaled_dot_product_attention import Pair, applied
 
-Pair = tuple[Tensor, Tensor]
 Attend = Callable[[Tensor, Tensor, Tensor], Pair]
 
 
@@ -38,11 +38,6 @@ def scores_of(query: Tensor, key: Tensor) -> Tensor:
 def weights_of(query: Tensor, key: Tensor) -> Tensor:
     """The right weights, (..., queries, keys)."""
     return scores_of(query, key).softmax(dim=-1)
-
-
-def applied(weights: Tensor, value: Tensor) -> Pair:
-    """Output and weights, where the output is the mean of the values under these weights."""
-    return weights @ value, weights
 
 
 def with_scores(scores: Callable[[Tensor, Tensor], Tensor]) -> Attend:

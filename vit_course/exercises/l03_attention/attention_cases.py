@@ -2,20 +2,33 @@
 
 All of them take query (..., queries, head_dim), key (..., keys, head_dim) and value (..., keys, value_dim) and
 give output and weights. They are made with torch's fused kernel or with loops, and every wrong one is wrong by
-much more than rounding on numbers of order 1.
+much more than rounding on numbers of order 1. Some wrong ones are known mistakes of the exercise before this one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.exercises.l03_attention.scaled_dot_product_attention import output_of, weights_of
+from vit_course.exercises.l03_attention.scaled_dot_product_attention import (
+    Pair,
+    applied,
+    causal_mask,
+    divided_by_head_dim_without_the_root,
+    output_of,
+    root_of_the_number_of_keys,
+    scaling_forgotten,
+    scores_of,
+    softmax_forgotten,
+    softmax_over_the_queries,
+    values_never_used,
+    weights_of,
+)
 
-Pair = tuple[Tensor, Tensor]
 Attend = Callable[[Tensor, Tensor, Tensor], Pair]
 
 
@@ -61,10 +74,6 @@ def not_contiguous(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return output.mT.contiguous().mT, weights.mT.contiguous().mT
 
 
-def _spread(weights: Tensor, value: Tensor) -> Pair:
-    return weights @ value, weights
-
-
 def weights_transposed(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """gives the weights as (…, keys, queries)"""
     output, weights = in_float64(query, key, value)
@@ -77,45 +86,20 @@ def output_transposed(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return output.mT, weights
 
 
-def softmax_over_queries(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """takes its softmax over the queries"""
-    return _spread(weights_of(key, query).mT, value)
-
-
 def softmax_over_everything(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """takes one softmax over queries and keys together"""
-    scores = _scores(query, key)
-    return _spread(scores.flatten(-2).softmax(-1).reshape(scores.shape), value)
-
-
-def no_softmax(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """has no softmax"""
-    return _spread(_scores(query, key), value)
-
-
-def not_scaled(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """does not scale the scores"""
-    return _spread(weights_of(query, key, scale=1.0), value)
-
-
-def scaled_without_root(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """divides the scores by head_dim, without the root"""
-    return _spread(weights_of(query, key, scale=1 / query.shape[-1]), value)
-
-
-def scaled_by_keys(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """divides the scores by the root of the number of keys"""
-    return _spread(weights_of(query, key, scale=key.shape[-2] ** -0.5), value)
+    scores = scores_of(query, key)
+    return applied(scores.flatten(-2).softmax(-1).reshape(scores.shape), value)
 
 
 def scaled_by_value_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """divides the scores by the root of value_dim"""
-    return _spread(weights_of(query, key, scale=value.shape[-1] ** -0.5), value)
+    return applied(weights_of(query, key, scale=value.shape[-1] ** -0.5), value)
 
 
 def _divided_by(divisor: int) -> Attend:
     def divided(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-        return _spread(weights_of(query, key, scale=1 / divisor), value)
+        return applied(weights_of(query, key, scale=1 / divisor), value)
 
     divided.__name__ = f"divided_by_{divisor}"
     divided.__doc__ = f"divides the scores by {divisor}, whatever head_dim is"
@@ -124,17 +108,17 @@ def _divided_by(divisor: int) -> Attend:
 
 def last_number_left_out(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """leaves the last number of each query and key out of the scores"""
-    return _spread(weights_of(query[..., :-1], key[..., :-1], scale=query.shape[-1] ** -0.5), value)
+    return applied(weights_of(query[..., :-1], key[..., :-1], scale=query.shape[-1] ** -0.5), value)
 
 
 def first_number_left_out(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """leaves the first number of each query and key out of the scores"""
-    return _spread(weights_of(query[..., 1:], key[..., 1:], scale=query.shape[-1] ** -0.5), value)
+    return applied(weights_of(query[..., 1:], key[..., 1:], scale=query.shape[-1] ** -0.5), value)
 
 
 def keys_of_length_one(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """divides each key by its length"""
-    return _spread(weights_of(query, F.normalize(key, dim=-1)), value)
+    return applied(weights_of(query, F.normalize(key, dim=-1)), value)
 
 
 def values_of_the_neighbor(query: Tensor, key: Tensor, value: Tensor) -> Pair:
@@ -143,28 +127,17 @@ def values_of_the_neighbor(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return weights @ value.roll(1, -2), weights
 
 
-def keys_for_values(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """mixes the keys and never reads the values"""
-    weights = weights_of(query, key)
-    return weights @ key, weights
-
-
 def mean_added(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """adds the mean of all values to its output"""
     weights = weights_of(query, key)
     return weights @ value + value.mean(dim=-2, keepdim=True), weights
 
 
-def causal(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """lets query number i see the keys up to number i only"""
-    return _spread(weights_of(query, key, causal=True), value)
-
-
 def own_place_hidden(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """hides key number i from query number i"""
     diagonal = torch.eye(query.shape[-2], key.shape[-2]).bool()
     weights = weights_of(query, key).masked_fill(diagonal, 0)
-    return _spread(weights / weights.sum(-1, keepdim=True), value)
+    return applied(weights / weights.sum(-1, keepdim=True), value)
 
 
 def even_weights_told(query: Tensor, key: Tensor, value: Tensor) -> Pair:
@@ -185,7 +158,7 @@ def sharper_output(query: Tensor, key: Tensor, value: Tensor) -> Pair:
 def weights_of_the_mean_image(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """averages the weights over the batch"""
     weights = weights_of(query, key)
-    return _spread(weights if weights.ndim < 3 else weights.mean(0, keepdim=True).expand_as(weights), value)
+    return applied(weights if weights.ndim < 3 else weights.mean(0, keepdim=True).expand_as(weights), value)
 
 
 def values_of_another_image(query: Tensor, key: Tensor, value: Tensor) -> Pair:
@@ -202,47 +175,68 @@ def right_for_the_first_image(query: Tensor, key: Tensor, value: Tensor) -> Pair
 
 def even(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """gives every query the plain mean of the values"""
-    return _spread(torch.full_like(weights_of(query, key), 1 / key.shape[-2]), value)
+    return applied(torch.full_like(weights_of(query, key), 1 / key.shape[-2]), value)
 
 
 def deaf_to_the_query(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """asks every time with the mean of the queries"""
     same = query.mean(dim=-2, keepdim=True).expand_as(query)
-    return _spread(weights_of(same, key), value)
+    return applied(weights_of(same, key), value)
 
 
 def winner_takes_all(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """gives all the weight to the key with the largest score"""
     weights = weights_of(query, key)
-    return _spread((weights == weights.amax(-1, keepdim=True)).to(weights.dtype), value)
+    return applied((weights == weights.amax(-1, keepdim=True)).to(weights.dtype), value)
 
 
 def shares_of_sigmoids(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """puts a sigmoid where the exponential belongs, and divides by the sum"""
-    shares = torch.sigmoid(_scores(query, key))
-    return _spread(shares / shares.sum(-1, keepdim=True), value)
+    shares = torch.sigmoid(scores_of(query, key))
+    return applied(shares / shares.sum(-1, keepdim=True), value)
 
 
 def scores_cut_off(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """cuts scores off at -2 and at 2"""
-    return _spread(_scores(query, key).clamp(-2, 2).softmax(-1), value)
+    return applied(scores_of(query, key).clamp(-2, 2).softmax(-1), value)
 
 
-def _scores(query: Tensor, key: Tensor) -> Tensor:
-    """The scaled scores, one key at a time."""
-    columns = [(query * key[..., [place], :]).sum(-1) for place in range(key.shape[-2])]
-    return torch.stack(columns, dim=-1) * query.shape[-1] ** -0.5
+def _mistake(wrong: Attend, described: str) -> Attend:
+    """A known mistake of the exercise before this one, and what it does, as a clause."""
+
+    @wraps(wrong)
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+        return wrong(query, key, value)
+
+    attend.__doc__ = described
+    return attend
 
 
 RIGHT = (in_float64, by_the_fused_kernel, scaled_beforehand, one_query_at_a_time, not_contiguous)
 WRONG = {
     "shape": (weights_transposed, output_transposed),
-    "axis": (softmax_over_queries, softmax_over_everything, no_softmax),
-    "no scale": (not_scaled,),
-    "other scale": (scaled_without_root, scaled_by_keys, scaled_by_value_dim, *map(_divided_by, (2, 3, 4, 8))),
+    "axis": (
+        _mistake(softmax_over_the_queries, "takes its softmax over the queries"),
+        softmax_over_everything,
+        _mistake(softmax_forgotten, "has no softmax"),
+    ),
+    "no scale": (_mistake(scaling_forgotten, "does not scale the scores"),),
+    "other scale": (
+        _mistake(divided_by_head_dim_without_the_root, "divides the scores by head_dim, without the root"),
+        _mistake(root_of_the_number_of_keys, "divides the scores by the root of the number of keys"),
+        scaled_by_value_dim,
+        *map(_divided_by, (2, 3, 4, 8)),
+    ),
     "altered": (last_number_left_out, first_number_left_out, keys_of_length_one),
-    "values": (values_of_the_neighbor, keys_for_values, mean_added),
-    "mask": (causal, own_place_hidden),
+    "values": (
+        values_of_the_neighbor,
+        _mistake(values_never_used, "mixes the keys and never reads the values"),
+        mean_added,
+    ),
+    "mask": (
+        _mistake(causal_mask, "lets query number i see the keys up to number i only"),
+        own_place_hidden,
+    ),
     "belonging": (even_weights_told, weights_in_reverse, sharper_output),
     "batch": (weights_of_the_mean_image, values_of_another_image, right_for_the_first_image),
     "constant": (even, deaf_to_the_query),

@@ -230,39 +230,45 @@ TOKENS = "03_attention, Every token asks, every token answers"
 ROOT = "03_attention, Why divide by the root"
 
 
-def _applied(weights: Tensor, value: Tensor) -> Pair:
+def applied(weights: Tensor, value: Tensor) -> Pair:
     """Output and weights, where the output is the mean of the values under these weights."""
     return torch.einsum("...qk,...kv->...qv", weights, value), weights
+
+
+def scores_of(query: Tensor, key: Tensor, scale: float | None = None) -> Tensor:
+    """The scores, one query at a time, times ``scale``, 1 / √head_dim by default."""
+    rows = [(key * query[..., [index], :]).sum(-1) for index in range(query.shape[-2])]
+    return torch.stack(rows, dim=-2) * (query.shape[-1] ** -0.5 if scale is None else scale)
 
 
 @scaled_dot_product_attention.misconception("How large does a dot product get when head_dim grows?", ROOT)
 def scaling_forgotten(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores go into the softmax as they are, so the rows grow sharper with every dimension of a head."""
-    return _applied(weights_of(query, key, scale=1.0), value)
+    return applied(weights_of(query, key, scale=1.0), value)
 
 
 @scaled_dot_product_attention.misconception("Which grows like head_dim: the scores' variance, or their size?", ROOT)
 def divided_by_head_dim_without_the_root(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores are divided by head_dim itself, so the rows come out too flat."""
-    return _applied(weights_of(query, key, scale=1 / query.shape[-1]), value)
+    return applied(weights_of(query, key, scale=1 / query.shape[-1]), value)
 
 
 @scaled_dot_product_attention.misconception("Should the scaling make the scores larger or smaller?", ROOT)
 def multiplied_by_the_root(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores are multiplied by the root, so the rows come out sharper still than without any scaling."""
-    return _applied(weights_of(query, key, scale=query.shape[-1] ** 0.5), value)
+    return applied(weights_of(query, key, scale=query.shape[-1] ** 0.5), value)
 
 
 @scaled_dot_product_attention.misconception("Over how many terms does one dot product sum?", ROOT)
 def root_of_the_number_of_keys(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores are divided by the root of the number of keys, the size of another axis."""
-    return _applied(weights_of(query, key, scale=key.shape[-2] ** -0.5), value)
+    return applied(weights_of(query, key, scale=key.shape[-2] ** -0.5), value)
 
 
 @scaled_dot_product_attention.misconception("What does a softmax do to sums, and what does a factor after it?", ROOT)
 def scaled_after_the_softmax(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scaling stands behind the softmax, so the weights no longer sum to one."""
-    return _applied(weights_of(query, key, scale=1.0) * query.shape[-1] ** -0.5, value)
+    return applied(weights_of(query, key, scale=1.0) * query.shape[-1] ** -0.5, value)
 
 
 @scaled_dot_product_attention.misconception(
@@ -270,41 +276,41 @@ def scaled_after_the_softmax(query: Tensor, key: Tensor, value: Tensor) -> Pair:
 )
 def softmax_over_the_queries(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The softmax runs down the queries, so the weights of each key sum to one, and not those of each query."""
-    return _applied(weights_of(key, query).mT, value)
+    return applied(weights_of(key, query).mT, value)
 
 
 @scaled_dot_product_attention.misconception("Which axis does your softmax run over when no dim is given?", TOKENS)
 def softmax_without_a_dim(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """Without a dim torch guesses an axis counted from the front: the batch's or the heads'."""
-    scores = _scores(query, key)
+    scores = scores_of(query, key)
     dim = 0 if scores.ndim in (1, 3) else 1
-    return _applied(scores.softmax(dim), value)
+    return applied(scores.softmax(dim), value)
 
 
 @scaled_dot_product_attention.misconception("Over which axis does the sum run when no dim is given?", TOKENS)
 def one_softmax_for_everything(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The exponentials are divided by the sum of all of them, so one query's attention depends on all the others."""
-    scores = _scores(query, key)
-    return _applied(scores.flatten().softmax(0).reshape(scores.shape), value)
+    scores = scores_of(query, key)
+    return applied(scores.flatten().softmax(0).reshape(scores.shape), value)
 
 
 @scaled_dot_product_attention.misconception("What makes a row of scores sum to one?", TOKENS)
 def softmax_forgotten(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores themselves weigh the values: they may be negative, and do not sum to one."""
-    return _applied(_scores(query, key), value)
+    return applied(scores_of(query, key), value)
 
 
 @scaled_dot_product_attention.misconception("What is exp(1000) in a computer?", TOKENS)
 def softmax_that_overflows(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """exp is taken of the scores as they are: infinite from 89 on in float32, and from 12 on in float16."""
-    exponentials = torch.exp(_scores(query, key))
-    return _applied(exponentials / exponentials.sum(-1, keepdim=True), value)
+    exponentials = torch.exp(scores_of(query, key))
+    return applied(exponentials / exponentials.sum(-1, keepdim=True), value)
 
 
 @scaled_dot_product_attention.misconception("Does a patch have to wait for those to its right?", TOKENS)
 def causal_mask(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """A query sees only the keys up to its own place, as in a language model; an image has no such order."""
-    return _applied(weights_of(query, key, causal=True), value)
+    return applied(weights_of(query, key, causal=True), value)
 
 
 @scaled_dot_product_attention.misconception(
@@ -313,13 +319,13 @@ def causal_mask(query: Tensor, key: Tensor, value: Tensor) -> Pair:
 def key_reshaped_where_transposed(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """key is reshaped to (head_dim, keys): the right shape, but the numbers of different keys are mixed."""
     mixed = key.reshape(*key.shape[:-2], key.shape[-1], key.shape[-2]).mT
-    return _applied(weights_of(query, mixed), value)
+    return applied(weights_of(query, mixed), value)
 
 
 @scaled_dot_product_attention.misconception("Which of the three tensors holds what is mixed in the end?", LOOK_UP)
 def values_never_used(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The weights mix the keys, and the values are never read."""
-    return _applied(weights_of(query, key), key)
+    return applied(weights_of(query, key), key)
 
 
 @scaled_dot_product_attention.misconception("Which tensor comes first in the `return` that was asked for?", TOKENS)
@@ -337,51 +343,51 @@ def output_alone(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 @scaled_dot_product_attention.misconception("Which of your intermediate tensors has rows that sum to one?", TOKENS)
 def scores_returned_as_weights(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The output is right, but the second tensor holds the scores from before the softmax."""
-    return output_of(query, key, value), _scores(query, key)
+    return output_of(query, key, value), scores_of(query, key)
 
 
 @scaled_dot_product_attention.misconception("Is the tensor that you scale yours, or the caller's?", ROOT)
 def query_scaled_in_place(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The query is divided in place, so the caller's tensor shrinks with every call."""
     query /= query.shape[-1] ** 0.5
-    return _applied(weights_of(query, key, scale=1.0), value)
+    return applied(weights_of(query, key, scale=1.0), value)
 
 
 @scaled_dot_product_attention.misconception("Which line takes a tensor out of the graph?", TOKENS)
 def weights_out_of_the_graph(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The weights are detached, so query and key never learn."""
-    return _applied(weights_of(query, key).detach(), value)
+    return applied(weights_of(query, key).detach(), value)
 
 
 @scaled_dot_product_attention.misconception("Which dtype came in, and which one goes out?", TOKENS)
 def left_in_float32(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """Everything is turned into float32 first, and nothing is turned back."""
-    return _applied(weights_of(query.float(), key.float()), value.float())
+    return applied(weights_of(query.float(), key.float()), value.float())
 
 
 @scaled_dot_product_attention.misconception("Which number is the root of 8, and what is left of it?", ROOT)
 def root_cut_to_a_whole_number(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The root of head_dim is cut to a whole number, which is right for 4 and 64 and wrong for 8 and 32."""
-    return _applied(weights_of(query, key, scale=1 / math.isqrt(query.shape[-1])), value)
+    return applied(weights_of(query, key, scale=1 / math.isqrt(query.shape[-1])), value)
 
 
 @scaled_dot_product_attention.misconception("With which of the three tensors have the queries to be compared?", TOKENS)
 def queries_compared_with_queries(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The scores are products of queries with queries, so no key is ever read."""
-    return _applied(weights_of(query, query), value)
+    return applied(weights_of(query, query), value)
 
 
 @scaled_dot_product_attention.misconception("What has to shrink before the softmax: the scores, or its result?", ROOT)
 def output_scaled_and_not_the_scores(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """The output is divided by the root of head_dim, and the scores go into the softmax as they are."""
-    output, weights = _applied(weights_of(query, key, scale=1.0), value)
+    output, weights = applied(weights_of(query, key, scale=1.0), value)
     return output * query.shape[-1] ** -0.5, weights
 
 
 @scaled_dot_product_attention.misconception("Should two calls with the same inputs agree?", TOKENS)
 def weights_dropped(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """A dropout that nobody asked for sets some weights to zero, other ones in every call."""
-    return _applied(F.dropout(weights_of(query, key), 0.1), value)
+    return applied(F.dropout(weights_of(query, key), 0.1), value)
 
 
 @scaled_dot_product_attention.misconception("What does squeeze do to a batch of one?", TOKENS)
@@ -395,22 +401,10 @@ def mask_made_on_the_cpu(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     """A tensor is made on the CPU and meets the scores, which lie on the GPU when the inputs do."""
     nothing_hidden = torch.zeros(query.shape[-2], key.shape[-2], device="cpu", dtype=query.dtype)
     weights = (query @ key.mT * query.shape[-1] ** -0.5 + nothing_hidden).softmax(-1)
-    return _applied(weights, value)
-
-
-def _scores(query: Tensor, key: Tensor) -> Tensor:
-    """The scaled scores, one query at a time."""
-    rows = [(key * query[..., [index], :]).sum(-1) for index in range(query.shape[-2])]
-    return torch.stack(rows, dim=-2) * query.shape[-1] ** -0.5
+    return applied(weights, value)
 
 
 Tensors = tuple[Tensor, ...]
-
-
-def _scores_row_by_row(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    """One query at a time."""
-    rows = [(key * query[..., [index], :]).sum(-1) for index in range(query.shape[-2])]
-    return torch.stack(rows, dim=-2) * scale
 
 
 def _made(
@@ -428,21 +422,21 @@ def _made(
     factor, turned_key = scale(query, key), transform_key(key)
     weights = transform_weights(rescale_weights(compute_weights(query, turned_key, factor), query))
     output = torch.einsum("...qk,...kv->...qv", weights, (query, key, value)[mixed])
-    return postprocess(output, weights, _scores_row_by_row(query, turned_key, factor))
+    return postprocess(output, weights, scores_of(query, turned_key, factor))
 
 
 def _without_dim(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    scores = _scores_row_by_row(query, key, scale)
+    scores = scores_of(query, key, scale)
     return scores.softmax(0 if scores.ndim in (1, 3) else 1)
 
 
 def _over_everything(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    scores = _scores_row_by_row(query, key, scale)
+    scores = scores_of(query, key, scale)
     return scores.flatten().softmax(0).reshape(scores.shape)
 
 
 def _overflowing(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    exponentials = torch.exp(_scores_row_by_row(query, key, scale))
+    exponentials = torch.exp(scores_of(query, key, scale))
     return exponentials / exponentials.sum(-1, keepdim=True)
 
 
@@ -474,7 +468,7 @@ declare(
             softmax_over_the_queries: {"compute_weights": lambda query, key, scale: weights_of(key, query, scale).mT},
             softmax_without_a_dim: {"compute_weights": _without_dim},
             one_softmax_for_everything: {"compute_weights": _over_everything},
-            softmax_forgotten: {"compute_weights": _scores_row_by_row},
+            softmax_forgotten: {"compute_weights": scores_of},
             softmax_that_overflows: {"compute_weights": _overflowing},
             causal_mask: {"compute_weights": lambda query, key, scale: weights_of(query, key, scale, causal=True)},
             key_reshaped_where_transposed: {"transform_key": _reshaped},
