@@ -43,6 +43,17 @@ def write(path: Path, content: bytes, mode: int | None = None) -> None:
     _replace(Path(os.path.realpath(path)), content, mode, found)
 
 
+def put(path: Path, content: bytes) -> None:
+    """Give a file its content, as :func:`write` does, and make its folder where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, content)
+
+
+def content_of(path: Path) -> bytes | None:
+    """What stands in a file; None where there is none."""
+    return path.read_bytes() if path.is_file() else None
+
+
 def _replace(path: Path, content: bytes, mode: int | None, found: int | None) -> None:
     draft = path.with_name(f".{path.name[:80]}.{uuid4().hex}{DRAFT}")
     try:

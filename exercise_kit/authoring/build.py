@@ -19,7 +19,7 @@ from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role,
 from exercise_kit.authoring.lint import problems_of
 from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
 from exercise_kit.engine.course import package
-from exercise_kit.files import write
+from exercise_kit.files import content_of, put
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
 OUTLINE = Path("exercises") / "outline.json"
@@ -63,10 +63,10 @@ def build(root: Path, check: bool = False) -> BuildReport:
         AuthoringError: a lesson breaks a rule; every problem is listed with its file and line.
     """
     wanted = built_files(root)
-    outdated = {path: content for path, content in wanted.items() if _content(root / path) != content}
+    outdated = {path: content for path, content in wanted.items() if content_of(root / path) != content}
     if not check:
         for path, content in outdated.items():
-            _replace(root / path, content)
+            put(root / path, content)
     folders = (root / SOURCES, root / STUDENT_FOLDER)
     found = {path.relative_to(root) for folder in folders for path in folder.glob("*.ipynb")}
     return BuildReport(
@@ -126,15 +126,6 @@ def _require_valid_stubs(lesson: Lesson, student: NotebookNode) -> None:
             problems.append(lesson.problem(message, cell))
     if problems:
         raise AuthoringError(problems)
-
-
-def _content(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() else None
-
-
-def _replace(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, content)
 
 
 def outline_of(lessons: Iterable[Lesson]) -> bytes:

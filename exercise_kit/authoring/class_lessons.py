@@ -30,7 +30,7 @@ from exercise_kit.authoring.build import OUTLINE, SOURCES, STUDENT_FOLDER, Build
 from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Problem
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE
 from exercise_kit.engine.course import course, package
-from exercise_kit.files import write
+from exercise_kit.files import content_of, put
 from exercise_kit.nbgrader.class_folder import OF_CLASS
 
 SETTINGS = "class.toml"
@@ -99,7 +99,7 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="vit-course-class-") as temporary:
         merged = Path(temporary)
         for name, text in changed.items():
-            _put(merged / SOURCES / f"{name}.py", text.encode())
+            put(merged / SOURCES / f"{name}.py", text.encode())
         _put_figures(merged, class_dir, root)
         shutil.copyfile(root / "pyproject.toml", merged / "pyproject.toml")
         (merged / package() / OUTLINE.parent).mkdir(parents=True)
@@ -254,12 +254,12 @@ def _put_figures(merged: Path, class_dir: Path, root: Path) -> None:
 
 def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes], lessons: Mapping[str, str]) -> None:
     for path, content in built.items():
-        _put(merged / path, content)
+        put(merged / path, content)
     for folder in (SOURCES, STUDENT_FOLDER):
         for name in lessons:
             path = folder / f"{name}.ipynb"
             if path not in built:
-                _put(merged / path, (root / path).read_bytes())
+                put(merged / path, (root / path).read_bytes())
     hidden = root / "tests" / "hidden"
     shutil.copytree(class_dir / "hidden", merged / "tests" / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
     if (hidden / "variants").is_dir():  # right answers of other kinds, for a simulated class
@@ -269,14 +269,14 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
             target = merged / OF_CLASS / name
             shutil.copytree(class_dir / name, target, ignore=shutil.ignore_patterns("__pycache__"))
     if (class_dir / SETTINGS).is_file():
-        _put(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
+        put(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
     digests = {path.stem: _digest(content) for path, content in built.items() if path.parent == SOURCES}
     digests |= dict.fromkeys(sorted(_source_files(class_dir, root).keys() - lessons.keys()), "")
-    _put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
+    put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
     outline = package() / OUTLINE
-    facts = [json.loads(each) for each in (_content(root / outline), built.get(outline)) if each]
+    facts = [json.loads(each) for each in (content_of(root / outline), built.get(outline)) if each]
     whole = {name: each for one in facts for name, each in one.items() if name in lessons}
-    _put(merged / outline, _as_json({name: whole[name] for name in sorted(whole)}))
+    put(merged / outline, _as_json({name: whole[name] for name in sorted(whole)}))
 
 
 def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport:
@@ -294,13 +294,13 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
     """
     with class_root(class_dir, root) as merged:
         ours = json.loads((merged / OF_CLASS / LESSONS / _BUILT).read_bytes())
-        before = json.loads(_content(class_dir / LESSONS / _BUILT) or b"{}")
+        before = json.loads(content_of(class_dir / LESSONS / _BUILT) or b"{}")
         wanted: dict[Path, bytes | None] = {}
         for name in sorted({*ours, *before}):
-            content = _content(merged / SOURCES / f"{name}.ipynb")
+            content = content_of(merged / SOURCES / f"{name}.ipynb")
             if content is not None or name in ours:  # else its source is gone
                 wanted[Path("source", name, f"{name}.ipynb")] = content
-        stale = tuple(path for path, content in wanted.items() if _content(class_dir / path) != content)
+        stale = tuple(path for path, content in wanted.items() if content_of(class_dir / path) != content)
         unchanged = tuple(path for path in wanted if path not in stale)
         if check:
             return BuildReport(stale=stale, unchanged=unchanged)
@@ -308,7 +308,7 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
         for path in stale:
             _put_or_remove(class_dir / path, wanted[path])
         if ours != before:
-            _put(class_dir / LESSONS / _BUILT, _as_json(ours))
+            put(class_dir / LESSONS / _BUILT, _as_json(ours))
         removed = tuple(path for path in stale if wanted[path] is None)
         written = tuple(path for path in stale if path not in removed)
         return BuildReport(written=written, unchanged=unchanged, removed=removed)
@@ -316,7 +316,7 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
 
 def _put_or_remove(notebook: Path, content: bytes | None) -> None:
     if content is not None:
-        _put(notebook, content)
+        put(notebook, content)
         return
     notebook.unlink()
     with suppress(OSError):  # somebody keeps more there
@@ -326,8 +326,8 @@ def _put_or_remove(notebook: Path, content: bytes | None) -> None:
 def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, before: Mapping[str, str]) -> None:
     problems = []
     for path in stale:
-        there = _content(class_dir / path)
-        from_course = _content(root / SOURCES / path.name)
+        there = content_of(class_dir / path)
+        from_course = content_of(root / SOURCES / path.name)
         if there not in (None, from_course) and _digest(there or b"") != before.get(path.stem):
             advice = f"make the change in {LESSONS}/{path.stem}.py, move the notebook away, and build again"
             problems.append(Problem(path, f"somebody has changed it, so it is left as it is; {advice}"))
@@ -343,37 +343,28 @@ def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
     """
     for path in paths:
         if not (merged / path).exists() and not path.name.startswith("new_exercise_"):
-            _put(merged / path, (root / path).read_bytes())
+            put(merged / path, (root / path).read_bytes())
     own = merged / OF_CLASS / EXERCISES
     found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
     for name, content in found.items():
-        _put(merged / package() / PACKAGE / name, content)
+        put(merged / package() / PACKAGE / name, content)
     if found:
-        _put(merged / package() / PACKAGE / "__init__.py", _MODULE.encode())
+        put(merged / package() / PACKAGE / "__init__.py", _MODULE.encode())
         label = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:8]
         settings = (merged / "pyproject.toml").read_text("utf-8")
         numbered = re.sub(
             r'^(version = "[^"+]+)(?:\+[^"]*)?"', rf'\1+class.{label}"', settings, count=1, flags=re.MULTILINE
         )
-        _put(merged / "pyproject.toml", numbered.encode())
-
-
-def _put(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, content)
+        put(merged / "pyproject.toml", numbered.encode())
 
 
 def _text(path: Path) -> str | None:
-    content = _content(path)
+    content = content_of(path)
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError as error:
         message = f"not UTF-8 text ({error.reason} at byte {error.start})"
         raise AuthoringError([Problem(Path(path.parent.name, path.name), message)]) from None
-
-
-def _content(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() else None
 
 
 def _digest(content: bytes) -> str:

@@ -9,18 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exercise_kit.authoring.lesson import NAMED_ROLES, Cell, Lesson, Problem, Role
-from exercise_kit.authoring.notebook import FigureError, check_links, figures_in
+from exercise_kit.authoring.notebook import FigureError, LineError, check_links, figures_in
 from exercise_kit.authoring.predictions import prediction_problems
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
 from exercise_kit.submission.released import checked_file
 
 
-class RegionError(ValueError):
-    """The markers of a cell do not pair up; `line` counts the cell's lines from 1."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
+class RegionError(LineError):
+    """The markers of a cell do not pair up."""
 
 
 @dataclass(frozen=True)

@@ -253,12 +253,16 @@ CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 MEDIA_TYPES = {".png": "image/png", ".jpg": "image/jpeg"}
 
 
-class FigureError(ValueError):
-    """A picture or link that fails in a notebook opened alone; `line` counts the cell's lines from 1."""
+class LineError(ValueError):
+    """A line of a cell is wrong; `line` counts the cell's lines from 1."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
         self.line = line
+
+
+class FigureError(LineError):
+    """A picture or link that fails in a notebook opened alone."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from uuid import uuid4
 
 from exercise_kit.authoring.build import STUDENT_FOLDER
 from exercise_kit.engine.course import course, package
-from exercise_kit.files import write
+from exercise_kit.files import put, write
 from exercise_kit.nbgrader.class_folder import move_into_place
 
 MARKER = ".vit-course-release"
@@ -66,7 +66,7 @@ def release(directory: Path, root: Path) -> Release:
         draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
         try:
             for path, each in content.items():
-                _put(draft / path, each)
+                put(draft / path, each)
             move_into_place(draft, directory)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -104,7 +104,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
     command += ["--no-build-isolation", "--no-index"] if ready else []
     with tempfile.TemporaryDirectory() as source:
         for path in packaged(root):
-            _put(Path(source) / path, (root / path).read_bytes())
+            put(Path(source) / path, (root / path).read_bytes())
         environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
         done = subprocess.run([*command, source], env=environment, capture_output=True, text=True, check=False)
     built = sorted(folder.glob("*.whl"))
@@ -177,7 +177,7 @@ def _replace(directory: Path, content: Mapping[Path, bytes], before: Mapping[str
                 continue
             if _digest(old) != before.get(path.as_posix()):
                 aside.append(_put_aside(place))
-        _put(place, new)
+        put(place, new)
     for name, digest in before.items():
         place = directory / name
         gone = Path(name) not in content and place.resolve().is_relative_to(directory)
@@ -193,11 +193,6 @@ def _put_aside(place: Path) -> Path:
     target = next(each for each in names if not each.exists())
     place.rename(target)
     return target
-
-
-def _put(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, content)
 
 
 def _is_zip_of_release(path: Path) -> bool:

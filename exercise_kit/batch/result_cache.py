@@ -26,7 +26,7 @@ from exercise_kit.batch.locations import Place
 from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.engine.course import course, package
-from exercise_kit.files import DRAFT, write
+from exercise_kit.files import DRAFT, put, write
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
@@ -303,8 +303,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, text.encode("utf-8", "backslashreplace"))
+    put(path, text.encode("utf-8", "backslashreplace"))
 
 
 def _whose(result: Result, submission: Submission) -> Result:
