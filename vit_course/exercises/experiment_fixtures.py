@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.training_fixtures import device
-from vit_course.exercises.training_fixtures import chance
+from vit_course.exercises.training_fixtures import chance, refusal
 
 
 def mixing(
@@ -57,17 +57,8 @@ def mixing_by_chance(
 def mixing_refused(
     function: Callable[..., Any], images: Tensor, labels: Tensor, num_classes: int, alpha: float, seed: int
 ) -> dict[str, Any]:
-    """Call it once.
-
-    Returns:
-        "raised", the name of the exception's class, "" where there was none; "is_value_error"; "words", its text.
-    """
-    try:
-        function(images, labels, num_classes, alpha, np.random.default_rng(seed))
-    except Exception as error:
-        is_value_error = isinstance(error, ValueError)
-        return {"raised": type(error).__name__, "is_value_error": is_value_error, "words": str(error)[:500]}
-    return {"raised": "", "is_value_error": False, "words": ""}
+    """What :func:`~vit_course.exercises.training_fixtures.refusal` notes of one call."""
+    return refusal(function, images, labels, num_classes, alpha, np.random.default_rng(seed))
 
 
 def mixing_elsewhere(

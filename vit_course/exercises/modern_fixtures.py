@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, device
-from vit_course.exercises.training_fixtures import chance
+from vit_course.exercises.training_fixtures import chance, refusal
 
 
 def dropping(
@@ -78,17 +78,8 @@ def masking_by_chance(
 
 
 def masking_refused(function: Callable[..., Any], tokens: Tensor, mask_ratio: float, seed: int) -> dict[str, Any]:
-    """Call it once.
-
-    Returns:
-        "raised", the name of the exception's class, "" where there was none; "is_value_error"; "words", its text.
-    """
-    try:
-        function(tokens, mask_ratio, torch.Generator().manual_seed(seed))
-    except Exception as error:
-        is_value_error = isinstance(error, ValueError)
-        return {"raised": type(error).__name__, "is_value_error": is_value_error, "words": str(error)[:500]}
-    return {"raised": "", "is_value_error": False, "words": ""}
+    """What :func:`~vit_course.exercises.training_fixtures.refusal` notes of one call."""
+    return refusal(function, tokens, mask_ratio, torch.Generator().manual_seed(seed))
 
 
 class _PlacesKnown(OtherDevice):

@@ -322,6 +322,20 @@ def chance(function: Callable[..., Any], inputs: Sequence[Any], global_seed: int
     return {"returned": _sendable(returned), "kinds": kinds, "touched": moved}
 
 
+def refusal(function: Callable[..., Any], *inputs: Any) -> dict[str, Any]:
+    """Call ``function(*inputs)``, which should raise an error.
+
+    Returns:
+        "raised", the name of the exception's class, "" where there was none; "is_value_error"; "words", its text.
+    """
+    try:
+        function(*inputs)
+    except Exception as error:
+        is_value_error = isinstance(error, ValueError)
+        return {"raised": type(error).__name__, "is_value_error": is_value_error, "words": str(error)[:500]}
+    return {"raised": "", "is_value_error": False, "words": ""}
+
+
 def _kind(part: Any) -> str:
     return str(part.dtype).removeprefix("torch.") if isinstance(part, Tensor) else type(part).__name__
 

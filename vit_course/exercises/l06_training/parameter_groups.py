@@ -118,11 +118,12 @@ def _decays(
     for group in _groups(student, parts, weight_decay, **fields):
         for name in group["names"]:
             decays.setdefault(name, []).append(group["weight_decay"])
-    student.record.append(tuple((name, tuple(sorted(map(_figure, each)))) for name, each in decays.items()))
+    student.record.append(tuple((name, tuple(sorted(map(figure, each)))) for name, each in decays.items()))
     return decays
 
 
-def _figure(value: object) -> str:
+def figure(value: object) -> str:
+    """A number of a group as it is told, or of which kind it is."""
     return f"{float(value):g}" if isinstance(value, Real) else kind_of(value)
 
 
@@ -207,9 +208,9 @@ def _are(names: list[str]) -> str:
 def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
     """One group has the weight decay that is asked for, and the other has 0."""
     for weight_decay in (0.3, 0.07):
-        found = [_figure(group["weight_decay"]) for group in _groups(student, VIT, weight_decay)]
+        found = [figure(group["weight_decay"]) for group in _groups(student, VIT, weight_decay)]
         student.record.append(("decays", tuple(sorted(found))))
-        if sorted(found) != ["0", _figure(weight_decay)]:
+        if sorted(found) != ["0", figure(weight_decay)]:
             decays_found = " and ".join(found)
             look = "Where does the argument weight_decay go?"
             raise Failure(
@@ -220,7 +221,7 @@ def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
 @parameter_groups.check(needs=the_decay_is_the_one_asked_for)
 def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
     """The group with the weight decay comes first, the one without it second."""
-    first = _figure(_groups(student)[0]["weight_decay"])
+    first = figure(_groups(student)[0]["weight_decay"])
     student.record.append(("first", first))
     if first == "0":
         raise Failure("the first group has a weight decay of 0", "the decayed one", "Which group is named first?")

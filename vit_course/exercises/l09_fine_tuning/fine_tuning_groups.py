@@ -6,18 +6,17 @@ The model knows the name of each of its parameters; nobody has to tell them apar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import kind_of, listed
+from exercise_kit.engine.compare import listed
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_training.parameter_groups import VIT, Parameters, names_in
+from vit_course.exercises.l06_training.parameter_groups import VIT, Parameters, figure, names_in
 from vit_course.exercises.l09_fine_tuning import LESSON
 
 Groups = list[dict[str, Any]]
@@ -69,15 +68,12 @@ def rates_of(student: Student, parts: Parameters, rates: tuple[float, float] = R
     for group in groups_of(student, parts, rates, **fields):
         for name in group["names"]:
             found.setdefault(str(name), []).append(group["lr"])
-    student.record.append(tuple((name, tuple(sorted(map(_figure, each)))) for name, each in found.items()))
+    student.record.append(tuple((name, tuple(sorted(map(figure, each)))) for name, each in found.items()))
     return found
 
 
-def _figure(value: object) -> str:
-    return f"{float(value):g}" if isinstance(value, Real) else kind_of(value)
-
-
-def _named(names: Sequence[str]) -> str:
+def in_code(names: Sequence[str]) -> str:
+    """The first names, as code."""
     return listed([f"`{name}`" for name in names], 3)
 
 
@@ -115,10 +111,10 @@ def expect_each_once(student: Student, parts: Parameters, **fields: Any) -> None
     missing, twice = ([name for name, each in found.items() if wrong(len(each))] for wrong in (_none, _many))
     if missing:
         look = "Which parameters belong to no layer, but to the model itself?"
-        raise Failure(f"in no group: {_named(missing)}", "an optimizer that moves all of them", look)
+        raise Failure(f"in no group: {in_code(missing)}", "an optimizer that moves all of them", look)
     if twice:
         look = "Is a parameter of the head a parameter of the model, too?"
-        raise Failure(f"in more than one place: {_named(twice)}", "one group for each parameter", look)
+        raise Failure(f"in more than one place: {in_code(twice)}", "one group for each parameter", look)
 
 
 def _none(count: int) -> bool:
@@ -141,9 +137,9 @@ def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float]
     found = rates_of(student, parts, rates, **fields)
     for name, each in found.items():
         wanted = rates[1] if name.startswith("head.") else rates[0]
-        if [_figure(rate) for rate in each] != [_figure(wanted)]:
-            seen = f"`{name}` has the rate {listed([_figure(rate) for rate in each]) or 'of no group'}"
-            raise Failure(seen, _figure(wanted), "Which parameters are the head's, and which rate is theirs?")
+        if [figure(rate) for rate in each] != [figure(wanted)]:
+            seen = f"`{name}` has the rate {listed([figure(rate) for rate in each]) or 'of no group'}"
+            raise Failure(seen, figure(wanted), "Which parameters are the head's, and which rate is theirs?")
 
 
 @fine_tuning_groups.check(needs=it_gives_two_groups)

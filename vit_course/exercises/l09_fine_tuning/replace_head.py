@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import listed
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -20,6 +19,7 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit.vision_transformer import TALL_MODEL, WIDE_MODEL, parameter_shapes
 from vit_course.exercises.l09_fine_tuning import LESSON
+from vit_course.exercises.l09_fine_tuning.fine_tuning_groups import in_code
 
 FROZEN = ("positions", "blocks.0.mlp.fc1.weight")
 
@@ -70,16 +70,12 @@ def expect_backbone(student: Student, probe: Probe, config: ViTConfig, num_class
     notes = notes_of(student, probe, config, num_classes, "missing", "other", "added")
     look = "Where do the numbers of your copy come from?"
     if notes["missing"]:
-        raise Failure(f"the copy has no parameter {_named(notes['missing'])}", "all of the model's", look)
+        raise Failure(f"the copy has no parameter {in_code(notes['missing'])}", "all of the model's", look)
     if notes["other"]:
-        raise Failure(f"{_named(notes['other'])} have other numbers", "those of the model that was given", look)
+        raise Failure(f"{in_code(notes['other'])} have other numbers", "those of the model that was given", look)
     if notes["added"]:
         look = "What else did you put into the model?"
-        raise Failure(f"the copy has parameters that are new: {_named(notes['added'])}", "a new head alone", look)
-
-
-def _named(names: list[Any]) -> str:
-    return listed([f"`{name}`" for name in names], 3)
+        raise Failure(f"the copy has parameters that are new: {in_code(notes['added'])}", "a new head alone", look)
 
 
 @replace_head.check(needs=the_backbone_keeps_what_it_has_learned)
@@ -111,7 +107,7 @@ def expect_left_alone(student: Student, probe: Probe, config: ViTConfig, num_cla
     for training in (False, True):
         notes = notes_of(student, probe, config, num_classes, "itself", "changed", training=training, frozen=FROZEN)
         if notes["itself"] or notes["changed"]:
-            seen = "what comes back is the model itself" if notes["itself"] else f"changed: {_named(notes['changed'])}"
+            seen = "what comes back is the model itself" if notes["itself"] else f"changed: {in_code(notes['changed'])}"
             look = "Somebody still needs the old model. Which function of Python copies an object with all its parts?"
             raise Failure(f"in the model that was given, {seen}" if not notes["itself"] else seen, "a copy", look)
 
@@ -128,7 +124,7 @@ def expect_own_memory(student: Student, probe: Probe, config: ViTConfig, num_cla
     student.record.append(("shared", bool(notes["shared"])))
     if notes["shared"]:
         look = "What happens to the old model when the new one is trained?"
-        raise Failure(f"copy and model share {_named(notes['shared'])}", "parameters of the copy's own", look)
+        raise Failure(f"copy and model share {in_code(notes['shared'])}", "parameters of the copy's own", look)
 
 
 @replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
@@ -145,7 +141,7 @@ def expect_frozen(student: Student, probe: Probe, config: ViTConfig, num_classes
     if wrong := sorted({*found} ^ {*frozen}):
         seen = "are frozen in the copy" if wrong[0] in found else "learn in the copy"
         look = "Who decides what is frozen: this function, or who trains the model?"
-        raise Failure(f"{_named(wrong)} {seen}", "frozen what was frozen before", look)
+        raise Failure(f"{in_code(wrong)} {seen}", "frozen what was frozen before", look)
 
 
 @replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
