@@ -385,9 +385,8 @@ show_images(torch.cat([upper.images[:6], lower.images[:6]]), columns=6)
 predict("rows-or-columns", 20)  # points between the two accuracies
 
 # %% tags=["experiment"]
-from vit_course.config import ViTConfig
+from vit_course import VisionTransformer, ViTConfig
 from vit_course.training import TrainingSettings, fit
-from vit_course.vit import VisionTransformer
 
 print("share of right answers after each of four epochs (about 10 seconds a model)")
 accuracies = []

@@ -222,7 +222,7 @@ show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
 # change? Then move the sliders, with the mouse or the arrow keys, and find the token that holds an eye.
 
 # %%
-from vit_course.data.decoding import own_picture
+from vit_course.data import own_picture
 from vit_course.explore import explore_patches
 
 path = ""  # such as "my_photo.jpg"; without one it is the photo above

@@ -51,8 +51,7 @@ from vit_course import (
     record,
     reveal,
 )
-from vit_course.data import Augmentation, load_dataset, photo, shapes, train_validation_split
-from vit_course.data.decoding import own_picture
+from vit_course.data import Augmentation, load_dataset, own_picture, photo, shapes, train_validation_split
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.plots_attention import (
     plot_attention_distance,

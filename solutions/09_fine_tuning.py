@@ -1161,7 +1161,7 @@ def share_right(logits, labels, groups):
 
 
 # %% tags=["experiment"]
-from vit_course.data.folder import find_images
+from vit_course.data import find_images
 
 folder = Path("my_photos")
 if folder.is_dir():

@@ -20,6 +20,8 @@ from vit_course.interactive import Control, Interactive
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["explore_attention", "explore_patches", "explore_positions", "explore_softmax"]
+
 SIDE = 192  # pixels; divisible by every patch size below
 PATCH_SIZES = (4, 8, 12, 16, 24, 32, 48, 64, 96)
 CHANNELS = {"red": "#c0392b", "green": "#1e8449", "blue": plots.BLUE}

@@ -15,6 +15,20 @@ from torch import Tensor
 
 from vit_course.config import ViTConfig
 
+__all__ = [
+    "Confusion",
+    "Metrics",
+    "Spread",
+    "calibration_error",
+    "confusion_matrix",
+    "measure",
+    "operations_of",
+    "paired_interval",
+    "spread",
+    "top_k",
+    "worst_confusions",
+]
+
 CALIBRATION_BINS = 15
 # what an exponential, an error function or a norm costs for each of its numbers
 _COSTLY = 40

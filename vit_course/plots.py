@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
+__all__ = [
+    "BLUE",
+    "GRAY",
+    "INK",
+    "ORANGE",
+    "new_figure",
+    "plot_history",
+    "show_attention",
+    "show_images",
+    "show_matrix",
+    "show_patches",
+    "show_position_similarity",
+]
 
 BLUE, ORANGE, INK, GRAY, BACKGROUND = "#0072B2", "#E69F00", "#1b2733", "#6b7785", "#fbfaf7"
 AMBER = (1.0, 0.76, 0.2)  # red, green, blue in [0, 1]

@@ -21,6 +21,8 @@ from vit_course.training.checkpoints import CannotWriteError, write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+__all__ = ["plot_attention_distance", "save_every_head", "show_every_head", "show_filters", "show_lit", "show_maps"]
+
 
 def show_every_head(image: Tensor, maps: Sequence[Tensor]) -> Figure:
     """One picture as every head of every block sees it: a line for each block, a column for each head.

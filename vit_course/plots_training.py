@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+__all__ = ["plot_runs", "show_confusions"]
+
 MOST_NAMES = 20  # classes that can be named along an axis and still be read
 
 

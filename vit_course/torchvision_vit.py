@@ -15,6 +15,8 @@ from urllib.request import Request, urlopen
 import torch
 from torch import nn
 
+__all__ = ["vit_b_16"]
+
 
 def vit_b_16(patience: float = 5.0) -> tuple[nn.Module, bool]:
     """torchvision's ViT-B/16 in evaluation mode, and whether its weights are real; says which on stdout.

@@ -14,6 +14,8 @@ from torch import nn
 from vit_course.config import ViTConfig
 from vit_course.training.checkpoints import SavedModel, load_model
 
+__all__ = ["trained_vit"]
+
 WEIGHTS = Path(__file__).parent / "weights" / "vit_cifar10.safetensors"
 DIGEST = "c3c48b4aac15234e4f30dd01d8610293d7d637499d317f395d18041ebdffb9c8"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,34 @@ FLAT = (*LAYERS, "recording", "interpret", "metrics")
 def test_the_reference_imports_nothing_of_the_kit() -> None:
     for name in FLAT:
         assert "exercise_kit" not in (PACKAGE / f"{name}.py").read_text("utf-8"), name
+
+
+def not_public(tree: ast.Module) -> list[str]:
+    """What is imported of ours from a module without ``__all__``, or is not in it."""
+    found = []
+    for statement in statements(tree):
+        names = imported_names(statement, "", False)
+        if names[0].split(".")[0] in ("vit_course", "exercise_kit"):
+            home = statement.module if isinstance(statement, ast.ImportFrom) else None
+            offered = getattr(import_module(home), "__all__", ()) if home else ()
+            found += [name for name in names if name.rpartition(".")[2] not in offered]
+    return found
+
+
+@pytest.mark.parametrize("lesson", sorted((PACKAGE.parent / "solutions").glob("[0-9]*.py")), ids=lambda path: path.stem)
+def test_a_lesson_imports_public_names_alone(lesson: Path) -> None:
+    """What students see and copy: a module that says in ``__all__`` what it offers, and a name that stands there."""
+    assert not_public(ast.parse(lesson.read_text("utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from vit_course.data.decoding import own_picture",
+        "from vit_course.plots import CARD",
+        "import vit_course.plots",
+        "from exercise_kit.files import write",
+    ],
+)
+def test_an_internal_import_is_seen(line: str) -> None:
+    assert len(not_public(ast.parse(line))) == 1

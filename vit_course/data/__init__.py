@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vit_course.data.augmentation import Augmentation, augment, mix
     from vit_course.data.bundled import SHAPES, digits, draw_shapes, photo, shapes
-    from vit_course.data.folder import FolderBatches, folder_batches, is_class_folder, load_folder
+    from vit_course.data.decoding import own_picture
+    from vit_course.data.folder import FolderBatches, find_images, folder_batches, is_class_folder, load_folder
     from vit_course.data.image_dataset import (
         Batches,
         DatasetError,
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 _HOME = {
     "augmentation": ("Augmentation", "augment", "mix"),
     "bundled": ("SHAPES", "digits", "draw_shapes", "photo", "shapes"),
-    "folder": ("FolderBatches", "folder_batches", "is_class_folder", "load_folder"),
+    "decoding": ("own_picture",),
+    "folder": ("FolderBatches", "find_images", "folder_batches", "is_class_folder", "load_folder"),
     "image_dataset": (
         *("Batches", "DatasetError", "ImageDataset", "MissingDatasetError"),
         *("channel_statistics", "train_validation_split"),
@@ -51,6 +53,7 @@ __all__ = [
     "data_folder",
     "digits",
     "draw_shapes",
+    "find_images",
     "folder_batches",
     "grouped",
     "holds_dataset",
@@ -59,6 +62,7 @@ __all__ = [
     "load_folder",
     "load_npz",
     "mix",
+    "own_picture",
     "photo",
     "shapes",
     "split_indices",
