@@ -42,8 +42,9 @@ from exercise_kit.judge.hidden import HiddenCheck, Outcome  # noqa: E402
 from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures  # noqa: E402
 from tests.course.test_checks import _right_variants  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
+from tests.our_hidden_checks import hidden_checks  # noqa: E402
 from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E402
-from tests.proof.judging import KEY, SECONDS, MutantJudge, MutantJudges, hidden_checks, made  # noqa: E402
+from tests.proof.judging import KEY, SECONDS, MutantJudge, MutantJudges, made  # noqa: E402
 from tests.proof.mutants import mutants_of  # noqa: E402
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved  # noqa: E402
 from tests.proof.variants import VariantMutant, some  # noqa: E402

@@ -14,10 +14,7 @@ from vit_course.attention import (
     split_heads,
 )
 
-
-@pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 @torch.no_grad()

@@ -34,7 +34,7 @@ def evaluated(exercise):
     return exercise.misconceptions if checked_as(exercise) is exercise else exercise.misconceptions[::6]
 
 
-def _misconceptions():
+def misconceptions():
     for exercise in EXERCISES.values():
         for wrong in evaluated(exercise):
             yield pytest.param(exercise.name, wrong, id=f"{exercise.name}-{wrong.name}")
@@ -53,7 +53,7 @@ def test_a_right_variant_passes(exercise, objects):
     assert not report.misconceptions
 
 
-@pytest.mark.parametrize(("exercise", "wrong"), list(_misconceptions()))
+@pytest.mark.parametrize(("exercise", "wrong"), list(misconceptions()))
 @pytest.mark.sampled
 def test_a_misconception_fails_and_is_named(exercise, wrong):
     report = reported(exercise, wrong)

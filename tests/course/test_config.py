@@ -15,10 +15,7 @@ from vit_course.config import ViTConfig, grid_of
 from vit_course.positions import sinusoidal_positions
 from vit_course.vit import VisionTransformer
 
-
-@pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 def number_of_parameters(config: ViTConfig) -> int:

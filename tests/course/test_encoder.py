@@ -9,10 +9,7 @@ from torch import nn
 
 from vit_course.encoder import Encoder, EncoderBlock, Mlp
 
-
-@pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 @torch.no_grad()

@@ -19,20 +19,15 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge import fixtures
 from exercise_kit.judge.fixtures import reference_student
-from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.name_mistakes import name_failures
 from exercise_kit.judge.scoring import fraction
-from tests.course.test_checks import _right_variants, checked_as, evaluated
+from tests.course.test_checks import _right_variants, checked_as, misconceptions
+from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
 ROOT = Path(__file__).parents[2]
 KEYS = (b"one submission", b"another one")
-
-
-@cache
-def hidden_checks():
-    return HiddenChecks(ROOT / "tests" / "hidden")
 
 
 @cache
@@ -55,12 +50,6 @@ def observed(exercise, key):
 def summary(outcomes):
     """Everything that was found, to be read when a test fails."""
     return "\n".join(f"{each.check.name}: {each.result.verdict} {each.result.message}\n{each.log}" for each in outcomes)
-
-
-def misconceptions():
-    for exercise in EXERCISES.values():
-        for wrong in evaluated(exercise):
-            yield pytest.param(exercise.name, wrong, id=f"{exercise.name}-{wrong.name}")
 
 
 EACH_EXERCISE = pytest.mark.parametrize("exercise", EXERCISES)

@@ -15,12 +15,7 @@ from vit_course.positions import sinusoidal_positions
 from vit_course.pretrained import from_torchvision
 from vit_course.vit import VisionTransformer
 
-
-@pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
-
-
+pytestmark = pytest.mark.usefixtures("seeded")
 # A standard deviation of n values is known to 1 / √(2n): 6 % of 128, 0.6 % of 16,384.
 WIDE = ViTConfig(
     image_size=32, patch_size=8, embed_dim=128, depth=2, num_heads=4, num_classes=7, representation_size=96

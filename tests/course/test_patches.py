@@ -9,12 +9,8 @@ from torch import Tensor, nn
 from vit_course.patches import PatchEmbedding, patchify, unpatchify
 from vit_course.pretrained import conv_from_linear
 
+pytestmark = pytest.mark.usefixtures("seeded")
 SIZES = [(2, 3, 8, 12, 4), (3, 2, 15, 6, 3), (2, 5, 4, 4, 1), (1, 1, 6, 6, 6), (2, 3, 12, 8, 2)]
-
-
-@pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
 
 
 @pytest.mark.parametrize(("batch", "channels", "height", "width", "patch_size"), SIZES)

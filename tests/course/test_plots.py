@@ -1,24 +1,19 @@
 from __future__ import annotations
 
-import copy
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from tests.course.figures_drawn import drawn, expect_drawn, rgb
 from vit_course import plots
 from vit_course.training import History
-
-
-def rgb(*batch: int, height: int = 8, width: int = 12) -> Tensor:
-    return torch.rand(*batch, 3, height, width, generator=torch.Generator().manual_seed(0))
 
 
 def attention(batch: int, num_heads: int, tokens: int) -> Tensor:
@@ -36,21 +31,9 @@ DRAW: dict[str, Callable[[], Figure]] = {
 }
 
 
-def drawn(figure: Figure, number: int = 0) -> np.ndarray:
-    """The array that the figure's axes of this number show."""
-    return np.asarray(figure.axes[number].images[0].get_array())
-
-
 @pytest.mark.parametrize("name", DRAW)
 def test_a_figure_is_drawn_and_no_global_state_changes(name: str, tmp_path: Path) -> None:
-    from matplotlib import pyplot
-
-    settings, numbers = copy.copy(mpl.rcParams), pyplot.get_fignums()
-    figure = DRAW[name]()
-    figure.savefig(tmp_path / "figure.png")
-    assert isinstance(figure, Figure)
-    assert dict(mpl.rcParams) == dict(settings)
-    assert pyplot.get_fignums() == numbers
+    expect_drawn(DRAW[name], tmp_path / "figure.png")
 
 
 @pytest.mark.parametrize("name", DRAW)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
 
+from tests.course.figures_drawn import expect_drawn
 from vit_course.metrics import Confusion
 from vit_course.plots_training import plot_runs, show_confusions
 from vit_course.training import History
@@ -40,14 +39,7 @@ DRAW = {
 
 @pytest.mark.parametrize("name", DRAW)
 def test_a_figure_is_drawn_and_no_global_state_changes(name: str, tmp_path: Path) -> None:
-    from matplotlib import pyplot
-
-    settings, numbers = copy.copy(mpl.rcParams), pyplot.get_fignums()
-    figure = DRAW[name]()
-    figure.savefig(tmp_path / "figure.png")
-    assert isinstance(figure, Figure)
-    assert dict(mpl.rcParams) == dict(settings)
-    assert pyplot.get_fignums() == numbers
+    expect_drawn(DRAW[name], tmp_path / "figure.png")
 
 
 def lines(figure: Figure, axes: int) -> list[list[float]]:

@@ -9,10 +9,7 @@ import torch
 from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.pretrained import resize_positions
 
-
-@pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 def test_sinusoids_follow_the_formula_written_as_a_loop() -> None:

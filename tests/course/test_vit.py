@@ -17,13 +17,9 @@ from vit_course.patches import patchify, unpatchify
 from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.vit import VisionTransformer
 
+pytestmark = pytest.mark.usefixtures("seeded")
 TALL = ViTConfig(image_size=(12, 8), patch_size=4, in_channels=2, num_classes=5, embed_dim=12, depth=2, num_heads=3)
 POSITIONS = get_args(PositionKind)
-
-
-@pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
 
 
 @torch.no_grad()

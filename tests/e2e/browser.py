@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,14 +36,21 @@ _TOO_WIDE = """() => {
 }"""
 
 
-def cut_on_a_phone(*pages: Path) -> list[str]:
-    """What is wider than its place on files' pages, on narrow screens, with everything unfolded."""
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser (playwright's), closed afterward."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found: list[str] = []
     with (
         playwright.sync_playwright() as driver,
         driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as browser,
     ):
+        yield browser
+
+
+def cut_on_a_phone(*pages: Path) -> list[str]:
+    """What is wider than its place on files' pages, on narrow screens, with everything unfolded."""
+    found: list[str] = []
+    with chromium() as browser:
         opened = browser.new_page()
         for width in PHONES:
             opened.set_viewport_size({"width": width, "height": 900})

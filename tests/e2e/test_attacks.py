@@ -25,6 +25,7 @@ from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
 from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
+from tests.e2e.handed_in import mark
 from tests.machine import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -128,7 +129,7 @@ def _can_be_live(outputs: tuple[object, ...]) -> bool:
 def test_a_hostile_folder_gets_what_it_deserves(grader: Grader, attack: folders.FolderAttack) -> None:
     notebook = released(LESSON)
     for cell in notebook.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") == "patchify":
+        if mark(cell).get("grade_id") == "patchify":
             cell.source = WRONG
     home = grader.folder / "submitted" / f"folder-{attack.name.replace(' ', '-')}" / LESSON
     home.mkdir(parents=True)

@@ -15,6 +15,7 @@ from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST, Case
+from tests.e2e.handed_in import mark
 from tests.machine import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -38,7 +39,7 @@ def submission(tmp_path: Path, lessons: Lessons) -> Read:
     def made(case: Case) -> Submission:
         notebook = nbformat.read(ROOT / "notebooks" / f"{case.lesson}.ipynb", as_version=4)
         for cell in notebook.cells:
-            if cell.metadata.get("nbgrader", {}).get("grade_id") == case.exercise:
+            if mark(cell).get("grade_id") == case.exercise:
                 cell.source = case.answer
         if case.first:
             notebook.cells.insert(1, nbformat.v4.new_code_cell(case.first))

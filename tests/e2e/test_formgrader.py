@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
-from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
+from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
 from vit_course.demo import STRIPS
 
 pytestmark = [needs_chromium, pytest.mark.sampled("formgrader")]
@@ -43,8 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[playwright.Page]:
     with (
         jupyter_lab(folder, tmp_path_factory.mktemp("settings")) as address,
-        playwright.sync_playwright() as driver,
-        driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as browser,
+        chromium() as browser,
     ):
         opened = browser.new_page(viewport={"width": 1200, "height": 900}, base_url=address)
         opened.goto(f"/formgrader/manage_submissions/{LESSON}", timeout=120_000)

@@ -8,13 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
 from tests.e2e.attacks.folders import own_class
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
@@ -62,13 +62,6 @@ def processes_of(session):
         if of == str(session) and state != "Z":
             found.append(stat.parent.name)
     return found
-
-
-def wait_until(true, seconds=120):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.05)
 
 
 def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):

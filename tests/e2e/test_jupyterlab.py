@@ -7,7 +7,8 @@ from pathlib import Path
 import playwright.sync_api as playwright
 import pytest
 
-from tests.e2e.browser import CHROMIUM, SCREENSHOTS, jupyter_lab, needs_chromium
+from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
+from tests.e2e.handed_in import mark
 from vit_course.demo import STRIPS
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +22,7 @@ KERNEL_IS_READY = """async () => {
 CHECK = next(
     "".join(cell["source"])
     for cell in json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
-    if cell["metadata"].get("nbgrader", {}).get("grade_id") == "check-patchify"
+    if mark(cell).get("grade_id") == "check-patchify"
 )
 RIGHT = """def patchify(images, patch_size):
     batch, channels, height, width = images.shape
@@ -75,10 +76,10 @@ def lab(folder, tmp_path_factory):
     notebook = json.loads(LESSON.read_text(encoding="utf-8"))
     mistaken, end = [], None
     for number, cell in enumerate(notebook["cells"]):
-        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "patchify":
+        if mark(cell).get("grade_id") == "patchify":
             cell["source"] = STRIPS
             mistaken.append(number)
-        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "check-unpatchify":
+        if mark(cell).get("grade_id") == "check-unpatchify":
             end = number + 1
     assert mistaken
     notebook["cells"] = notebook["cells"][:end]
@@ -93,11 +94,8 @@ def lab(folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium."""
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,8 @@ import pytest
 from exercise_kit.batch.locations import place_of
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.sandbox.package_view import folder_of_views
-from tests.e2e.test_grade import ROOT, kept, results, wait_until
+from tests.e2e.test_grade import ROOT, kept, results
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.sampled("many machines")
 

@@ -21,6 +21,7 @@ from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.attacks.folders import class_files
+from tests.e2e.handed_in import mark
 from vit_course.explore import explore_softmax
 
 ROOT = Path(__file__).parents[2]
@@ -118,7 +119,7 @@ def leave_still(path: Path, html: str) -> None:
 
 
 def grade_id(cell: nbformat.NotebookNode) -> str | None:
-    return cell.metadata.get("nbgrader", {}).get("grade_id")
+    return mark(cell).get("grade_id")
 
 
 UNGRADABLE = {"fay": "not JSON", "hal": "not JSON", "joe": "more than 32 MB"}

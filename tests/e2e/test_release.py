@@ -19,6 +19,7 @@ from exercise_kit.authoring.lesson import Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.release import MARKER, ReleaseError, as_zip, release
 from tests.bare_python import bare_python, outside
+from tests.e2e.handed_in import mark
 from vit_course.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -126,14 +127,12 @@ def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(made, tmp_pa
     solution = nbformat.read(ROOT / "solutions" / f"{LESSON}.ipynb", as_version=4)
     written = {cell.id: cell.source for cell in solution.cells}
     for cell in notebook.cells:
-        if cell.metadata.get("nbgrader", {}).get("solution") and cell.cell_type == "code":
+        if mark(cell).get("solution") and cell.cell_type == "code":
             cell.source = written[cell.id]
     notebook.cells.append(nbformat.v4.new_code_cell("import vit_course\nvit_course.__file__"))
     client = NotebookClient(notebook, kernel_name="students", resources={"metadata": {"path": str(folder)}})
     client.execute(env=outside(dict(os.environ)))
-    graded = [
-        cell for cell in notebook.cells if cell.cell_type == "code" and "points" in cell.metadata.get("nbgrader", {})
-    ]
+    graded = [cell for cell in notebook.cells if cell.cell_type == "code" and "points" in mark(cell)]
     earned = [float(cell.outputs[0].data["text/plain"]) for cell in graded]
     assert earned == [cell.metadata.nbgrader.points for cell in graded]
     assert earned

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.simulate.simulate import read_truth
-from tests.e2e.browser import CHROMIUM, SCREENSHOTS, cut_on_a_phone, needs_chromium
+from tests.e2e.browser import SCREENSHOTS, chromium, cut_on_a_phone, needs_chromium
 from tests.machine import needs_sandbox
 
 pytestmark = [needs_sandbox, pytest.mark.sampled("simulate")]
@@ -60,16 +60,12 @@ def test_a_difference_from_the_truth_is_reported(simulated):
 @needs_chromium
 def test_its_report_opens_in_a_browser(simulated, tmp_path):
     """On a wide screen and on a phone: nothing is fetched, nothing complains, nothing sticks out or is cut."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     folder, _ = simulated
     page_file, names_file = tmp_path / "report.html", tmp_path / "names.html"
     done = vit_course("report", str(folder), "--out", str(page_file), "--names", str(names_file))
     assert done.returncode == 0, done.stderr
     fetched, complaints = [], []
-    with (
-        playwright.sync_playwright() as driver,
-        driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as browser,
-    ):
+    with chromium() as browser:
         page = browser.new_page()
         page.on("request", lambda request: fetched.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))

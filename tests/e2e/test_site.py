@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import playwright.sync_api as playwright
 import pytest
 
-from tests.e2e.browser import CHROMIUM, SCREENSHOTS, needs_chromium
+from tests.e2e.browser import SCREENSHOTS, chromium, needs_chromium
 
 needs_sphinx = pytest.mark.skipif(
     any(importlib.util.find_spec(each) is None for each in ("myst_nb", "pydata_sphinx_theme")),
@@ -182,10 +182,7 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[playwright.Browser]:
-    with (
-        playwright.sync_playwright() as driver,
-        driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as opened,
-    ):
+    with chromium() as opened:
         yield opened
 
 

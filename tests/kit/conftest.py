@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from exercise_kit.engine import class_exercises
 from exercise_kit.submission.find import HandedIn
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
@@ -58,6 +59,12 @@ class Work:
 
     def read(self, exercise=None, **handed_in):
         return read(HandedIn(self.write(), **handed_in), self.lessons, exercise)
+
+
+@pytest.fixture
+def no_class_afterward(monkeypatch):
+    """Whatever class a test uses, none is in use when it is over."""
+    monkeypatch.setattr(class_exercises._InUse, "files", None)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.scoring import fraction
-from tests.proof.judging import MutantJudge, OutOfTime, hidden_checks, made, time_limit
+from tests.our_hidden_checks import hidden_checks
+from tests.proof.judging import MutantJudge, OutOfTime, made, time_limit
 from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import solution_mutants, solved
 from tests.proof.variants import some

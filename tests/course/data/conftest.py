@@ -14,9 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 COUNTS = {"train": 12, "t10k": 5}
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 def md5_of(path: Path) -> str:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.course.data.conftest import generator
 from vit_course.data import Augmentation, augment, mix, shapes
 
 EVERYTHING = Augmentation(max_shift=3, flip=True, erase=6, randaugment=True)
@@ -15,10 +16,6 @@ EACH = {
     "erase": Augmentation(erase=6),
     "randaugment": Augmentation(randaugment=True),
 }
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def same_image(count: int, height: int = 7, width: int = 9, channels: int = 2) -> Tensor:

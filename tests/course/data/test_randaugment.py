@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
+from tests.course.data.conftest import generator
 from vit_course.data.augmentation import changes, one_operation, randaugment
 
 CPU = torch.device("cpu")
@@ -25,10 +26,6 @@ UNSIGNED = {
     "autocontrast": functional.autocontrast,
     "equalize": functional.equalize,
 }
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def noise(*shape: int) -> Tensor:

@@ -20,6 +20,7 @@ from tests.e2e.attacks import (
     weights,
 )
 from tests.e2e.attacks.attack import Attack
+from tests.e2e.handed_in import mark
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 KINDS: dict[str, list[Attack]] = {
@@ -47,7 +48,7 @@ def hand_in(folder: Path, student: str, attack: Attack) -> Path:
     """Put an attack's notebook into a class folder's `submitted/` tree."""
     notebook = released(attack.lesson)
     for cell in notebook.cells:
-        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        grade_id = mark(cell).get("grade_id")
         if grade_id == attack.exercise:
             cell.source = attack.answer
         if grade_id == f"check-{attack.exercise}" and attack.check is not None:

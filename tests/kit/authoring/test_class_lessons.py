@@ -10,19 +10,14 @@ import pytest
 from exercise_kit.authoring.class_lessons import build_class, class_root, sources_of
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
-from exercise_kit.engine import class_exercises
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.engine.course import course
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.proof import prove
 
+pytestmark = pytest.mark.usefixtures("no_class_afterward")
 ROOT = Path(__file__).parents[3]
 LESSON = "11_count_tokens"
-
-
-@pytest.fixture(autouse=True)
-def _no_class_afterward(monkeypatch):
-    monkeypatch.setattr(class_exercises._InUse, "files", None)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-import time
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from exercise_kit.reasons import Reason
 from exercise_kit.submission.find import HandedIn
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
 from exercise_kit.worker import capabilities
+from tests.waiting import wait_until
 
 distributed = pytest.importorskip("distributed", reason="dask is an extra")
 
@@ -89,13 +89,6 @@ def submission(number=0):
     answer = ExerciseAnswer("patchify", 8.0, "x = 1", 0, "It is empty.", Reason.NOT_RUN, parts=(part,))
     cells = (CellSource(0, "x = 1"),)
     return Submission("ada/a.ipynb", "ada", "01_patchify", "01_patchify", f"{number:064}", cells, (answer,))
-
-
-def wait_until(true, seconds=60):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.01)
 
 
 def judged(workers, task, count=6):

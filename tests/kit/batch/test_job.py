@@ -11,7 +11,6 @@ import pytest
 
 from exercise_kit.batch import job
 from exercise_kit.batch.job import Task, do
-from exercise_kit.batch.locations import Place
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.submission.find import HandedIn
 
@@ -43,13 +42,6 @@ def judge(monkeypatch):
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
     monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
     return stand_in
-
-
-@pytest.fixture
-def place(tmp_path):
-    checks = tmp_path / "hidden"
-    shutil.copytree(ROOT / "tests" / "hidden", checks, ignore=shutil.ignore_patterns("__pycache__"))
-    return Place(None, checks, b"secret", tmp_path / "results")
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merged, write_text
 from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
 from exercise_kit.reasons import Reason
@@ -185,13 +184,6 @@ def test_one_result_of_what_was_kept_and_what_is_new(work):
     assert whole.reason == "read; ran"
     assert whole.flags == ("test-cell-edited", "timeout")
     assert merged(submission, kept, None).reason == "read; old"
-
-
-@pytest.fixture
-def place(tmp_path):
-    checks = tmp_path / "hidden"
-    shutil.copytree(ROOT / "tests" / "hidden", checks, ignore=shutil.ignore_patterns("__pycache__"))
-    return Place(None, checks, b"secret", tmp_path / "results")
 
 
 def changed(submission, place, act):

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.engine import class_exercises, own_parts
+from exercise_kit.engine import own_parts
 from exercise_kit.engine.class_exercises import files_of, use_class
 from exercise_kit.engine.course import course
 from exercise_kit.engine.lesson_answers import right_objects
 from exercise_kit.engine.run import check
 from exercise_kit.judge.fixtures import right_objects as references_of
 
+pytestmark = pytest.mark.usefixtures("no_class_afterward")
 LESSON = "20_own"
 CHECKS = """
 from exercise_kit.engine.exercise import Exercise
@@ -42,11 +43,6 @@ def patchify(images):
 
 print(never_run)
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_class_afterward(monkeypatch):
-    monkeypatch.setattr(class_exercises._InUse, "files", None)
 
 
 @pytest.fixture

@@ -11,32 +11,13 @@ import pytest
 import torch
 
 from exercise_kit.engine.records import same_record
-from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, NotWritten
-
-INPUT = torch.arange(6.0).reshape(2, 3)
-
-
-def student(function: Callable[..., Any]) -> Student:
-    return Student({"patchify": function})
-
-
-def failure(function: Callable[..., Any], *inputs: Any) -> Failure:
-    with pytest.raises(Failure) as caught:
-        student(function)(*(inputs or (INPUT, 2)))
-    return caught.value
+from tests.kit.engine.patchify_student import INPUT, failure, raises, student
 
 
 class Wordless(Exception):
     def __str__(self) -> str:
         raise ValueError("no words")
-
-
-def raises(error: BaseException | type[BaseException]) -> Callable[..., None]:
-    def patchify(*_: object) -> None:
-        raise error
-
-    return patchify
 
 
 def endless(*inputs: object) -> object:

@@ -12,21 +12,9 @@ from torch import Tensor, nn
 
 from exercise_kit.engine import check
 from exercise_kit.engine.records import same_record, snapshot
-from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure, Verdict, as_html
+from exercise_kit.engine.verdict import Verdict, as_html
+from tests.kit.engine.patchify_student import INPUT, failure, student
 from vit_course.patches import patchify
-
-INPUT = torch.arange(6.0).reshape(2, 3)
-
-
-def student(function: Callable[..., Any]) -> Student:
-    return Student({"patchify": function})
-
-
-def failure(function: Callable[..., Any], *inputs: Any) -> Failure:
-    with pytest.raises(Failure) as caught:
-        student(function)(*(inputs or (INPUT, 2)))
-    return caught.value
 
 
 def after(change: Callable[[Tensor], object]) -> Callable[[Tensor, int], object]:

@@ -12,18 +12,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure, NotWritten
-
-INPUT = torch.arange(6.0).reshape(2, 3)
-
-
-def student(function: Callable[..., Any]) -> Student:
-    return Student({"patchify": function})
-
-
-def failure(function: Callable[..., Any], *inputs: Any) -> Failure:
-    with pytest.raises(Failure) as caught:
-        student(function)(*(inputs or (INPUT, 2)))
-    return caught.value
+from tests.kit.engine.patchify_student import INPUT, raises, student
 
 
 def test_calls_get_copies() -> None:
@@ -59,13 +48,6 @@ def test_an_input_that_is_read_and_returned_is_not_changed() -> None:
     mine = student(lambda x: x.requires_grad_())
     mine(INPUT)
     assert mine.changed_inputs == []
-
-
-def raises(error: BaseException | type[BaseException]) -> Callable[..., None]:
-    def patchify(*_: object) -> None:
-        raise error
-
-    return patchify
 
 
 def test_the_user_may_interrupt() -> None:

@@ -1,7 +1,7 @@
 """Two mistakes at once: built from single ones, named where no single one explains, and never by a guess."""
 
 import random
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,8 @@ from exercise_kit.engine.records import same_record
 from exercise_kit.engine.run import check, run_checks, unrecognized_pair
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import _DECLARED, Layout, Parts, declare, pairs_of, place_of
-from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures
+from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[3]
@@ -118,11 +118,6 @@ def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
     assert report.misconceptions == (f"{first}, and {second}",)
     message = str(report)
     assert "Two mistakes at once." in " ".join(message.split())
-
-
-@cache
-def hidden_checks():
-    return HiddenChecks(ROOT / "tests" / "hidden")
 
 
 @pytest.mark.parametrize(("exercise", "first", "second"), COMMON)

@@ -1,0 +1,10 @@
+"""What the tests of the reference share."""
+
+import pytest
+import torch
+
+
+@pytest.fixture
+def seeded() -> None:
+    """torch draws the same in every test."""
+    torch.manual_seed(0)

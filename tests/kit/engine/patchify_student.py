@@ -1,0 +1,31 @@
+"""A student whose patchify is any function, and how a call of it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+
+INPUT = torch.arange(6.0).reshape(2, 3)
+
+
+def student(function: Callable[..., Any]) -> Student:
+    return Student({"patchify": function})
+
+
+def failure(function: Callable[..., Any], *inputs: Any) -> Failure:
+    with pytest.raises(Failure) as caught:
+        student(function)(*(inputs or (INPUT, 2)))
+    return caught.value
+
+
+def raises(error: BaseException | type[BaseException]) -> Callable[..., None]:
+    def patchify(*_: object) -> None:
+        raise error
+
+    return patchify

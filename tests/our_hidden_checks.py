@@ -1,0 +1,12 @@
+"""The course's hidden checks, for tests that ask them of answers."""
+
+from functools import cache
+from pathlib import Path
+
+from exercise_kit.judge.hidden import HiddenChecks
+
+
+@cache
+def hidden_checks() -> HiddenChecks:
+    """Opened once in this process."""
+    return HiddenChecks(Path(__file__).parent / "hidden")
