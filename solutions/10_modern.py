@@ -21,7 +21,7 @@
 # **After this lesson you can**
 # - find these parts in the code of a current ViT and say what each is for;
 # - drop and scale the branches of a block, and keep attention scores bounded;
-# - encode the positions of patches by rotating queries and keys;
+# - encode the positions of patches by rotating queries and keys, and test whether another program does it right;
 # - wire the block of a modern ViT whose every part can be switched off, and decide from your own runs which to keep;
 # - hide three quarters of an image and train a model to fill them in.
 #
@@ -31,6 +31,7 @@
 # | `LayerScale` | 5 | 2 |
 # | `add_registers` | 5 | 2 |
 # | `rotary_2d` | 25 | 4 |
+# | `is_rotary`: you write the test | 20 | 3 |
 # | `QKNormAttention` | 10 | 3 |
 # | the block of a modern ViT, wired by you | 5 | – |
 # | a written question on an experiment | 20 | 2 |
@@ -529,6 +530,163 @@ figure
 # When query and keys are equal, nearby keys get the highest scores, without any learning. The cross shows that rows and
 # columns are encoded separately. Other queries and keys give other patterns ("two to the right"), and every block can
 # learn its own.
+
+# %% [markdown]
+# ## A test for rotations
+#
+# Other people's rotary positions pair other numbers, rotate the other way, or have another base. Their numbers differ
+# from yours, and they may be as right. How can you tell? As for attention in lesson 03: by facts, and not by numbers to
+# compare with. Here are five functions and their scores for one query. One of the last four is as right as yours.
+
+
+# %%
+def other_pairs(query, key, grid_size):
+    order = torch.arange(query.shape[-1]).reshape(2, -1).T.flatten()  # 0, n/2, 1, n/2 + 1, ...
+    rotated = rotary_2d(query[..., order], key[..., order], grid_size)
+    return [each[..., order.argsort()] for each in rotated]
+
+
+def added(query, key, grid_size):
+    waves, _ = rotary_2d(torch.ones_like(query), torch.ones_like(key), grid_size)
+    return query + waves, key + waves
+
+
+rotations = {
+    "yours": rotary_2d,
+    "other pairs": other_pairs,
+    "one row": lambda query, key, grid_size: rotary_2d(query, key, (grid_size[0] * grid_size[1], 1)),
+    "added": added,
+    "key stays": lambda query, key, grid_size: (rotary_2d(query, key, grid_size)[0], key),
+}
+
+# %%
+figure = new_figure(9, 2.2)
+for axes, (name, rotate) in zip(figure.subplots(1, len(rotations)), rotations.items(), strict=True):
+    query, key = rotate(same, same, (size, size))
+    axes.imshow((query[middle] @ key.T).reshape(size, size), cmap="viridis")
+    axes.set(title=name, xticks=[], yticks=[])
+figure
+
+# %% [markdown]
+# A picture is no test. Here is a first fact: when query and key both move one column to the right, their dot product
+# stays the same. We try it with one query and one key at all places of a grid.
+
+
+# %%
+def stays_one_column_on(rotate):
+    one_query, one_key = (torch.randn(8).expand(20, 8) for _ in range(2))
+    query, key = rotate(one_query, one_key, (4, 5))
+    scores = (query @ key.T).reshape(4, 5, 4, 5)  # row and column of the query, then of the key
+    return torch.allclose(scores[:, 1:, :, 1:], scores[:, :-1, :, :-1], atol=1e-4)
+
+
+for name, rotate in rotations.items():
+    print(f"{name:>11}: {'passes' if stays_one_column_on(rotate) else 'caught'}")
+
+# %% [markdown]
+# Two are caught. "One row" passes: it numbers the patches like the words of a text, and one column on is one number on.
+#
+# Write down more facts before you go on. What does a rotation never change? Which tokens stay as they are? And what
+# *has* to change? A test that only asks what stays the same also accepts a function that rotates nothing.
+
+# %% [markdown]
+# ### Exercise: `is_rotary` (20 minutes, 3 points)
+#
+# Write the test. It is tried on right rotations of many kinds, which it must accept, and on wrong ones, which it must
+# reject. A test that rejects everything earns nothing.
+
+
+# %% exercise="is_rotary"
+def is_rotary(rotate):
+    """Tell rotary positions in two dimensions from their look-alikes.
+
+    rotate:  a function of query, key and grid_size, like rotary_2d. It may be wrong in any way, in its shapes too.
+    returns: True if it is right, up to rounding; False if not
+
+    Right means: all that rotary_2d promises holds, but four things are free:
+    - which numbers of head_dim make a pair;
+    - which half of the pairs rotates by the row; the other half rotates by the column;
+    - in which direction a pair rotates;
+    - how fast: the pairs of a half have different speeds, between 0.01 and 1 radian per row or column.
+
+    >>> is_rotary(lambda query, key, grid_size: (query, key))  # nothing is rotated
+    False
+
+    Ask only about sizes that rotary_2d takes; ValueErrors are no part of the test. Right answers differ in their last
+    digits: torch.allclose(a, b, atol=1e-4).
+    Allowed: anything but a second rotation to compare with, yours or a library's. About 30 lines.
+    """
+    ### BEGIN SOLUTION
+    grid_size, head_dim, front = (3, 5), 8, 2  # two tokens stand in front of the patches
+    generator = torch.Generator().manual_seed(3)
+    vectors = torch.randn(2, 2, 3, 1, head_dim, generator=generator)  # query and key, of two images and three heads
+    given = vectors.expand(-1, -1, -1, front + 15, -1)
+    rotated = rotate(given[0], given[1], grid_size)
+    if any(each.shape != given.shape[1:] for each in rotated):
+        return False
+    scores = rotated[0][..., front:, :] @ rotated[1][..., front:, :].mT
+    scores = scores.unflatten(-1, grid_size).unflatten(-3, grid_size)
+    facts = [
+        (scores[..., 1:, :, 1:, :], scores[..., :-1, :, :-1, :]),
+        (scores[..., 1:, :, 1:], scores[..., :-1, :, :-1]),
+    ]
+    alone = rotate(given[0, 1:], given[1, 1:], grid_size)
+    for seen, before, of_one in zip(rotated, given, alone, strict=True):
+        facts.append((seen.norm(dim=-1), before.norm(dim=-1)))
+        facts.append((seen[..., : front + 1, :], before[..., : front + 1, :]))
+        facts.append((seen[1:], of_one))
+    if not all(torch.allclose(seen, expected, atol=1e-4) for seen, expected in facts):
+        return False
+    one_hot = torch.eye(head_dim)[:, None].expand(-1, 15, -1)
+    turned, _ = rotate(one_hot, one_hot, grid_size)
+    down, right = ((turned[:, patch] * one_hot[:, 0]).sum(dim=-1) for patch in (5, 1))  # cosines, for each number
+    gaps = [(cosines.sort().values.diff() > 1e-3).sum() for cosines in (down, right)]
+    return torch.equal(down > 0.9999, right < 0.9999) and all(number == head_dim // 4 for number in gaps)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint 1: the symptom</summary>
+#
+# A right rotation is refused? Print the two tensors that you compare, and their difference. Then read again what is
+# free: does your test count on neighboring pairs, on one direction, on one base? An impostor slips through? In a square
+# grid rows and columns look alike, with one image nothing can be mixed up, and without a class token nothing is in
+# front of the patches.
+#
+# </details>
+# <details><summary>Hint 2: a question</summary>
+#
+# Take a query that is all zeros but for a single 1. After a step down, what stands at the place of the 1, if its pair
+# rotates by the row, and if it rotates by the column? How many different numbers do you expect there, over all
+# head_dim such queries?
+#
+# </details>
+# <details><summary>Hint 3: pseudo-code</summary>
+#
+# ```
+# one query and one key for each image and head, the same at all tokens; a few tokens in front; rows and columns differ
+# wrong shapes? return False
+# facts = dot products stay when both move one row down, or one column on;
+#         lengths stay; the tokens in front and the first patch stay;
+#         one image of the batch alone gives the same
+# one-hot queries: the cosines of a step down, and of a step to the right
+# what turns in one of the two steps stays in the other; there are head_dim / 4 cosines below 1 in each
+# return whether all of it holds, up to rounding
+# ```
+#
+# </details>
+
+# %% check="is_rotary" points=3
+check("is_rotary", is_rotary)
+
+# %%
+for name, rotate in rotations.items():
+    print(f"{name:>11}: {'INNOCENT' if is_rotary(rotate) else 'guilty'}")
+
+# %% [markdown]
+# "Other pairs" is as right as yours: its weights are sorted in another way, as in many libraries. "One row" is caught
+# by the numbers that a step down and a step to the right turn both. No test of facts is complete, but each fact here is
+# one that you can ask of any library's code.
 
 # %% [markdown]
 # ## Scores that stay bounded

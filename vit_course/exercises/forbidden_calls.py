@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from exercise_kit.engine.call_rules import Rule
 
+_MODULES = ("patches", "attention", "encoder", "vit", "pretrained", "interpret", "modern")
 # what calls a forbidden function from there hides it; the rest of the course that a submission finds holds no answer
-_OWN = tuple(f"vit_course.{each}." for each in ("patches", "attention", "encoder", "vit", "pretrained", "interpret"))
+_OWN = tuple(f"vit_course.{each}." for each in _MODULES)
 _ATTENTION = ("torch.nn.functional.scaled_dot_product_attention",)
 _ATTENTION_OPERATORS = ("scaled_dot_product", "_scaled_dot_product", "_safe_softmax", "_flash", "_efficient")
 _NORMS = (
@@ -36,6 +37,7 @@ _BLOCK = Rule(
     names=(*_NORMS, *_ATTENTION, *_PARTS),
     operators=(*_NORM_OPERATORS, *_ATTENTION_OPERATORS),
 )
+_ROTATIONS = "This exercise asks for a test that needs no second rotation to compare with, so none may be called in it."
 _MODEL = replace(_BLOCK, why=_yourself("build the model", "Transformer"))
 _RULES = {
     "fix_patchify": Rule(
@@ -76,6 +78,7 @@ _RULES = {
         tensors=False,
         parts=False,
     ),
+    "is_rotary": replace(_BLOCK, why=_ROTATIONS, parts=False, others=("rotary_2d",)),
 }
 
 RULES = {

@@ -103,6 +103,36 @@ def is_attention(attend: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor
     return True
 
 
+def is_rotary(rotate: Callable[[Tensor, Tensor, tuple[int, int]], tuple[Tensor, Tensor]]) -> bool:
+    """Whether ``rotate(query, key, grid_size)`` gives rotary positions in two dimensions, up to rounding.
+
+    As it is linear, what it does to a token is a matrix, and a step down or to the right is a matrix too. Free are the
+    pairs of numbers, and by which axis, in which direction and how fast a pair turns.
+    """
+    rows, columns, head_dim = 4, 6, 8
+    tokens = 2 + rows * columns
+    axes = torch.eye(head_dim)[:, None].expand(head_dim, tokens, head_dim)
+    query, key = torch.randn(2, 2, 3, tokens, head_dim, generator=torch.Generator().manual_seed(7))
+    turned = rotate(axes, axes, (rows, columns))
+    found = rotate(query, key, (rows, columns))
+    if [each.shape for each in (*turned, *found)] != [axes.shape, axes.shape, query.shape, query.shape]:
+        return False
+    matrices = turned[0].transpose(0, 1)  # (tokens, head_dim, head_dim), for rows of numbers from the left
+    start, right, down = matrices[2], matrices[3], matrices[2 + columns]
+    steps = [torch.matrix_power(down, row) @ torch.matrix_power(right, column) for row, column in np.ndindex(4, 6)]
+    facts = [
+        (matrices, torch.stack([start, start, *steps])),
+        (start, torch.eye(head_dim)),
+        (matrices @ matrices.mT, start.expand(tokens, -1, -1)),
+        *((each, torch.einsum("...tc,tcd->...td", x, matrices)) for each, x in zip(found, (query, key), strict=True)),
+    ]
+    if not all(torch.allclose(seen, expected, atol=1e-4) for seen, expected in facts):
+        return False
+    by_row, by_column = down.diagonal() < 1 - 1e-4, right.diagonal() < 1 - 1e-4
+    speeds = [each.diagonal().sort().values.diff() > 1e-3 for each in (down, right)]
+    return torch.equal(by_row, ~by_column) and all(each.sum() == head_dim // 4 for each in speeds)
+
+
 def mixup(
     images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: np.random.Generator
 ) -> tuple[Tensor, Tensor]:
@@ -174,6 +204,7 @@ REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
     "LayerScale": (LayerScale,),
     "add_registers": (add_registers,),
     "rotary_2d": (rotary_2d,),
+    "is_rotary": (is_rotary,),
     "QKNormAttention": (QKNormAttention,),
     "random_masking": (random_masking,),
 }
