@@ -568,8 +568,9 @@ for axes, (name, rotate) in zip(figure.subplots(1, len(rotations)), rotations.it
 figure
 
 # %% [markdown]
-# A picture is no test. Here is a first fact: when query and key both move one column to the right, their dot product
-# stays the same. We try it with one query and one key at all places of a grid.
+# A picture is no test: "added", too, is brightest near the middle. Here is a first fact: when query and key both move
+# one column to the right, their dot product stays the same. We try it with one query and one key at all places of a
+# grid.
 
 
 # %%

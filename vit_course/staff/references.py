@@ -110,27 +110,27 @@ def is_rotary(rotate: Callable[[Tensor, Tensor, tuple[int, int]], tuple[Tensor, 
     pairs of numbers, and by which axis, in which direction and how fast a pair turns.
     """
     rows, columns, head_dim = 4, 6, 8
-    tokens = 2 + rows * columns
-    axes = torch.eye(head_dim)[:, None].expand(head_dim, tokens, head_dim)
+    tokens, unturned = 2 + rows * columns, torch.eye(head_dim)  # two tokens stand in front of the patches
+    axes = unturned[:, None].expand(-1, tokens, -1)
     query, key = torch.randn(2, 2, 3, tokens, head_dim, generator=torch.Generator().manual_seed(7))
-    turned = rotate(axes, axes, (rows, columns))
-    found = rotate(query, key, (rows, columns))
-    if [each.shape for each in (*turned, *found)] != [axes.shape, axes.shape, query.shape, query.shape]:
+    axes_turned, _ = rotate(axes, axes, (rows, columns))
+    turned = rotate(query, key, (rows, columns))
+    if axes_turned.shape != axes.shape or any(each.shape != query.shape for each in turned):
         return False
-    matrices = turned[0].transpose(0, 1)  # (tokens, head_dim, head_dim), for rows of numbers from the left
-    start, right, down = matrices[2], matrices[3], matrices[2 + columns]
-    steps = [torch.matrix_power(down, row) @ torch.matrix_power(right, column) for row, column in np.ndindex(4, 6)]
+    matrices = axes_turned.transpose(0, 1)  # (tokens, head_dim, head_dim)
+    right, down = matrices[3], matrices[2 + columns]
+    powers = [[torch.linalg.matrix_power(step, count) for count in range(columns)] for step in (down, right)]
+    steps = [powers[0][row] @ powers[1][column] for row in range(rows) for column in range(columns)]
     facts = [
-        (matrices, torch.stack([start, start, *steps])),
-        (start, torch.eye(head_dim)),
-        (matrices @ matrices.mT, start.expand(tokens, -1, -1)),
-        *((each, torch.einsum("...tc,tcd->...td", x, matrices)) for each, x in zip(found, (query, key), strict=True)),
+        (matrices, torch.stack([unturned, unturned, *steps])),
+        *((step @ step.mT, unturned) for step in (down, right)),
+        *((each, torch.einsum("...tc,tcd->...td", x, matrices)) for each, x in zip(turned, (query, key), strict=True)),
     ]
     if not all(torch.allclose(seen, expected, atol=1e-4) for seen, expected in facts):
         return False
-    by_row, by_column = down.diagonal() < 1 - 1e-4, right.diagonal() < 1 - 1e-4
-    speeds = [each.diagonal().sort().values.diff() > 1e-3 for each in (down, right)]
-    return torch.equal(by_row, ~by_column) and all(each.sum() == head_dim // 4 for each in speeds)
+    cosines = [step.diagonal() for step in (down, right)]
+    speeds = [(each.sort().values.diff() > 1e-3).sum() for each in cosines]
+    return torch.equal(cosines[0] > 0.9999, cosines[1] < 0.9999) and speeds == [head_dim // 4, head_dim // 4]
 
 
 def mixup(

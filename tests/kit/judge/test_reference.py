@@ -10,6 +10,7 @@ from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l03_attention import attention_cases
 from vit_course.exercises.l04_block import layer_norm_cases
+from vit_course.exercises.l10_modern import rotary_cases
 from vit_course.staff.references import REFERENCE
 from vit_course.vit import VisionTransformer
 
@@ -80,6 +81,18 @@ def test_is_layer_norm_lets_right_norms_pass(norm):
 )
 def test_is_layer_norm_catches_wrong_norms(norm):
     assert right_objects().is_layer_norm(norm) is False
+
+
+@pytest.mark.parametrize("rotate", rotary_cases.RIGHT, ids=lambda each: each.__name__)
+def test_is_rotary_lets_right_rotations_pass(rotate):
+    assert right_objects().is_rotary(rotate) is True
+
+
+@pytest.mark.parametrize(
+    "rotate", [each for family in rotary_cases.WRONG.values() for each in family], ids=lambda each: each.__name__
+)
+def test_is_rotary_catches_wrong_rotations(rotate):
+    assert right_objects().is_rotary(rotate) is False
 
 
 def test_a_student_with_the_right_answer():

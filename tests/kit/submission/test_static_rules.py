@@ -37,7 +37,7 @@ def test_the_same_words_in_a_right_notebook_are_not(case):
     assert found(case.exercise, case.exercise, case.first, case.answer) is None
 
 
-@pytest.mark.parametrize("lesson", ["patches", "attention", "block", "vit"])
+@pytest.mark.parametrize("lesson", ["patches", "attention", "block", "vit", "modern"])
 def test_no_right_variant_is_suspected(lesson):
     right = import_module(f"tests.hidden.variants.{lesson}").RIGHT
     source = (VARIANTS / f"{lesson}.py").read_text(encoding="utf-8")
@@ -135,3 +135,12 @@ def test_a_test_of_attention_that_compares_with_ones_own_is_seen():
     used = "print(is_attention(scaled_dot_product_attention))"
     assert found("is_attention", "is_attention", own, compares) == "scaled_dot_product_attention"
     assert found("is_attention", "is_attention", own, names_it_so, used) is None
+
+
+def test_a_test_of_rotations_that_compares_with_ones_own_is_seen():
+    own = "def rotary_2d(query, key, grid_size):\n    return query, key"
+    compares = "def is_rotary(rotate):\n    return rotate(1, 2, 3) == rotary_2d(1, 2, 3)"
+    assert found("is_rotary", "is_rotary", own, compares) == "rotary_2d"
+    assert (
+        found("is_rotary", "is_rotary", own, compares.replace("== rotary_2d", "== len"), "is_rotary(rotary_2d)") is None
+    )

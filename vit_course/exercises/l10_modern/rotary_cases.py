@@ -240,6 +240,15 @@ def one_speed(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     return both(query, key, angles_by(query, grid_size, base=1.0))
 
 
+def columns_at_one_speed(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    """turns all pairs that turn by the column at one speed"""
+
+    def rule(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+        return torch.cat([row * speeds, column.expand(-1, len(speeds))], dim=1)
+
+    return both(query, key, angles_by(query, grid_size, rule))
+
+
 def first_pairs_alone(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     """turns the first pair of each half and leaves the others as they are"""
 
@@ -299,10 +308,10 @@ RIGHT = (
     by_complex_numbers,
     by_cosines_and_sines,
     a_whole_turn_more,
+    turned_the_other_way,
     quarters_paired,
     halves_paired,
     columns_first,
-    turned_the_other_way,
     another_base,
 )
 WRONG = {
@@ -313,7 +322,7 @@ WRONG = {
     "places": (grid_on_its_side, counted_from_the_class_token),
     "added": (added, added_to_the_same_length),
     "lengths": (minus_forgotten, queries_that_grow),
-    "speeds": (one_speed, first_pairs_alone),
+    "speeds": (one_speed, columns_at_one_speed, first_pairs_alone),
     "start": (counted_from_one, mirrored, front_turned_too),
     "images": (further_with_each_image, images_exchanged),
     "uneven": (rows_in_squares, columns_in_squares),
