@@ -640,9 +640,9 @@ def is_rotary(rotate):
         return False
     one_hot = torch.eye(head_dim)[:, None].expand(-1, 15, -1)
     turned, _ = rotate(one_hot, one_hot, grid_size)
-    down, right = ((turned[:, patch] * one_hot[:, 0]).sum(dim=-1) for patch in (5, 1))  # cosines, for each number
-    gaps = [(cosines.sort().values.diff() > 1e-3).sum() for cosines in (down, right)]
-    return torch.equal(down > 0.9999, right < 0.9999) and all(number == head_dim // 4 for number in gaps)
+    down, right = ((turned[:, patch] * turned[:, 0]).sum(dim=-1) for patch in (5, 1))  # cosines, for each number
+    gaps = [(cosines.sort().values.diff() > 1e-3).sum() for cosines in (down, right)]  # two pairs in each half
+    return torch.equal(down > 0.9999, right < 0.9999) and gaps == [2, 2]
     ### END SOLUTION
 
 

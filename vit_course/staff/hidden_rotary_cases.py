@@ -289,23 +289,27 @@ def _times_cosines(x: Tensor, angles: Tensor) -> Tensor:
 
 
 def _of_other_lengths(probe: Probe) -> list[Suspect]:
-    factor = float(probe.uniform(1, low=1.05, high=1.2))
-
-    def growing(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-        places = angles_of(query, grid_size, lambda row, column, speeds: row + column)
-        growth = (factor**places).to(query.dtype)
-        query, key = by(axial)(query, key, grid_size)
-        return query * growth, key / growth
+    factors = float(probe.uniform(1, low=1.05, high=1.2)), float(probe.uniform(1, low=1.002, high=1.004))
 
     return [
         Suspect("makes (a cos t + b sin t, a sin t + b cos t) of a pair", by(axial, _without_minus)),
-        Suspect(f"makes queries {factor:.2f} times as long with each step, and keys shorter by as much", growing),
+        *map(_growing, factors),
         Suspect(
             "gives every token the length 1",
             then(lambda query, key: (F.normalize(query, dim=-1), F.normalize(key, dim=-1))),
         ),
         Suspect("forgets the sines of the second number of a pair", by(axial, _without_second_sine)),
     ]
+
+
+def _growing(factor: float) -> Suspect:
+    def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+        places = angles_of(query, grid_size, lambda row, column, speeds: row + column)
+        growth = (factor**places).to(query.dtype)
+        query, key = by(axial)(query, key, grid_size)
+        return query * growth, key / growth
+
+    return Suspect(f"makes queries {factor:.3f} times as long with each step, and keys shorter by as much", rotate)
 
 
 def _without_minus(x: Tensor, angles: Tensor) -> Tensor:
@@ -393,8 +397,17 @@ def _of_mixed_images(probe: Probe) -> list[Suspect]:
         Suspect(
             "gives each image the query and key of another one", then(lambda query, key: (rolled(query), rolled(key)))
         ),
+        Suspect("turns every other image of a batch the other way round", _images_to_and_fro),
         Suspect("gives each image the key of another one", then(lambda query, key: (query, rolled(key)))),
     ]
+
+
+def _images_to_and_fro(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    forward, back = by(axial)(query, key, grid_size), by(_backwards)(query, key, grid_size)
+    if query.ndim < 3:
+        return forward
+    even = (torch.arange(len(query), device=query.device) % 2 == 0).reshape(-1, *(1,) * (query.ndim - 1))
+    return torch.where(even, forward[0], back[0]), torch.where(even, forward[1], back[1])
 
 
 def _of_uneven_steps(probe: Probe) -> list[Suspect]:

@@ -312,6 +312,12 @@ def two_rows_and_two_columns(rotate: Rotate) -> bool:
     return all(_facts(rotate, grid=(2, 2)).values())
 
 
+@is_rotary.misconception("Does an image come back in a batch as it does alone?", TEST)
+def images_not_looked_at(rotate: Rotate) -> bool:
+    """The test never asks whether an image comes back in a batch as it does alone."""
+    return _all_but(["images"], _facts(rotate))
+
+
 @is_rotary.misconception("How would you notice that two images were mixed up?", TEST)
 def one_image(rotate: Rotate) -> bool:
     """The test tries a single image, so it cannot see what happens between the images of a batch."""

@@ -294,6 +294,17 @@ def images_exchanged(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     return (first, second) if query.ndim < 3 else (first.roll(1, dims=0), second.roll(1, dims=0))
 
 
+def every_other_image_backwards(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    """turns every other image of a batch the other way round"""
+    forward = by_complex_numbers(query, key, grid_size)
+    if query.ndim < 3:
+        return forward
+    back = turned_the_other_way(query, key, grid_size)
+    first, second = (each.clone() for each in forward)
+    first[1::2], second[1::2] = back[0][1::2], back[1][1::2]
+    return first, second
+
+
 def rows_in_squares(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     """turns by the square of the row, and by the column"""
     return both(query, key, angles_by(query, grid_size, lambda row, column, speeds: axial(row**2, column, speeds)))
@@ -324,6 +335,6 @@ WRONG = {
     "lengths": (minus_forgotten, queries_that_grow),
     "speeds": (one_speed, columns_at_one_speed, first_pairs_alone),
     "start": (counted_from_one, mirrored, front_turned_too),
-    "images": (further_with_each_image, images_exchanged),
+    "images": (further_with_each_image, images_exchanged, every_other_image_backwards),
     "uneven": (rows_in_squares, columns_in_squares),
 }
