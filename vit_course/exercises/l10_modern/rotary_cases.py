@@ -78,7 +78,7 @@ def by_cosines_and_sines(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
 def a_whole_turn_more(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     """turns each patch a whole turn further, which changes nothing but the last digits"""
     patches = grid_size[0] * grid_size[1]
-    angles = angles_by(query, grid_size).float()
+    angles = angles_by(query, grid_size).to(torch.promote_types(query.dtype, torch.float32))
     angles[angles.shape[0] - patches :] += 2 * math.pi
     return both(query, key, angles.double())
 
