@@ -9,7 +9,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.impostors import LineUp, Suspect
-from vit_course.staff import hidden_attention_cases, hidden_rotary_cases
+from vit_course.staff import hidden_attention_cases, hidden_layer_norm_cases, hidden_rotary_cases
 from vit_course.staff.impostors import HiddenLineUp
 
 
@@ -96,7 +96,9 @@ def test_a_test_that_raises_is_asked_to_answer():
     assert "is_double should still answer" in caught.value.look
 
 
-@pytest.mark.parametrize("cases", [hidden_attention_cases, hidden_rotary_cases], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "cases", [hidden_attention_cases, hidden_layer_norm_cases, hidden_rotary_cases], ids=lambda each: each.__name__
+)
 def test_hidden_checks_ask_about_every_right_answer(cases, monkeypatch):
     asked = []
     monkeypatch.setattr(HiddenLineUp, "_judge", lambda self, student, suspect, *_: asked.append(suspect.described))
