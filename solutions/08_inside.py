@@ -152,8 +152,9 @@ show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 # Brighter means more attention; each map is scaled to its own maximum. What the class token gives to itself is only in
 # the printed lines: a head that kept nearly everything would still show a bright map. In block 0 the class token has
 # the same query in every picture, and only the keys differ. Yet in our run most heads look at the shape from the first
-# block on, each in its own way. Three heads of the last block look at one tip of the star each, and one head of block 1
-# spreads over the background. Change `number` a few times. Is "the head for tips" the same on every picture, or did you
+# block on, each in its own way. In the last block, three heads look at a tip of the star, each at another one, and one
+# head of block 1 looks at the whole background. Change `number` a few times. Is "the head for tips" the same on every
+# picture, or did you
 # see a pattern because you wanted one?
 
 # %% [markdown]
@@ -247,7 +248,8 @@ check("attention_rollout", attention_rollout)
 
 # %% [markdown]
 # **Predict first.** Row 0 of the rollout says what the class token is made of. We compute it after one, two and all
-# three blocks. Does the light concentrate on a few patches as we add blocks, or does it spread?
+# three blocks. As we add blocks, does the light gather on a few patches (the brightest patch gets a larger share), or
+# does it spread (a smaller share)?
 
 # %%
 predict("rollout", "it gathers", choices=("it gathers", "it spreads"))
@@ -303,8 +305,9 @@ for block, (of_class, of_patches) in enumerate(attention_shares(pictures.images[
 # %% [markdown]
 # ## How far do heads look?
 #
-# A convolution layer sees its neighbors and nothing else. A head may look anywhere. Does it? The first ViT paper
-# measured how far heads look: for each query patch, the distance to all patches, averaged with the attention weights.
+# In a layer of 3 × 3 convolutions each place sees its neighbors and nothing else. A head may look anywhere. Does it?
+# The first ViT paper measured how far heads look: for each query patch, the distance to all patches, averaged with the
+# attention weights.
 #
 # ![A query patch on a grid of 4 by 6 patches looks at three patches; each weight times the distance in pixels, added
 # up, gives 20.8 pixels.](../figures/attention_distance.svg)
@@ -498,8 +501,8 @@ figure
 # %% [markdown]
 # Four 3 × 3 convolutions, one after the other, see 9 × 9 pixels and no more. Attention may look everywhere. The nearest
 # head is in the second layer, with a mean distance of 12.2 pixels; equal attention to all patches would give 16.55, and
-# equal attention to the neighbors alone about 4.7. So even this head is far from local. It may not look near at all: a
-# head that always looks at the middle gets nearly the same, 12.4, and here we logged no control that could tell the two
+# equal attention to the neighbors alone about 4.7. So even this head is far from local. Perhaps it does not look near
+# at all: a head that always looks at the middle gets nearly the same, 12.4, and no control was logged to tell the two
 # apart. The *first* layer has no near head. Take care with the maps, too: they follow the patch in the middle, and in
 # photos the subject is mostly in the middle. So light around the middle does not prove that a neighborhood grows.
 #
@@ -528,7 +531,7 @@ show_distances(pictures.images[:200], placed, new_model(placed.config))
 # ## What the first layers have learned
 #
 # Attention is not all that there is to see. Two tables of weights can be looked at directly. First the positions. They
-# were initialized as noise with a standard deviation of 0.02, and nobody told the model the row and column of a patch.
+# were initialized as noise with a standard deviation of 0.02, and the model never gets the row and column of a patch.
 #
 # **Predict first.** Each small map below belongs to one patch, and shows how similar its position is to all the others.
 # Will the map of a patch in the middle and of one in the corner look the same?
@@ -938,9 +941,9 @@ for block in range(config.depth):
 # Was it the head that you chose? (One accuracy on 500 drawings has a standard error of one point at 94 % and of two at
 # 75 %, so do not rank heads that are only a few points apart.) With means, the model missed each head of block 0 more
 # than any head of the last block in each of our three runs, with zeros in two of them. Yet it is the last
-# block whose maps are usually shown. A head with a striking map may be one that the model can do without, and a head
-# with a dull map may be needed. (One reason may be that every later block works with what the early heads have
-# written.)
+# block whose maps are usually shown. (Block 1 lies between: in two runs one of its heads was missed about as much as
+# those of block 0.) A head with a striking map may be one that the model can do without, and a head with a dull map may
+# be needed. (One reason may be that every later block works with what the early heads have written.)
 #
 # Neither way of taking a head out is always the gentler one. Four heads in three runs make twelve cases for each block.
 # The mean cost less than zeros in 11 of the 12 of the last block, but more in 10 of the 12 of block 0. (One mean for
@@ -1062,9 +1065,11 @@ figure
 # %% [markdown]
 # One last question to this model: *where* does the answer arise? After each block we read the class token with a linear
 # classifier, fitted by least squares on 3,000 photos and measured on 1,000 others. (Alain and Bengio 2016 call this a
-# probe; in lesson 09 you write a better one.) For comparison we read the mean of the patches' tokens. **Predict
-# first:** what share does the class token get right after block 0? And after which block has it half of its final lead
-# over guessing (10 %)?
+# probe; in lesson 09 you write a better one.) For comparison we read the mean of the patches' tokens. (Does your model
+# pool by the mean? Then it has no class token: what the cell prints as "class token" is its first patch, in a corner of
+# the photo. The answer arises in the mean, so read the numbers of the mean, and skip this prediction.)
+# **Predict first:** what share does the class token get right after block 0? And after which block has it half of its
+# final lead over guessing (10 %)?
 
 # %%
 predict("class-token-after-block-0", 30)  # in % right
@@ -1134,7 +1139,8 @@ for block, pair in enumerate(token_means(images)):
 #
 # Nothing covered gives 74.8 %, random patches 71.7 %. A useful map has a gap between its two columns. For rollout the
 # gap is 5.8 ± 5.2 points, for the gradient, which uses no attention at all, 6.2 ± 5.2, and for the last block 1.8 ±
-# 5.2. The fresh model has no gap: on these photos its map says nothing about what the model needs. A likely reason: in
+# 5.2 (taken before rounding). For the fresh model we see no gap: if its map says something about what the model needs
+# on these photos, it is too little for this test. A likely reason: in
 # a photo the object does not stand on a plain background. (The ± counts the two columns as measured on different
 # photos. They come from the same 600 photos, so the gaps are more precise than that (lesson 07), but not precise enough
 # for a point or two. In the three draws one by one, rollout's gap is 7.0, 0.5 and 10.0 points, and the gradient's 2.5,
@@ -1177,9 +1183,10 @@ for block, pair in enumerate(token_means(images)):
 # The first call did not remove its hook. Now there are two, and after the next call three.
 #
 # </details>
-# <details><summary>4. You ask the same model twice and get two maps that differ. Where do you look first?</summary>
+# <details><summary>4. You run the same model twice on one picture and get two different maps. What do you check
+# first?</summary>
 #
-# At the mode: dropout is on.
+# The mode: dropout is on.
 #
 # </details>
 # <details><summary>5. A paper shows attention maps that lie neatly on the objects. What would you ask its authors for?
