@@ -91,8 +91,8 @@ print(patch[0, 0, :3, :3])
 # We trained a small ViT to recognize ten kinds of things in photos (a data set called CIFAR-10). Then we trained eight
 # more from the start, each with one bug that is easily made. None of the eight raises an error. Here are two of them:
 #
-# - *tokens column by column*: the patches are read from top to bottom, one column after the other, although they should
-#   be read row by row, like a page;
+# - *tokens column by column* (a *token* is what we called a word): the patches are read from top to bottom, one column
+#   after the other, although they should be read row by row, like a page;
 # - *attention over the batch*: photos go through the model in groups, called *batches*. The patches of *one* photo
 #   should look at each other. With this bug each patch looks at the patches at the same place in *other* photos.
 #   (torch's `nn.MultiheadAttention` does exactly this, without a warning, if you forget `batch_first=True`.)
@@ -126,16 +126,17 @@ reveal("over-the-batch", 10, within=3)
 # training loss, the number that training makes smaller, is no better judge: two of the five end with a clearly *lower*
 # one than the right model, and one with a clearly higher one.
 #
-# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** You will train broken ones
-# yourself: one of these in this lesson, others in lessons 04 and 05.
+# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** You will train broken models
+# yourself: one in this lesson, others in lessons 04 and 05.
 #
 # <details><summary>How we measured, for later</summary>
 #
 # You will meet the other six bugs in lessons 01 to 05. The experiment is small: 25,000 training images, 16 patches
 # each, four blocks (rounds of attention), six epochs (passes through the images). The numbers are means over three
 # seeds. We compare each broken model with the right one seed by seed, and give the difference a 95 % interval (lesson
-# 07 explains it). For five of the eight the interval contains 0; it reaches 1.2 to 2.2 points to either side. For each
-# model we tried three learning rates (how far a training step goes), one run for each rate, and kept the best rate.
+# 07 explains it). For five of the eight the interval contains 0; it reaches 1.2 to 2.2 points to either side of the
+# mean difference. So we do not claim that these bugs cost nothing: a loss of one point could hide in such an interval.
+# For each model we tried three learning rates (how far a training step goes), one run for each rate, and kept the best.
 # "Best" was judged on *validation* images: images that are set aside for such choices. (For some models the best rate
 # is the largest or the smallest of the three, so a rate that we did not try may suit them still better. Our log is
 # `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that started
@@ -174,6 +175,16 @@ tuple(first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
 # It runs, and the shape is right. **Predict first:** the thumbnail has 3 channels, 4 rows and 3 columns, and there are
 # three means. Where was the first mean subtracted: in one channel, in one row, or in one column?
 
+# %%
+subtracted = thumbnail - first_try(thumbnail, mean=(0.485, 0.456, 0.406), std=(1, 1, 1))
+print("subtracted from each pixel of the red channel:")
+print(subtracted[0, 0])
+
+# %% [markdown]
+# In one *column*. The left column lost 0.485, the middle one 0.456 and the right one 0.406, in all rows, and in the
+# other two channels it was the same (`subtracted[0, 1]`). The thumbnail is 3 pixels wide, so three means lined up with
+# its three columns, and there was no error.
+
 # %% [markdown]
 # ## What a check tells you
 #
@@ -202,9 +213,8 @@ check("normalize_images", first_try)
 #
 # </details>
 #
-# And the prediction? Our thumbnail is 3 pixels wide, so the three means lined up with its three columns: the function
-# ran without an error, and gave each *column* its own mean. The first mean was subtracted from the left column, in all
-# rows and in all channels. (The check used five channels and six columns. There the same function stops with an error.)
+# Why did the function stop here, when it ran on our thumbnail? The check used five channels and six columns: five means
+# do not line up with six columns. The thumbnail has as many columns as channels, and so it hid the mistake.
 
 # %% [markdown]
 # ## Broadcasting, or which axis meets which
@@ -369,8 +379,8 @@ reveal("most-sure", max(sure, key=sure.get))
 
 # %% [markdown]
 # No error: each time an image goes in and ten scores come out. (None of the answers can be right: the model has no
-# class for people.) The model is most sure where the input was not normalized. The column order changes the answer,
-# because this model was trained with the row order.
+# class for people.) The model is most sure where the input was not normalized, so being sure proves as little as a
+# falling loss. The column order changes the answer, because this model was trained with the row order.
 #
 # Does it really cost nothing if a model is *trained* with the column order? Try it. Two small ViTs start from the same
 # random numbers and learn ten shapes that a program draws. The first model gets the drawings in the upper row, the
@@ -405,9 +415,9 @@ reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
 # With so few drawings, a difference of a few points says nothing.)
 #
 # Two trainings did not show which model reads in the wrong order. One picture shows it, without any training: make one
-# patch white and all others black, and look which word of the sentence is white. Read row by row and counted from 0, as
-# in Python, the patch in row 0, column 1 is word 1. **Predict first:** which number does it get when the patches are
-# read column by column? (There are four rows.)
+# patch white and all others black, and see which word of the sentence is white. Read row by row and counted from 0, as
+# in Python, the patch in row 0, column 1 is word 1. **Predict first:** which number does this patch get when the
+# patches are read column by column? (There are four rows.)
 
 # %%
 predict("lit-patch", 1)
@@ -520,8 +530,8 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 #
 # <details><summary>1. A check says <em>undecided</em>. Have you lost points for a mistake?</summary>
 #
-# It is not counted as a mistake, but its points are still missing. This claim can be judged only after another claim
-# has passed. Look for the line that says *fail*, fix what it names, and run the check again.
+# No, but you have not earned its points yet. This claim can be judged only after another claim has passed. Look for the
+# line that says *fail*, fix what that line names, and run the check again.
 #
 # </details>
 # <details><summary>2. Images are (8, 3, 32, 32). Which axis does a tensor of shape (32,) meet? And (32, 1)?</summary>

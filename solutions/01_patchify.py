@@ -101,7 +101,8 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # pieces of 768 numbers. So each "patch" consists of a few rows of one channel, cut and stacked into a square. The patch
 # shows colors because the first third of its numbers is drawn as red, the next as green, the last as blue, although all
 # of them come from one channel. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached
-# 40.1 %, the right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`).
+# 40.1 %, the right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`). So short a
+# training does not show that confetti is as good; it shows that a model which learns may still be wrong.
 #
 # Our checks call this mistake *strips, not squares*. Your `patchify` will not make it. It will also refuse an image
 # whose height or width the patch size does not divide: such an image has to be resized or cropped first.
@@ -134,9 +135,9 @@ print(tiny[0, 0].permute(1, 0).reshape(2, 8))
 # %% [markdown]
 # The first still counts 0, 1, 2, …; only the cuts have moved. The second goes down the columns. `permute` itself moves
 # no number in memory: it changes the order of the *indices*, and a `reshape` after it reads in the new order (and
-# usually copies). `permute` and `reshape` are all you need, with six axes instead of two. Find the six coordinates of
-# one number: in the 4 × 4 image above, the number 9 stands in row 2 and column 1. With
-# patches of 2 × 2 that is patch row 1, pixel row 0, and patch column 0, pixel column 1.
+# usually copies). `permute` and `reshape` are all you need, with six axes instead of two. Here are the six coordinates
+# of one number: in the 4 × 4 image above, the number 9 stands in row 2 and column 1. With patches of 2 × 2 that is
+# patch row 1 and pixel row 0, patch column 0 and pixel column 1. Image and channel are 0: there is only one of each.
 #
 # **Predict first.** Cut this 4 × 4 image into 2 × 2 patches, row by row. Which four numbers are in the first token?
 # Which are in the second? Use paper, and cover the docstring below: its example is the answer.
@@ -208,7 +209,7 @@ patches = patchify(picture, patch_size)
 show_patches(patches[0], grid_size=(18, 15))
 
 # %% [markdown]
-# There she is again. The shape is that of the confetti and so are the numbers; only their order is different. Now we
+# There she is again. The tensor has the shape and the numbers of the confetti; only the order is different. Now we
 # shuffle the *words*. You see at once that something is wrong. Would a Transformer see it, too? Lesson 02 begins with
 # this question.
 
@@ -316,10 +317,9 @@ middle[:, ::2] = 0.5  # every second token turns gray
 show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second word deleted"])
 
 # %% [markdown]
-# You still recognize her. A picture is a very redundant sentence: it says most things more than once, so with half of
-# its words deleted it can still be read.
-# Masked autoencoders (He et al. 2022) turn this into a training task: three quarters of the patches are deleted, and
-# the model learns to fill them in.
+# You still recognize her. A picture is a very redundant sentence: it says most things more than once, so you can read
+# the picture with half of its words deleted. Masked autoencoders (He et al. 2022) turn this into a training task: three
+# quarters of the patches are deleted, and the model learns to fill them in.
 
 # %% [markdown]
 # ## From pixels to tokens
@@ -580,9 +580,9 @@ show_patches(patchify_from_the_internet(picture, 48)[0], grid_size=(6, 5))
 # %% [markdown]
 # ### Exercise: `fix_patchify` (10 minutes, 3 points)
 #
-# Two mistakes, and a square image shows neither. Copy the function, repair both, and let it raise a ValueError for
-# sizes that do not fit, which its author forgot. Repair the arithmetic: calling your own `patchify` is not the answer
-# here.
+# On the tall image the tiles are out of order, and their colors do not fit together. These are two mistakes, and a
+# square image shows neither. Copy the function, repair both, and let it raise a ValueError for sizes that do not fit,
+# which its author forgot. Repair the arithmetic: calling your own `patchify` is not the answer here.
 
 
 # %% exercise="fix_patchify"
@@ -647,7 +647,8 @@ show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
 # ## A second bug hunt, with a random bug (5 minutes)
 #
 # The two bugs above are the same for everybody. The next one is chosen by a seed, from the mistakes that our checks
-# know. Its program uses another tool: `unfold(axis, size, step)` slides a window along an axis, so
+# know. (In a hurry? You can skip this hunt, unless your instructor gave you a seed.) Its program uses another tool:
+# `unfold(axis, size, step)` slides a window along an axis, so
 # `torch.arange(6).unfold(0, 3, 3)` is [[0, 1, 2], [3, 4, 5]]. **Predict first:** what will the photo look like when
 # this program cuts it?
 
@@ -697,7 +698,7 @@ suspect.check(mended)
 # Later lessons are built on this one. `keep` puts your functions into a file of yours, `my_vit.py`, beside this
 # notebook. In a class where each lesson has its own folder, the file lies beside these folders; on Colab it lies in
 # your Drive, if you have mounted it. It is plain Python, yours to read and to change. A part that has not passed its
-# check is not kept. The next lesson then uses our version and tells you.
+# check is not kept. The next lesson then uses our version of this part, and says so.
 
 # %%
 keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")

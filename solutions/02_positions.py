@@ -21,7 +21,7 @@
 # **After this lesson you can**
 # - show that attention does not see order, and give it order by positions;
 # - write the sinusoidal table, and say what its dot products mean;
-# - say why an image needs rows and columns where a sentence needs one number;
+# - say what a table that counts the patches in one line gets wrong about a picture, and how to mend it;
 # - say why the ViT learns its positions, and what training makes of them;
 # - put the class token and the positions together in the right order;
 # - fit a model's positions to images of another size.
@@ -241,9 +241,9 @@ table = sinusoidal_positions(64, 32)
 show_matrix(table @ table.T / 16, "position", "position", title="dot products of positions, 1 on the diagonal")
 
 # %% [markdown]
-# Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. Only the
-# closest neighbors stand out clearly, though: farther from the diagonal the dot product falls on the whole, but with
-# ups and downs, so from its value you cannot read the distance.
+# Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. But only
+# the closest neighbors stand out clearly. Farther from the diagonal the dot product goes up and down while it falls, so
+# different distances can give the same value.
 #
 # Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But
 # attention (lesson 03) multiplies by learned weights before it takes the dot product, so one of the two positions may
@@ -363,9 +363,9 @@ def sinusoidal_positions_2d(grid_size, embed_dim):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# The table of the rows has the shape (rows, embed_dim / 2). In the finished table each of its lines stands `columns`
-# times in succession, and the whole table of the columns stands `rows` times. Where do you put a new axis into each of
-# the two, so that both can be expanded to (rows, columns, embed_dim / 2)?
+# The table of the rows has the shape (rows, embed_dim / 2). In the finished table each line of it is repeated `columns`
+# times before the next line comes, and the table of the columns is repeated as a whole, `rows` times. Where do you put
+# a new axis into each of the two, so that both can be expanded to (rows, columns, embed_dim / 2)?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -393,12 +393,13 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # ## Positions that are learned
 #
 # The first ViT uses neither table. Its positions are *parameters*: a row of random numbers for each place, which
-# training changes as it changes all other weights. A sentence can be of any length, and a formula gives every place a
-# row. A ViT is usually trained on images of one size, so it needs a fixed number of rows, and the data can decide what
-# is in them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
+# training changes as it changes all other weights. (BERT, a Transformer for sentences that the first ViT follows in
+# many details, had learned its positions, too.) A sentence can be of any length, and a formula gives every place a row.
+# A ViT is usually trained on images of one size, so it needs a fixed number of rows, and the data can decide what is in
+# them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
 # autoencoders of lesson 01, and Beyer et al. 2022, *Better plain ViT baselines for ImageNet-1k*.)
 #
-# Why *add* a position, and not put it beside the patch? If a Linear follows, the result is the same. Suppose that each
+# Why *add* a position, and not put it beside the patch? If a Linear reads both, this is adding, too. Suppose that each
 # patch's pixels are followed by a vector for its place: 1 at that place, 0 at all others. One Linear on both gives the
 # embedded patch *plus* one column of the Linear's weight, the column of that place. That is a learned position, added.
 # (With a row of the sinusoidal table in place of the 1 and the zeros, that row is passed through a Linear and added.)
@@ -406,9 +407,10 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # One could object that such a table knows less. It is only a list: nothing in it says that in a grid of 8 columns patch
 # 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) compared kinds of positions in ViT-B/16. Each model
 # was first trained on a large set of other images, and then had to classify ImageNet after five labeled images a class.
-# Without positions it reached 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %, and with
-# learned distances 64.0 %. Having positions mattered; which kind hardly mattered. Their guess at the reason is the size
-# of the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it might not be.
+# The model without positions reached 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %, and with
+# learned distances (called *relative* positions) 64.0 %. Having positions mattered; which kind hardly mattered. The
+# authors guess that the reason is the size of the grid: among 14 × 14 patches it is easy to learn which are neighbors;
+# among 224 × 224 pixels it might not be.
 #
 # So what does training write into the list? Here is a ViT that was trained on 45,000 small photos; half of the time it
 # saw them mirrored. Nothing in the list said which patches share a row or a column. **Predict first:** how similar, on
@@ -441,8 +443,9 @@ reveal("learned-neighbors", in_row, within=0.1)
 show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title="similarity within a row")
 
 # %% [markdown]
-# Two bright lines cross. One is nearness. The other joins columns 0 and 7, 1 and 6, 2 and 5: the pairs that a mirror
-# exchanges. To this model the left edge is more like the right edge (0.40) than like the column beside it (0.27).
+# Two bright lines cross. One, the diagonal, shows that near columns are similar. The other joins columns 0 and 7, 1 and
+# 6, 2 and 5: the pairs that a mirror exchanges. To this model the left edge is more like the right edge (0.40) than
+# like the column beside it (0.27).
 # Neither of your two formulas contains a mirror; the model learned it from its data.
 #
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
@@ -565,7 +568,8 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # learned positions start near zero, and in so short a training they may stay too small to have an effect. Lesson 07
 # tests this: there they start larger.
 #
-# The model from above was trained for longer. It has four blocks, with norms and MLPs beside attention.
+# The model from above was trained for longer. It has four blocks. Beside attention they contain *norms* and *MLPs*,
+# which you build in lesson 04; for now it is enough that both work on each token alone.
 # **Predict first:** we erase the patches' rows from its positions. Can it still tell the photo from the shuffled photo?
 
 # %%
@@ -581,8 +585,8 @@ for name, (of_photo, of_shuffled) in answers.items():
     print(f"{name}: the scores of the two differ by up to {(of_photo - of_shuffled).abs().max().item():.2g}")
 
 # %% [markdown]
-# No: without positions the difference is rounding. Norms and MLPs treat all tokens alike, so the whole model is as
-# blind to order as attention is.
+# No: without positions the difference is rounding. Norms and MLPs do the same to each token, wherever it stands, so the
+# whole model is as blind to order as attention is.
 
 # %% [markdown]
 # ## The same picture, more patches
@@ -709,7 +713,7 @@ show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resiz
 # %% [markdown]
 # Libraries do not agree on the details. torchvision lets the corners of both grids meet (`align_corners=True`), timm
 # passes `antialias=True`, which chooses another bicubic curve (and, for a smaller grid, averages over more places). How
-# much does it matter, for one dimension of positions that were trained?
+# far apart are the results, for one dimension of positions that were trained?
 
 # %%
 dimension = trained_vit().model.positions.detach()[0, 1:, 0].reshape(1, 1, 8, 8)  # one number for each place

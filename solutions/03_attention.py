@@ -105,6 +105,11 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # `head_dim`. (Later in this lesson you will see what a head is.) All tokens ask at once, so the queries form a matrix
 # with one row for each token, and so do the keys and the values.
 #
+# Why a query *and* a key? Suppose that they were the same vector. Then the dot product of tokens A and B would be that
+# of B and A: if the nose fits what the cap looks for, the cap would fit equally well what the nose looks for. And the
+# dot product of a token with itself would be its squared length, never below 0. With two Linears A can look for B while
+# B looks for something else.
+#
 # > **weights** = softmax( **query** · **key**ᵀ / √head_dim )
 # >
 # > **output** = **weights** · **value**
@@ -141,9 +146,10 @@ for head_dim in (4, 64, 256):
 reveal("dot-product-of-256", products.std(), within=2)
 
 # %% [markdown]
-# Each product adds 1 to the *variance*, so the variance of the sum is `head_dim`, and its typical size is the root of
-# that: 2, 8, 16. For a softmax that is too large. A softmax depends only on *differences* of scores, and a difference
-# of 16 means that one key gets e¹⁶ times, nine million times, the weight of the other.
+# Each product adds 1 to the *variance*, so the variance of the sum is `head_dim`, and the typical size of the sum is
+# the root of `head_dim`: 2, 8, 16. Scores of size 16 are too large for a softmax. A softmax depends only on
+# *differences* of scores, and a difference of 16 means that one key gets e¹⁶ times, nine million times, the weight of
+# the other.
 
 
 # %%
@@ -206,13 +212,14 @@ for head_dim in (4, 64, 256):
 
 # %% [markdown]
 # Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. Such a
-# row is nearly stuck: its query gets about a hundredth of the gradient that the other rows get, or less. Where the
-# weights are nearly 0 or 1 the softmax is flat, and a flat function has no slope to learn from. (∂weightᵢ/∂scoreⱼ is
-# weightᵢ (1 − weightᵢ) for i = j, and −weightᵢ · weightⱼ otherwise. Where one weight is 1 and the others are 0, all of
-# these are 0.)
+# row is nearly stuck: its query gets about a hundredth of the gradient that the other rows get, or less (a hundredth
+# for 64 numbers; far less for 256, as the cell printed). Where the weights are nearly 0 or 1 the softmax is flat, and a
+# flat function has no slope to learn from. (∂weightᵢ/∂scoreⱼ is weightᵢ (1 − weightᵢ) for i = j, and
+# −weightᵢ · weightⱼ otherwise. Where one weight is 1 and the others are 0, all of these are 0.)
 #
 # The other rows get a large gradient, and it grows with the size of the head. One matrix makes all queries, so what it
-# learns from the other rows changes the stuck rows as well. Only a training can show how much harm is done.
+# learns from the other rows changes the stuck rows as well. So these gradients alone do not show how much harm is done;
+# for that a model must be trained. The figure of lesson 00 shows one, *no scaling* (its heads have 16 numbers).
 #
 # Divided by the root, no row is stuck, and the gradient is about the same for each size. (Vaswani et al. 2017, section
 # 3.2.1, *suspect* that this is what the root is good for.)
@@ -344,14 +351,14 @@ for which, name in enumerate(("query", "key", "value")):
 # %% [markdown]
 # A token's query changes only its own output. Its key and its value can change the output of every token.
 #
-# Nothing here asks where query, key and value come from. If all three are made of the same tokens, this is
-# **self-attention**, the only kind in a ViT. In **cross-attention** queries come from one sequence, keys and values
-# from another: so the words of a caption can ask the patches of a photo.
+# For your function it does not matter where query, key and value come from. If all three are made from the same tokens,
+# this is **self-attention**, the only kind in a ViT. In **cross-attention** the queries come from one sequence, and the
+# keys and values from another. In this way the words of a caption can ask the patches of a photo.
 #
-# Now let us use attention on the photo. Patches of 12 × 12 pixels; query and key are both the mean color of the patch
-# minus the mean color of the photo, made a vector of length 1. (We call this *hue*, but it also tells lighter patches
-# from darker ones.) So the dot product is large for similar hues. First a function for the display: the larger a
-# weight, the brighter its patch.
+# Now let us use attention on the photo. The patches have 12 × 12 pixels. For query and key we take the same vector: the
+# mean color of the patch minus the mean color of the photo, scaled to length 1. (We call this *hue*, but it also
+# tells lighter patches from darker ones.) So the dot product is large for similar hues. First a function for the
+# display: the larger a weight, the brighter its patch.
 
 
 # %%
@@ -706,9 +713,9 @@ print("largest difference:", difference.abs().max().item())
 #
 # Look at the formula again: nowhere does it ask *where* a token stands. In lesson 02 you saw what follows, with an
 # attention that we borrowed: if the tokens are shuffled, their outputs are shuffled in the same way, and do not change.
-# The same is true of your own layer. Now every token also gets a position, that of the place where it stands: in the
-# photo its own place, in the shuffled photo its new place. **Predict first:** the layer is new and untrained. By how
-# much does the mean of all outputs change: by a percent or so, by half, or completely?
+# The same is true of your own layer. What is new here: how much do positions change in a layer that is not trained yet?
+# Every token gets the position of the place where it stands: in the photo its own place, in the shuffled photo its new
+# place. **Predict first:** by how much does the mean of all outputs change: by a percent or so, by half, or completely?
 
 # %%
 embed, layer = nn.Linear(6912, 192), MultiHeadSelfAttention(192, 3)
@@ -803,7 +810,8 @@ print("by keys:   query 0", three(2 / math.sqrt(3)), "query 1", three(-2 / math.
 # ### Exercise: `is_attention` (25 minutes, 8 points)
 #
 # Write the test. It is tried on right attentions, written in many ways, which it must accept, and on wrong ones, which
-# it must reject. A test that rejects everything earns nothing.
+# it must reject. Some of these go wrong only in one place: in the second image of a batch, in the last number of a key,
+# or where scores are very large. A test that rejects everything earns nothing.
 
 
 # %% exercise="is_attention"
@@ -918,8 +926,8 @@ for name, attend in suspects.items():
 # %% [markdown]
 # ## One more suspect, with a random bug (5 minutes)
 #
-# This one is wrong, and the seed chooses how, from the mistakes that our checks know. The program uses the names of the
-# paper, Q, K, V and d_k (Vaswani et al. 2017). Find the line by reading. Then: will your test catch it?
+# This suspect is guilty. The seed chooses its mistake, from those that our checks know. The program uses the names of
+# the paper, Q, K, V and d_k (Vaswani et al. 2017). Find the wrong line by reading. Then: will your test catch it?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -1056,8 +1064,9 @@ show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
 # ### Can a head learn its purpose?
 #
 # We set these heads by hand. Now one starts from random weights. Twenty tokens stand in a row; each holds 32 random
-# numbers, new in every step, and the position of its place. The head shall give each token the numbers of the one on
-# the *other side*. Nobody tells it where to look: all that it gets is the squared error of its **output**.
+# numbers, new in every step, and the position of its place. The task of the head is to give each token the numbers of
+# the token on the *other side*. Where to look is never given: the head learns only from the squared error of its
+# **output**.
 #
 # **Predict first.** A new head gives each of the 20 places about 5 % of its weight. How much does the mirror place get
 # after 300 steps? And how far does the error fall if the tokens contain *no* positions?
