@@ -198,20 +198,20 @@ def layer_norm(x, weight, bias, eps):
 check("layer_norm", layer_norm)
 
 # %% [markdown]
-# Why does eps stand under the root, and not behind it? **Predict first:** a token of four equal numbers, and eps at
-# either place. Where do you expect a NaN?
+# Why is eps added under the root, and not outside it? **Predict first:** a token of four equal numbers, and eps in each
+# of the two places. Where do you expect a NaN?
 
 # %%
 flat = torch.full((4,), 3.0, requires_grad=True)
 variance = flat.var(correction=0)
-for place, root in {"under": (variance + 1e-6).sqrt(), "behind": variance.sqrt() + 1e-6}.items():
+for place, root in {"under": (variance + 1e-6).sqrt(), "outside": variance.sqrt() + 1e-6}.items():
     result = (flat - flat.mean()) / root
     (gradient,) = torch.autograd.grad(result[0], flat, retain_graph=True)
-    print(f"eps {place:6} the root: result {result.tolist()}, gradient {gradient.round().tolist()}")
+    print(f"eps {place:7} the root: result {result.tolist()}, gradient {gradient.round().tolist()}")
 
 # %% [markdown]
-# Both give the same result. But at 0 the root has an infinite slope, so with eps behind the root the *gradient* is NaN,
-# and after the next step the weights are NaN, too.
+# Both give the same result. But at 0 the root has an infinite slope, so with eps outside the root the *gradient* is
+# NaN, and after the next step the weights are NaN, too.
 #
 # Now use your function on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values.
 # We normalize every patch and put the patches together again (mid-gray stands for zero).
@@ -235,8 +235,8 @@ print(f"below 0.1: {(variances < 0.1).float().mean():.0%} of the patches")
 # %% [markdown]
 # With a tiny eps every patch is brought to the same contrast, and the uniform turns out to be full of colored noise
 # (probably of film, scanner and JPEG), too weak to be seen in the photo. With eps = 0.1, above the variance of nine
-# patches in ten, flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size. (There the
-# tokens are no longer pixels: positions and other blocks have added to them, so no token is truly flat.)
+# patches in ten, flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size. (But its
+# tokens are no longer pixels: positions and earlier blocks have added to them, so hardly any token is truly flat.)
 
 # %% [markdown]
 # ## A test for LayerNorm
@@ -322,16 +322,25 @@ draw(curves, "spread of the tokens, as a power of 10", "largest difference from 
 
 # %% [markdown]
 # **On paper.** The token 1, 1, 5, 5 has mean 3 and variance 4; with an eps of 12 the root is 4, and the result is −½,
-# −½, ½, ½. What would it be with eps outside the root? With the divisor 3?
+# −½, ½, ½. What would it be with eps added outside the root? With the divisor 3?
 #
-# But look at what this token cannot see: the middle between 1 and 5 is 3, too, and the mean distance from 3 is 2. Find
-# one in which fewer numbers agree by accident, and a weight and a bias that hide nothing.
+# <details><summary>Both written down? Then look.</summary>
+#
+# With eps outside, 2 / (2 + 12) = 1/7 in place of ½. With the divisor 3 the variance is 16/3, and 2 divided by the
+# root of (16/3 + 12) is 0.48.
+#
+# </details>
+#
+# But with this token some mistakes stay hidden. The middle between 1 and 5 is 3, the same as the mean, and the mean
+# distance from 3 is 2, the same as the standard deviation. Find a token in which fewer numbers agree by accident, and
+# a weight and a bias that hide nothing.
 
 # %% [markdown]
 # ### Exercise: `is_layer_norm` (20 minutes, 6 points)
 #
 # Write the test. It is tried on right norms, written in many ways, which it must accept, and on wrong ones, which it
-# must reject. A test that rejects everything earns nothing.
+# must reject. A test that rejects everything earns nothing. You may not compare with a second LayerNorm: for new code
+# there is often none, and two programs by the same author often share a mistake.
 
 
 # %% exercise="is_layer_norm"
@@ -394,7 +403,7 @@ def is_layer_norm(norm):
 # draw x with four axes of different sizes, a weight and a bias; keep a copy of x
 # wrong shape, or x no longer like the copy? return False
 # facts = every token alone gives what it gave among the others;
-#         the pencil's token, with the pencil's eps, weight and bias, gives the pencil's numbers
+#         the token of your example on paper, with its eps, weight and bias, gives the numbers that you worked out
 # return whether all facts hold, up to rounding
 # ```
 #
@@ -411,17 +420,17 @@ for name, norm in suspects.items():
     print(f"{name:>10}: {'INNOCENT' if is_layer_norm(norm) else 'guilty'}")
 
 # %% [markdown]
-# "Stretched" multiplies a token by 10, so its variance is 100 times as large, and so is its eps. The shift does not
-# matter. Nothing changes.
+# "Stretched" multiplies a token by 10, so the variance becomes 100 times as large. It multiplies eps by 100 as well,
+# and the shift by 3 is removed with the mean. So its results are those of your function.
 #
 # | our facts | catch |
 # |---|---|
 # | x is as it was | tidy |
 # | a token alone gives the same | crowd |
 # | mean 0 and variance 1, with few dimensions | crowd, unbiased, generous |
-# | the numbers of the pencil | unbiased, hasty, deaf, generous |
+# | the example worked out on paper | unbiased, hasty, deaf, generous |
 #
-# Only the pencil catches "hasty" and "deaf". And only a look at x catches "tidy", whose results are all right.
+# Only the example on paper catches "hasty" and "deaf". Only a look at x catches "tidy", whose results are all right.
 
 # %% [markdown]
 # ## A soft gate: GELU
@@ -547,7 +556,8 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 # The gradient takes the same path backward. A branch makes y = x + f(x) of the stream x, and the derivative of y is
 # 1 + f′(x). Because of the 1, the gradient at the end of the stream arrives unchanged at the start, and because of the
 # f′(x) each branch adds a part of its own on the way. (For vectors, f′(x) is a matrix and the 1 is the identity.)
-# Without the addition only f′(x) would be left, and over 48 branches these factors are multiplied.
+# Without the addition only f′(x) would be left, and over 48 branches these factors are multiplied: their product can
+# become tiny or huge.
 #
 # (The stream leaves the last block without a norm. So a ViT has one more LayerNorm, in front of its head: lesson 05.)
 #
@@ -649,7 +659,7 @@ print("with zeros, your block moves tokens by", moves_at_zero(EncoderBlock))
 reveal("all-zero", "x itself" if moves_at_zero(EncoderBlock) == 0 else "something else")
 
 # %% [markdown]
-# Stream plus zero plus zero: a block whose branches add nothing is the identity. You will need this function again.
+# Stream plus zero plus zero: a block whose branches add nothing is the identity. You will need `moves_at_zero` again.
 #
 # But here is what the test cannot see. In the block below both branches leave from the input, side by side, and the MLP
 # never reads what attention has found. (Some models are built like this on purpose, see *A harder one* at the end; ours
@@ -776,7 +786,7 @@ draw(lengths, "block", "mean length")
 # %% [markdown]
 # ## Before or after?
 #
-# The first Transformer (Vaswani et al. 2017) had its norms *on the stream*, behind each addition: the right half of the
+# The first Transformer (Vaswani et al. 2017) had its norms *on the stream*, after each addition: the right half of the
 # figure. This is called post-norm. Here it is, built from your parts:
 
 
@@ -1208,6 +1218,13 @@ keep("Mlp", "EncoderBlock")
 # and so can `projection` and `fc2`. Write that block with two Linears in all. You are right when it gives the same
 # numbers as the block with four Linears whose weights you have copied into it, up to rounding. Two biases have become
 # one: which two, and how do you compute the new one from them?
+#
+# <details><summary>Written down? Then look.</summary>
+#
+# Those of `projection` and `fc2`. Both outputs are added to the same stream, so the new bias is their sum. (The
+# biases of `qkv` and `fc1` belong to different outputs, so they are put one behind the other.)
+#
+# </details>
 
 # %% [markdown]
 # ## Test yourself
@@ -1232,8 +1249,8 @@ keep("Mlp", "EncoderBlock")
 # <details><summary>4. A friend wrote the norms by hand, and the block gives NaN in its very first step. Where do you
 # look first?</summary>
 #
-# At the denominators: does an eps stand under every root? (Behind it, the loss is fine and the gradient is NaN.) One
-# token whose numbers are all equal is enough, for example one of zeros. When NaN comes only after days of training,
+# At the denominators: is an eps added under every root? (If it is outside, the loss is fine and the gradient is NaN.)
+# One token whose numbers are all equal is enough, for example one of zeros. When NaN comes only after days of training,
 # look first for an overflow (in float16), a learning rate that is too large, or attention scores that have grown.
 #
 # </details>

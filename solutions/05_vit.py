@@ -19,7 +19,7 @@
 # better than the correct model.
 #
 # **After this lesson you can**
-# - build a Vision Transformer from its parts, for any image size and any depth;
+# - build a Vision Transformer from its parts, for any depth and any image size that the patch size divides;
 # - say where its parameters are, and count them without building it;
 # - explain why a falling loss proves little, and find a bug that it hides;
 # - put somebody else's weights into your model, and prove that they arrived.
@@ -80,8 +80,8 @@ reveal("tokens-in-the-stream", stages["embedding"].shape[1])
 # 3 · 4 = 12 patches, 13 tokens with the class token, and a 13 × 13 table of attention for each head and image. Look
 # down the column of shapes from `embedding` to `norm`: apart from the two lines of attention weights it never changes.
 # A block takes thirteen tokens and gives thirteen tokens, however many blocks there are. At the end the head reads only
-# the first of them, the class token. What it needs of the other twelve, the class token must collect on the way, by
-# attention.
+# the first of them, the class token. So whatever the head is to learn from the other twelve, the class token must
+# collect in the blocks, by attention.
 #
 # So what does that last norm do? In lesson 04 you saw that the stream grows in fresh blocks. Now we look at the whole
 # model. **Predict first.** We send noise through twelve fresh blocks. At the start the spread of the stream is about 1.
@@ -277,9 +277,9 @@ show_images(data.images[:8], titles=[data.classes[label] for label in data.label
 # %% [markdown]
 # With a head of zeros all logits are 0, and the loss is log 10 to the last digit. Yours is a little above (2.43 to 2.49
 # from three seeds, `benchmarks/results/short_lessons.json`), since its logits are small but not 0. The third is far
-# worse than guessing (11.6 to 14.1): the head adds up 64 numbers of size 1 with weights of size 1, so its logits are
-# spread by about 8, the root of 64; it is sure of itself, and mostly wrong. If ten classes start with a loss of 7, look
-# for a bug, usually in the scale of the initial weights.
+# worse than guessing (11.6 to 14.1): the head adds up 64 numbers of size 1 with weights of size 1, so its logits have a
+# standard deviation of about 8, the root of 64. The model is sure of its answers, and mostly wrong. If ten classes
+# start with a loss of 7, look for a bug, usually in the scale of the initial weights.
 
 # %% [markdown]
 # ## Where the parameters are
@@ -446,9 +446,9 @@ plt.show()
 # %% [markdown]
 # Three curves that fall all the way. In each of our three runs the model with the scrambled tokens even *won*: 92.3,
 # 92.5 and 92.5 % against 80.4, 81.4 and 79.6 % of the right model. The one from the internet ended 2 to 7 points below
-# the right one, at 73.6, 75.0 and 77.7 % (`benchmarks/results/short_lessons.json`). (Yours may differ: one seed is one
-# throw of the dice, and the same seed gives other weights if your `__init__` draws its numbers in another order.) Would
-# you have looked for a bug in a winner? And if a model is some points behind, you notice only if you have a correct
+# the right one, at 73.6, 75.0 and 77.7 % (`benchmarks/results/short_lessons.json`). (Yours may differ: accuracies vary
+# from seed to seed, and the same seed gives other weights if your `__init__` draws its numbers in another order.) Would
+# you have looked for a bug in the winner? And if a model is some points behind, you notice only if you have a correct
 # model to compare it with.
 #
 # This happens not only with our drawings. You know the nine models of lesson 00, trained on CIFAR-10: one right and
@@ -585,6 +585,9 @@ for model_class in (ViTFromTheInternet, FixedViT):
 show_images(torch.stack(strengths), titles=["theirs", "fixed"])
 
 # %% [markdown]
+# The rule: without blocks no patch may have an influence on the logits, since the head reads the class token alone, and
+# nothing has been added to it but its position.
+#
 # Bright pixels influence the logits strongly (fresh models, one block). Theirs depends most on the top left corner,
 # since the head reads the token of that patch; the class token stands at the other end, where the head does not read
 # it. Attention still carries enough of the other patches into the corner token to make the loss fall.
@@ -675,8 +678,7 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 # convolution's kernel, flattened, has the order of a flattened patch (lesson 01). Shapes hardly protect you here.
 # Every vector of 48 numbers fits where any other belongs: the weights and biases of all norms, and the biases of
 # `conv_proj`, `out_proj` and `mlp.3`. Here even the flattened `conv_proj.weight` has the shape of `mlp.3.weight`,
-# (48, 192); in
-# ViT-B/16 it has that of `out_proj.weight`, (768, 768). Torch would notice none of these mix-ups.
+# (48, 192); in ViT-B/16 it has that of `out_proj.weight`, (768, 768). Torch would notice none of these mix-ups.
 #
 # </details>
 #
@@ -740,7 +742,8 @@ def load_torchvision(model, state_dict):
 # <details><summary>Hint 2: a question</summary>
 #
 # Could you turn each of their names into yours by replacing a few pieces of text? Which pieces, and does any of them
-# occur in a place where you do not want it? (`encoder.ln.` is not `.ln_1.`; the dots are your friends.)
+# occur in a place where you do not want it? (Keep the dots in the pieces: then `.ln_1.` and `encoder.ln.` cannot be
+# confused.)
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -789,8 +792,8 @@ with torch.no_grad():
         print(f"{type(model).__name__:20} differs by {difference.item():.1e}")
 
 # %% [markdown]
-# That says *that* two models differ, and not *where*. So compare them stage by stage: the bug lies between the last
-# stage that agrees and the first that differs. `record`, from the first cell of this lesson, gives the stages of both.
+# These numbers show that models differ, but not where. So compare them stage by stage: the bug lies between the last
+# stage that agrees and the first that differs. `record`, used at the start of this lesson, gives the stages of both.
 #
 # **Predict first.** What is the name of the first stage that differs in the model with scrambled tokens? And in the one
 # from the internet? (The names are in the table of shapes at the start of this lesson.)
@@ -907,8 +910,8 @@ show_images(photo(), titles=["What does your model say?"])
 # 83.8 %.
 #
 # One last look into it: for each patch, how similar its learned position is to all the others. Figure 7 of the paper
-# shows crosses, rows and columns, though nobody told its model in which row and column a patch lies. Do you see them
-# with these weights?
+# shows crosses, rows and columns, though the row and the column of a patch were never given to its model. Do you see
+# them with these weights?
 
 # %% tags=["experiment"]
 show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
@@ -917,7 +920,7 @@ show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
 # With random weights each square has one bright point, a patch and itself, and noise around it: positions start with no
 # idea of the grid. All the structure that you see with the real weights was learned in training. If it is a round spot
 # rather than a cross, believe your picture: the paper's figure shows another model (ViT-L/32), with patches twice as
-# wide and another training. A single look at one model's positions is an observation, and no law about ViTs.
+# wide and another training. What you see in one model is an observation, not a law about all ViTs.
 
 # %% [markdown]
 # ## Keep what you wrote

@@ -97,7 +97,7 @@ show_images(full.images[:16], titles=[full.classes[label] for label in full.labe
 #
 # Images that you use to *choose* something (a learning rate, a patch size, the moment to stop) have helped to make the
 # model, and can no longer judge it. So a second set, for validation, is split off for all the choosing, and the third,
-# the test set, is not touched.
+# the test set, is not touched before the end of lesson 07.
 #
 # **Predict first.** 200 models only guess: each of their answers is right with a probability of 10 %. You choose the
 # model that does best on 500 validation images. What share of these 500 does it get right? And what share of 500 test
@@ -334,7 +334,7 @@ TOY = ViTConfig(patch_size=8, embed_dim=48, depth=2, num_heads=4)
 
 
 def new_model(config):
-    """A model of your class, with initial weights drawn as in the first ViT paper."""
+    """A model of your class, with initial weights as in the first ViT paper (positions: by config.position_std)."""
     model = MyViT(config)
     if not isinstance(model, VisionTransformer):  # the course's own model has done this already
         model.config = config
@@ -436,7 +436,7 @@ def evaluate(model, loader, device):
 #
 # The accuracy is right and the loss is not? A mean of means again. An absurdly low accuracy? Print the shape of what
 # `argmax` gives: one guess for each image, or for each class? The check complains about the mode although you called
-# `eval()`? It asks about *afterward*.
+# `eval()`? It looks at the mode *after* your function has returned.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -778,10 +778,11 @@ for step, gradient in enumerate((torch.tensor([0.001, 10.0]), torch.tensor([-0.0
         reveal("first-step-of-adamw", (ours - before)[1] / (ours - before)[0], within=0.1)
 
 # %% [markdown]
-# Six lines, and torch's numbers. In the first step every weight moves by the full rate (and the decay takes 0.1 · 0.05
-# of the weight): one gradient divided by its own size is 1 or −1, and AdamW cannot know yet whether it was signal or
-# noise. The second gradients show what the running means are for: the first weight's gradient has changed its sign, so
-# it turns back at a third of the speed, while the other, which is still pulled the same way, goes on at full speed.
+# These six lines give the same numbers as torch. In the first step every weight moves by the full rate (and the decay
+# takes 0.1 · 0.05 of the weight): one gradient divided by its own size is 1 or −1, and AdamW cannot know yet whether it
+# was signal or noise. The second gradients show what the running means are for: the first weight's gradient has changed
+# its sign, so it turns back at a third of the speed, while the other, which is still pulled the same way, goes on at
+# full speed.
 
 # %% [markdown]
 # ## Warm-up and cosine
@@ -838,15 +839,15 @@ def warmup_cosine(step, warmup_steps, total_steps):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# After the warm-up, what share of the *remaining* way is done at step `step`? It should be 0 where the cosine begins
-# and 1 at `total_steps`. What is the cosine of 0, and of π?
+# After the warm-up, what share of the *remaining* steps has been made at step `step`? It should be 0 where the cosine
+# begins and 1 at `total_steps`. What is the cosine of 0, and of π?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
 # in the warm-up: steps made by now, this one included, as a share of the warm-up
-# after it: share of the remaining way, times pi, into the cosine; lift it by 1; halve it
+# after it: the share of the remaining steps, times pi; its cosine; plus 1; divided by 2
 # ```
 #
 # </details>
@@ -887,7 +888,7 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 # Weight decay pulls numbers a little toward zero at every step (Loshchilov and Hutter 2019), so a weight stays large
 # only if the gradients keep pushing it. For the matrices of a model this often improves the accuracy on new images
 # (Steiner et al. 2022 measure it). By convention the other parameters are left alone: the weight of a LayerNorm is a
-# scale around **1**, a bias is an offset, and the class token and the positions are vectors that say what a token is.
+# scale around **1**, a bias is an offset, a position says where a token lies, and the class token is a starting value.
 # There is little reason to pull those toward zero.
 #
 # **Predict first.** In a small ViT, what share of the parameter *tensors* are matrices? And what share of all *numbers*
@@ -959,7 +960,8 @@ for group in parameter_groups(new_model(TOY), 0.05):
 reveal("numbers-in-matrices", 100 * numbers[0] / sum(numbers), within=5)
 
 # %% [markdown]
-# A third of the tensors, and nearly all of the numbers: what is spared from decay is only a small part of the model.
+# The matrices are a third of the tensors, and hold nearly all of the numbers. So only a small part of the model is left
+# without decay.
 
 # %% [markdown]
 # ## When to stop
@@ -1061,7 +1063,8 @@ for patience in (1, 2, 3):
 #
 # You have written the tools. Now come the photos, and *your* functions split them, train on them and evaluate.
 # `BUDGET` says how many images and epochs you can afford. With the numbers below, one training took us about a minute
-# on one CPU core (50 to 80 seconds).
+# on one CPU core (50 to 80 seconds). In `BASE` the learned positions start with a standard deviation of 0.5, and not of
+# 0.02 as in lesson 05 and in the paper. Lesson 07 measures what that changes.
 
 
 # %%
@@ -1144,7 +1147,7 @@ draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "traini
 # whole training. In our picture the lowest point is at 0.0048, and we took a little less than half of that, 0.002. One
 # of the fast.ai library's rules is a tenth of the lowest point's rate. Where it matters, try both. Your own lowest
 # point will lie somewhere else: one run with noisy batches tells the order of magnitude, and no more. And a rate
-# belongs to one model, one optimizer and one batch size: larger batches have less noise, and usually bear a larger
+# belongs to one model, one optimizer and one batch size: larger batches have less noise, and usually allow a larger
 # rate.
 
 # %% [markdown]
@@ -1166,11 +1169,12 @@ for epoch, (train_loss, validation_loss, accuracy) in enumerate(history, 1):
 reveal("sixth-epoch", 100 * history[-1][2], within=5)
 
 # %% [markdown]
-# In our run 28.3 % after the first epoch and 46.9 % after the sixth (`benchmarks/results/lesson_cifar.json`, base, seed
-# 0; two other seeds ended one and two points lower; on 5,000 images the standard error of such an accuracy is 0.7
-# points). Model, split, loop, evaluation, schedule and groups are yours; torch gave AdamW, and the course the batches.
-# It is little compared with the 99 % of large models trained on many more images, and a lot for one minute: a fifth of
-# the images, six epochs, sixteen patches.
+# In our run the model got 28.3 % after the first epoch and 46.9 % after the sixth right
+# (`benchmarks/results/lesson_cifar.json`, base, seed 0; two other seeds ended one and two points lower; on 5,000 images
+# the standard error of such an accuracy is 0.7 points). Model, split, loop, evaluation, schedule and groups are yours;
+# AdamW is from torch, and the batches are from the course. This accuracy is low compared with the 99 % of large models
+# trained on many more images, and high for one minute of training with a fifth of the images, six epochs and sixteen
+# patches.
 #
 # What did each tool add? **Predict first:** without which of the three would this training lose most: the schedule, the
 # weight decay, or AdamW (with SGD and momentum in its place)? And which of them could go without any visible loss?
@@ -1192,10 +1196,10 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # comparison quite fair. The constant rate is 0.002, which we had chosen as a *peak*. A smaller constant rate may do
 # better; we have not tried. (Nor have we tried warm-up and cosine one by one.)
 # Weight decay has little to do in 474 steps: each shrinks a weight by at most 0.002 · 0.05, a ten-thousandth, and with
-# this schedule by half of that on average: about 2 % in all. Between SGD and AdamW these runs cannot decide: SGD may be
-# three points worse or three and a half better. And SGD's rate took a search: the table has 0.1, the best of three
-# (with 0.03 seed 0 reached 45.3 %, with 0.3 43.0 %), which is fifty times AdamW's. On large Transformers Adam is
-# usually far ahead (Zhang et al. 2020, *Why are Adaptive Methods Good for Attention Models?*).
+# this schedule by half of that on average: about 2 % in all. Whether SGD or AdamW is better, these runs do not show:
+# SGD may be three points worse or three and a half better. And SGD's rate took a search: the table has 0.1, the
+# best of three (with 0.03 seed 0 reached 45.3 %, with 0.3 43.0 %), which is fifty times AdamW's. On large
+# Transformers Adam is usually far ahead (Zhang et al. 2020, *Why are Adaptive Methods Good for Attention Models?*).
 #
 # </details>
 
@@ -1287,7 +1291,7 @@ for temperature in (1, 1.5, 2, 3, 4, 6):
 # ### Stop, and go on
 #
 # Sooner or later a training that takes hours is interrupted. What must be saved, so that it can go on as if nothing had
-# happened? The cell below trains two epochs, saves, and then makes epochs 3 and 4 in three ways: without a break ("in
+# happened? The cell below trains two epochs, saves, and then trains epochs 3 and 4 in three ways: without a break ("in
 # one go"), from the saved weights alone, and from the saved weights together with AdamW's running means.
 #
 # **Predict first:** which of the last two will give the same losses as the first?
@@ -1375,6 +1379,13 @@ keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter
 # those of the large batch, up to rounding, *also* when the last small batch has 7 images. (Dividing each mean loss by
 # four is the usual slip: then those 7 count as much as 32 others.) Which layers would make the two trainings differ
 # nevertheless?
+#
+# <details><summary>Written down? Then look.</summary>
+#
+# BatchNorm, which takes its statistics from each small batch, and dropout, whose random masks would be others. A ViT
+# without dropout has neither.
+#
+# </details>
 
 # %% [markdown]
 # ## Test yourself
