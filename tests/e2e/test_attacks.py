@@ -15,7 +15,6 @@ import nbformat
 import psutil
 import pytest
 import torch
-from tests.e2e.handed_in import mark
 
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.result import Result
@@ -26,6 +25,7 @@ from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
 from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
+from tests.e2e.submissions import mark
 from tests.machine import needs_sandbox
 
 pytestmark = needs_sandbox

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from tests.e2e.handed_in import mark
 
 from exercise_kit.judge.judge import Judge
 from exercise_kit.submission.find import find
@@ -16,6 +15,7 @@ from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST, Case
+from tests.e2e.submissions import mark
 from tests.machine import needs_sandbox
 
 pytestmark = needs_sandbox

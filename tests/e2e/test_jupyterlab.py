@@ -6,9 +6,9 @@ from pathlib import Path
 
 import playwright.sync_api as playwright
 import pytest
-from tests.e2e.handed_in import mark
 
 from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
+from tests.e2e.submissions import mark
 from vit_course.demo import STRIPS
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
-from tests.e2e.handed_in import mark
+
+from tests.e2e.submissions import mark
 
 CHECKS = {
     cell["metadata"]["nbgrader"]["grade_id"]: "".join(cell["source"])

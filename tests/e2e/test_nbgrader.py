@@ -16,12 +16,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbgrader.api import Gradebook
-from tests.e2e.handed_in import mark
 
 from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.attacks.folders import class_files
+from tests.e2e.submissions import mark
 from vit_course.explore import explore_softmax
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,6 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from tests.e2e.handed_in import mark
 from typer.testing import CliRunner
 
 from exercise_kit.authoring import release as releasing
@@ -20,6 +19,7 @@ from exercise_kit.authoring.lesson import Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.release import MARKER, ReleaseError, as_zip, release
 from tests.bare_python import bare_python, outside
+from tests.e2e.submissions import mark
 from vit_course.cli import app
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import nbformat
-from tests.e2e.handed_in import mark
 
 from tests.e2e.attacks import (
     escapes,
@@ -21,6 +20,7 @@ from tests.e2e.attacks import (
     weights,
 )
 from tests.e2e.attacks.attack import Attack
+from tests.e2e.submissions import mark
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 KINDS: dict[str, list[Attack]] = {
