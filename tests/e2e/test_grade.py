@@ -146,6 +146,7 @@ def test_nothing_is_imported_from_where_a_submission_lies(tmp_path):
     assert found["score"] == found["max_score"] > 0, done.stderr
 
 
+@pytest.mark.sampled
 def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     targets = [tmp_path / "a.json", tmp_path / "b.json"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}

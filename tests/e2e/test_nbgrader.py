@@ -192,6 +192,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     return GradedClass(folder)
 
 
+@pytest.mark.sampled
 def test_what_nbgrader_releases_is_the_course_s_own_student_notebook(graded):
     released = (graded.folder / "release" / LESSON / f"{LESSON}.ipynb").read_bytes()
     assert released.rstrip() == (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes().rstrip()
