@@ -13,9 +13,9 @@ def results():
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_nobody_waits_longer_than_we_want_for_a_right_answer_or_a_mistake(results, answer):
-    found, wanted = results[answer], results["wanted"]
-    assert found["first_slowest"][0] < wanted["first"]
-    assert found["warm_95"][0] < wanted["warm_95"]
+    found, wanted, peer = results[answer], results["wanted"], results["import_torch"]
+    assert found["first_slowest"][0] < wanted["first"] * peer
+    assert found["warm_95"][0] < wanted["warm_95"] * peer
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
