@@ -379,9 +379,8 @@ class _JudgePool:
         of = (task.place.checks, task.place.secret, in_use(), *_how(task))
         with self.lock:
             if self.of != of:
+                warm, self._warm = (self._warm, None) if self._warm_for == _how(task) else (None, self._warm)
                 self.close()
-                warm = self._warm if self._warm_for == _how(task) else None
-                self._warm = None
                 judge = Judge(
                     task.place.checks, task.place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm
                 )
@@ -396,10 +395,13 @@ class _JudgePool:
                 raise
 
     def close(self) -> None:
-        judge, self.judge, self.of = self.judge, None, None
-        if judge is not None:
-            with suppress(Exception):  # it failed, or it would not be closed here
-                judge.__exit__(None, None, None)
+        """End the judge, and a warm process that no judge has taken."""
+        ending = (self.judge, self._warm)
+        self.judge = self.of = self._warm = None
+        for each in ending:
+            if each is not None:
+                with suppress(Exception):  # it failed, or it would not be closed here
+                    each.close()
 
 
 def _how(task: Task) -> tuple[bool, str]:

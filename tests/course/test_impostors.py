@@ -59,7 +59,7 @@ def test_a_right_test_passes():
     asked = student(is_double)
     LINE_UP.expect_right_passes(asked)
     LINE_UP.expect_caught(asked, "factor", "")
-    HIDDEN.expect_told_apart(asked, Probe(0), "factor", "")
+    HIDDEN.expect_distinguished(asked, Probe(0), "factor", "")
 
 
 def test_an_impostor_that_slips_through_is_told_by_what_it_does():
@@ -79,7 +79,7 @@ def test_a_refusal_is_told_by_how_often_it_came():
     ("answer", "seen"), [(None, "gives None"), (torch.ones(2), "gives a Tensor"), ("yes", "gives a str")], ids=str
 )
 def test_what_is_neither_true_nor_false_is_told(answer, seen):
-    for expect in (LINE_UP.expect_right_passes, lambda each: HIDDEN.expect_told_apart(each, Probe(0), "factor", "")):
+    for expect in (LINE_UP.expect_right_passes, lambda each: HIDDEN.expect_distinguished(each, Probe(0), "factor", "")):
         with pytest.raises(Failure) as caught:
             expect(student(lambda function: answer))
         assert seen in caught.value.seen
@@ -91,7 +91,7 @@ def test_a_test_that_raises_is_asked_to_answer():
         return True
 
     with pytest.raises(Failure) as caught:
-        HIDDEN.expect_told_apart(student(asserts), Probe(0), "factor", "")
+        HIDDEN.expect_distinguished(student(asserts), Probe(0), "factor", "")
     assert "it was asked about a double that halves its input" in caught.value.seen
     assert "is_double should still answer" in caught.value.look
 
@@ -104,5 +104,5 @@ def test_hidden_checks_ask_about_every_right_answer(cases, monkeypatch):
     monkeypatch.setattr(HiddenLineUp, "_judge", lambda self, student, suspect, *_: asked.append(suspect.described))
     line_up = HiddenLineUp("a case", "your own", cases.RIGHT, cases.WRONG, unnamed)
     for family in cases.WRONG:
-        line_up.expect_told_apart(None, Probe(0), family, "")
+        line_up.expect_distinguished(None, Probe(0), family, "")
     assert {each.described for each in cases.RIGHT} <= set(asked)

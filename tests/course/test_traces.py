@@ -186,7 +186,7 @@ def the_first_image_compared(attend):
 
 
 def compared(attend, of_output=lambda output: output, of_weights=lambda weights: weights):
-    """A test of attention that compares with a right one what is told of output and weights."""
+    """A test of attention that compares with a right one what is seen of output and weights."""
     generator = torch.Generator().manual_seed(5)
     sizes = (3, 5, 4), (3, 7, 4), (3, 7, 6)
     inputs = [torch.randn(size, generator=generator) for size in sizes]
@@ -201,15 +201,15 @@ def compared(attend, of_output=lambda output: output, of_weights=lambda weights:
     return True
 
 
-def norms_compared(norm, told=lambda result: result):
-    """A test of layer normalization that compares with a right one what is told of the result."""
+def norms_compared(norm, seen=lambda result: result):
+    """A test of layer normalization that compares with a right one what is seen of the result."""
     generator = torch.Generator().manual_seed(5)
     x, weight, bias = (torch.randn(size, generator=generator) for size in ((3, 2, 4, 6), (6,), (6,)))
     before = x.clone()
     result = norm(x, weight, bias, 0.5)
     if result.shape != before.shape or not torch.equal(x, before):
         return False
-    return torch.allclose(told(result), told(layer_norm(x, weight, bias, 0.5)), atol=1e-5)
+    return torch.allclose(seen(result), seen(layer_norm(x, weight, bias, 0.5)), atol=1e-5)
 
 
 def the_first_image_normed(norm):

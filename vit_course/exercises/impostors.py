@@ -82,14 +82,14 @@ class LineUp(Interview):
             failures = [failure for failure in tries if failure]
             if 0 < len(failures) < TRIES:
                 failures[0].seen += f", in {len(failures)} of {TRIES} tries"
-            self._tell(student, failures)
+            self._raise_first(student, failures)
 
     def expect_caught(self, student: Student, family: str, look: str) -> None:
         """Fail unless the test says False to every function of one family; ``look`` is the question if it does not."""
         found = [self._judge(student, function, is_right=False, look=look) for function in self.wrong[family]]
-        self._tell(student, [failure for failure in found if failure])
+        self._raise_first(student, [failure for failure in found if failure])
 
-    def _tell(self, student: Student, failures: Sequence[Failure]) -> None:
+    def _raise_first(self, student: Student, failures: Sequence[Failure]) -> None:
         """Raise the first failure, after the test has been asked about one function of every family.
 
         These answers go on record, so that a likely cause is named only where the whole pattern fits.

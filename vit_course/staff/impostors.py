@@ -31,7 +31,7 @@ class HiddenLineUp(Interview):
     wrong: Mapping[str, Callable[[Probe], Sequence[Suspect]]]
     unnamed: Callable[[Candidate], Candidate]
 
-    def expect_told_apart(self, student: Student, probe: Probe, family: str, look: str) -> None:
+    def expect_distinguished(self, student: Student, probe: Probe, family: str, look: str) -> None:
         """Fail unless the test says True to right suspects and False to the wrong ones of ``family``.
 
         All answers are gathered before the verdict, so that the whole pattern goes on record.
@@ -43,7 +43,7 @@ class HiddenLineUp(Interview):
         order = probe.permutation(len(asked)).tolist()
         in_order = [asked[place] for place in order]
         failures = [(is_right, self._judge(student, each, is_right, look)) for each, is_right in in_order]
-        for about_right in (True, False):  # a refusal of what is right is told first
+        for about_right in (True, False):  # a refusal of what is right comes first
             for is_right, failure in failures:
                 if failure and is_right == about_right:
                     raise failure

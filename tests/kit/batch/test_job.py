@@ -223,6 +223,24 @@ def test_the_warm_process_starts_before_torch_and_is_the_one_that_grades(task):
     subprocess.run([sys.executable, "-c", WARM], input=pickle.dumps(one), check=True, cwd=ROOT)
 
 
+UNUSED = """
+import pickle, sys
+from exercise_kit.batch import job
+job._judge_pool.warm_up(pickle.loads(sys.stdin.buffer.read()))
+print(job._judge_pool._warm._home.name, flush=True)
+job._end()
+"""
+
+
+def test_a_warm_process_that_graded_nothing_leaves_no_folder(task):
+    """As where every result is kept."""
+    one = pickle.dumps(replace(task, sandboxed=False))
+    done = subprocess.run([sys.executable, "-c", UNUSED], input=one, capture_output=True, check=True, cwd=ROOT)
+    folder = Path(done.stdout.decode().strip())
+    assert folder.name.startswith("vit-course-worker-")
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("content", ["", "{", '{"cells": []}'])
 def test_no_process_is_started_for_what_cannot_be_opened(task, tmp_path, monkeypatch, content):
     monkeypatch.setattr(job, "_warm_process", lambda task: pytest.fail("it was started"))
