@@ -171,9 +171,9 @@ TOKEN = "01_patchify, What a token is"
 ORDER = "01_patchify, Two kinds of axes"
 
 
-@patchify.misconception("What do 16 pixels that are neighbors in memory look like in the picture?", TOKEN)
+@patchify.misconception("Read a picture row by row: where do the first 16 of its pixels lie?", TOKEN)
 def strips_not_squares(images: Tensor, patch_size: int) -> Tensor:
-    """A plain reshape cuts pixels in memory order, so a token is a thin strip and not a square."""
+    """A plain reshape cuts the pixels row after row, so a token is a thin strip and not a square."""
     batch, _, height, width = images.shape
     return images.reshape(batch, height // patch_size * (width // patch_size), -1)
 
