@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal, get_args, get_origin, get_type_hints
 
 PatchEmbeddingKind = Literal["linear", "convolution"]
@@ -13,13 +12,6 @@ Pooling = Literal["class_token", "mean"]
 HeadActivation = Literal["tanh", "relu"]
 Gelu = Literal["exact", "tanh"]
 Initialisation = Literal["paper", "torchvision", "truncated_normal"]
-
-
-@cache
-def _choices() -> dict[str, tuple[str, ...]]:
-    """The words that each field of a :class:`ViTConfig` may hold, for those that hold words; read off once."""
-    kinds = get_type_hints(ViTConfig)
-    return {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
 
 
 def grid_of(height: int, width: int, patch_size: int) -> tuple[int, int]:
@@ -98,9 +90,9 @@ class ViTConfig:
         self._check_rates()
 
     def _check_choices(self) -> None:
-        for name, choices in _choices().items():
-            if getattr(self, name) not in choices:
-                allowed = ", ".join(map(repr, choices))
+        for name, kind in get_type_hints(ViTConfig).items():
+            if get_origin(kind) is Literal and getattr(self, name) not in get_args(kind):
+                allowed = ", ".join(map(repr, get_args(kind)))
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
 
     def _check_sizes(self) -> None:
@@ -115,9 +107,7 @@ class ViTConfig:
             raise ValueError(f"embed_dim {self.embed_dim} is not divisible by num_heads {self.num_heads}")
         waves = {"sinusoidal": 2, "learned_from_sinusoidal": 2, "sinusoidal_2d": 4}.get(self.positions, 1)
         if self.embed_dim % waves:
-            raise ValueError(
-                f"embed_dim {self.embed_dim} is not divisible by {waves}, as {self.positions} positions need"
-            )
+            raise ValueError(f"{self.positions} positions need an embed_dim divisible by {waves}, not {self.embed_dim}")
         if self.hidden_dim < 1:
             raise ValueError(f"mlp_ratio {self.mlp_ratio} of embed_dim {self.embed_dim} leaves no hidden unit")
 

@@ -207,6 +207,7 @@ def test_a_part_that_has_gone_wrong_is_the_course_s(notebook, place, capsys):
         ("def half(", "my_vit.py is not Python in line"),
         ("print(1 / 0)", "with ZeroDivisionError: division by zero"),
         ("import no_such_module", "with ModuleNotFoundError"),
+        ("from vit_course import a_part_of_an_older_release", "with ImportError: cannot import name"),
     ],
 )
 def test_a_damaged_file_is_named_and_left_alone(notebook, place, capsys, damage, words):
@@ -220,6 +221,28 @@ def test_a_damaged_file_is_named_and_left_alone(notebook, place, capsys, damage,
     keep("patchify")
     assert "patchify is not kept. my_vit.py" in capsys.readouterr().out
     assert place.read_text() == damaged
+
+
+def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longer_asks_for_stays(
+    notebook, place, capsys
+):
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    older = EMBEDDING.replace("in_channels, patch_size, embed_dim", "patch_size, embed_dim, in_channels=3")
+    place.write_text(place.read_text() + f"\n\n# %% PatchEmbedding{older}\n\n# %% cut_tokens\ncut_tokens = patchify\n")
+    capsys.readouterr()
+    patchify, embedding = own("patchify", "PatchEmbedding")
+    said = capsys.readouterr().out
+    assert patchify.__module__ == "my_vit"
+    assert embedding is vit_course.PatchEmbedding
+    assert "`PatchEmbedding` in my_vit.py is not used. " in said
+    assert "Your own, from my_vit.py: `patchify`.\nThe course's: `PatchEmbedding`.\n" in said
+    notebook.run(EMBEDDING)
+    assert notebook.check("PatchEmbedding")
+    keep("PatchEmbedding")
+    assert own("PatchEmbedding").__module__ == "my_vit"
+    assert "# %% cut_tokens\ncut_tokens = patchify\n" in place.read_text()
 
 
 def test_what_a_student_wrote_into_the_file_stays(notebook, place):
