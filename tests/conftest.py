@@ -24,7 +24,7 @@ OF_EXERCISES += ("test_mutants", "test_gap")
 # too long for one process: each of so many parts makes the file's fixtures once
 PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
 # of what is sampled, one in so many is run
-SHARE = 5
+SHARE = 10
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]
 LAUNCHERS = {
     "torchrun": "torch.distributed.run --standalone --nproc-per-node 2",
@@ -37,7 +37,7 @@ LAUNCHERS = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of a run in tiers."""
     parser.addoption("--all", action="store_true", help="every test and mutant, and not a sample")
-    parser.addoption("--part", type=int, default=0, help="the sample that is run, modulo five")
+    parser.addoption("--part", type=int, default=0, help="the sample that is run, modulo ten")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,11 +58,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def part_of(item: pytest.Item, mark: pytest.Mark) -> int:
     """In which part of the sample a test is.
 
-    The mark's name decides, for tests that share a fixture which takes long; else what stands in the test's brackets,
-    for the tests of one answer share what it gave; else the test's own name.
+    The mark's name decides, for tests that share a fixture which takes long; else the exercise, for to name a mistake
+    all the others of its exercise are evaluated; else what stands in the test's brackets, or the test's own name.
     """
     _, _, parameters = item.nodeid.partition("[")
-    key = mark.args[0] if mark.args else parameters or item.nodeid
+    of_exercise = group_of(item.nodeid) if Path(item.nodeid.partition("::")[0]).stem in OF_EXERCISES else None
+    key = mark.args[0] if mark.args else of_exercise or parameters or item.nodeid
     return hashlib.sha256(key.encode()).digest()[0] % SHARE
 
 

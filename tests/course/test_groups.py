@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import PARTS, SHARE, group_of, pytest_collection_modifyitems
+from tests.conftest import OF_EXERCISES, PARTS, SHARE, group_of, pytest_collection_modifyitems
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +28,7 @@ def test_a_long_file_is_divided(name):
     assert len(groups) == PARTS[name]
 
 
+@pytest.mark.sampled
 def test_xdist_keeps_a_group_in_one_process():
     files = ["tests/course/test_groups.py", "tests/kit/engine/test_examples.py", "tests/kit/engine/test_compare.py"]
     options = ["-n", "2", "--dist", "loadgroup", "-v", "-p", "no:cacheprovider", "-k", "not xdist"]
@@ -54,8 +55,8 @@ def test_the_parts_of_a_sample_are_all_of_it_and_the_rest_is_always_run():
         return SimpleNamespace(nodeid=name, get_closest_marker=held.get)
 
     sampled = pytest.mark.sampled.mark
-    many = [item(f"test_a.py::test_it[patchify-slip {number}]", sampled) for number in range(100)]
-    others = [item(f"test_b.py::test_it[patchify-slip {number}]", sampled) for number in range(100)]
+    many = [item(f"test_checks.py::test_it[exercise{number}-slip]", sampled) for number in range(100)]
+    others = [item(f"test_hidden_checks.py::test_it[exercise{number}-lapse]", sampled) for number in range(100)]
     long = [item(f"test_c.py::test_{number}", pytest.mark.sampled("journey").mark) for number in range(9)]
     always = [item("test_d.py::test_it")]
 
@@ -70,7 +71,10 @@ def test_the_parts_of_a_sample_are_all_of_it_and_the_rest_is_always_run():
     assert parts[0] == run(0) == run(SHARE) != parts[1]
     assert all(part.pop() == always[0].nodeid for part in parts)
     assert sorted(name for part in parts for name in part) == sorted(each.nodeid for each in (*many, *others, *long))
-    assert sorted(sum("test_c" in name for name in part) for part in parts) == [0, 0, 0, 0, len(long)]
-    answers = [{name.partition("[")[2] for name in part if file in name} for part in parts for file in ("_a", "_b")]
-    assert answers[::2] == answers[1::2], "the tests of one answer are run together"
+    assert sorted(sum("test_c.py" in name for name in part) for part in parts) == [*[0] * (SHARE - 1), len(long)]
+    of_exercises = [
+        {group_of(name) for name in part if f"{file}.py" in name} for part in parts for file in OF_EXERCISES
+    ]
+    both = [each for each in of_exercises if each]
+    assert both[::2] == both[1::2], "the tests of one exercise are run together"
     assert len(run(0, all_of_them=True)) == 210

@@ -94,6 +94,7 @@ def test_no_answer_is_in_the_notebooks_and_pages(made):
             assert "**Rubric.**" not in text, name
 
 
+@pytest.mark.sampled
 def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
     _, prose = answers()
     hidden = {

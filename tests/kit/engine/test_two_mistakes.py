@@ -46,6 +46,7 @@ def settings():
 
 
 @pytest.mark.parametrize(("exercise", "parts"), list(settings()))
+@pytest.mark.sampled
 def test_a_setting_alone_is_its_misconception(exercise, parts):
     """It may lack less: a misconception may accept what it should refuse."""
     by_function = {wrong.objects[place_of(wrong)]: wrong for wrong in exercise.misconceptions}
