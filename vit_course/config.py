@@ -107,7 +107,9 @@ class ViTConfig:
             raise ValueError(f"embed_dim {self.embed_dim} is not divisible by num_heads {self.num_heads}")
         waves = {"sinusoidal": 2, "learned_from_sinusoidal": 2, "sinusoidal_2d": 4}.get(self.positions, 1)
         if self.embed_dim % waves:
-            raise ValueError(f"{self.positions} positions need an embed_dim divisible by {waves}, not {self.embed_dim}")
+            raise ValueError(
+                f"embed_dim {self.embed_dim} is not divisible by {waves}, as {self.positions} positions need"
+            )
         if self.hidden_dim < 1:
             raise ValueError(f"mlp_ratio {self.mlp_ratio} of embed_dim {self.embed_dim} leaves no hidden unit")
 
