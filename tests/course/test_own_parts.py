@@ -230,7 +230,10 @@ def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longe
     assert notebook.check("patchify")
     keep("patchify")
     older = EMBEDDING.replace("in_channels, patch_size, embed_dim", "patch_size, embed_dim, in_channels=3")
-    place.write_text(place.read_text() + f"\n\n# %% PatchEmbedding{older}\n\n# %% cut_tokens\ncut_tokens = patchify\n")
+    place.write_text(
+        place.read_text()
+        + f"\n\n# %% PatchEmbedding\nfrom torch import nn\n{older}\n\n# %% cut_tokens\ncut_tokens = patchify\n"
+    )
     capsys.readouterr()
     patchify, embedding = own("patchify", "PatchEmbedding")
     said = capsys.readouterr().out
