@@ -133,6 +133,13 @@ def before_any_block(data: Path) -> float:
     return float(lesson_functions(saved.model, test)["probed"](patches, test.labels))
 
 
+def read_by_its_head(data: Path) -> list[float]:
+    """What the course's model's own head reads from the class token after each block, on the lesson's photos."""
+    test = course_pictures(data, 0)
+    lesson = lesson_functions(trained_vit().model, test)
+    return [lesson["head_reads"](pair, test.labels) for pair in lesson["token_means"](test.images)]
+
+
 def course_model(data: Path, draw: int) -> dict[str, Any]:
     """The course's model: covering on 200 test photos, distances on 100, and what probes read after each block."""
     saved, test = trained_vit(), course_pictures(data, draw)
@@ -160,9 +167,12 @@ def main() -> None:
     torch.set_num_threads(1)
     result: dict[str, Any] = {"benchmark": "inside", "torch": torch.__version__}
     result |= {"photos": {}, "drawings": {}, "heads": {}, "photos_before_any_block": None}
+    result["photos_read_by_the_head"] = None
     if arguments.output.exists():
         result |= json.loads(arguments.output.read_text())
     result["photos_before_any_block"] = rounded(result["photos_before_any_block"] or before_any_block(arguments.data))
+    result["photos_read_by_the_head"] = rounded(result["photos_read_by_the_head"] or read_by_its_head(arguments.data))
+    save(arguments.output, result)
     for seed in map(str, SEEDS):
         for name, measure in (
             ("photos", partial(course_model, arguments.data)),

@@ -84,7 +84,7 @@ def attention(seed: int) -> dict[str, Any]:
 
 def block(seed: int) -> dict[str, Any]:
     """The stream, gradients and losses of stacks with norms in two places, and of stacks without additions."""
-    names, printed = played("04_block", "tokens of one image differ by", seed)
+    names, printed = played("04_block", 'losses = {"fixed"', seed)
     lengths = {name: each[-1] for name, each in names["lengths"].items()}
     return {
         "branch": {name: length / lengths["stream"] for name, length in lengths.items() if name != "stream"},
@@ -92,6 +92,8 @@ def block(seed: int) -> dict[str, Any]:
         "losses": {name: each[-1].item() for name, each in (names["deep"] | names["bare"]).items()},
         "spreads": {name: [each[step] for step in LOOKED_AT] for name, each in names["spreads"].items()},
         "tokens": dict(re.findall(r"(\w+) +tokens of one image differ by (\S+)", printed)),
+        "4 blocks": {name: each[-1].item() for name, each in names["shallow"].items()},
+        "24 blocks": {name: each[-1].item() for name, each in names["losses"].items() if name != "guessing"},
     }
 
 

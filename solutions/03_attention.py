@@ -87,9 +87,10 @@ for name, wanted in {"red": red, "orange": red + green / 2, "gray": (red + green
 reveal("exactly-20", min(answers, key=answers.get))
 
 # %% [markdown]
-# Gray fits all three keys alike, so it gets the plain mean of the values. Now let the query move from red to green and
-# watch the shares change. Nothing jumps: all shares change smoothly. That is the point: a smooth function has a
-# gradient, and with a gradient a network can learn *what to ask for*.
+# Gray fits all three keys alike, so it gets the plain mean of the values. (A larger `sharpness` gives more to the key
+# that fits best, a smaller one makes the shares more equal.) Now let the query move from red to green. All shares
+# change smoothly. That is the point: a smooth function has a gradient, and with a gradient a network can learn *what to
+# ask for*.
 
 # %%
 wandering = [torch.lerp(red, green, step / 8) for step in range(9)]
@@ -123,9 +124,10 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # token 0 most, and its output is 0.67 of value 0, 0.09 of value 1 and 0.24 of value 2.
 
 # %% [markdown]
-# Read the axes with care: many mistakes are made there. `scores` has a **row for each query** and a **column for each
-# key**. The softmax runs along a row: a query has one unit of attention to give away. The sums of the columns are not
-# fixed: some tokens get much attention, and others hardly any.
+# Read the axes with care: many mistakes are made there. (queries, head_dim) times (head_dim, keys) gives
+# (queries, keys): `scores` has a **row for each query** and a **column for each key**. The softmax runs along a row: a
+# query has one unit of attention to give away. The sums of the columns are not fixed: some tokens get much attention,
+# and others hardly any.
 
 # %% [markdown]
 # ## Why divide by the root
@@ -155,7 +157,7 @@ reveal("dot-product-of-256", products.std(), within=2)
 # %%
 def scores_of(head_dim, divisor):
     query, key = torch.randn(2, 50, 64, head_dim)  # 50 times: 64 tokens ask 64 tokens
-    return query @ key.mT / divisor
+    return query @ key.mT / divisor  # .mT swaps the last two axes
 
 
 def largest_weight(scores):
@@ -167,7 +169,7 @@ for head_dim in (4, 64, 256):
     undivided, divided = (largest_weight(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim)))
     print(f"head_dim {head_dim:>3}: {undivided:.2f} undivided, {divided:.2f} divided by the root")
 
-tokens = F.layer_norm(torch.randn(64, 192), (192,))
+tokens = torch.randn(64, 192)
 with torch.no_grad():
     scores = nn.Linear(192, 64)(tokens) @ nn.Linear(192, 64)(tokens).mT
 undivided, divided = (largest_weight(scores / each) for each in (1, math.sqrt(64)))
@@ -212,14 +214,14 @@ for head_dim in (4, 64, 256):
 
 # %% [markdown]
 # Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. Such a
-# row is nearly stuck: its query gets about a hundredth of the gradient that the other rows get, or less (a hundredth
-# for 64 numbers; far less for 256, as the cell printed). Where the weights are nearly 0 or 1 the softmax is flat, and a
-# flat function has no slope to learn from. (∂weightᵢ/∂scoreⱼ is weightᵢ (1 − weightᵢ) for i = j, and
-# −weightᵢ · weightⱼ otherwise. Where one weight is 1 and the others are 0, all of these are 0.)
+# row is nearly stuck: its query gets one or two thousandths of the gradient that the other rows get (for 64 numbers a
+# hundredth, or a little less). Where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no
+# slope to learn from. (∂weightᵢ/∂scoreⱼ is weightᵢ (1 − weightᵢ) for i = j, and −weightᵢ · weightⱼ otherwise. Where one
+# weight is 1 and the others are 0, all of these are 0.)
 #
 # The other rows get a large gradient, and it grows with the size of the head. One matrix makes all queries, so what it
-# learns from the other rows changes the stuck rows as well. So these gradients alone do not show how much harm is done;
-# for that a model must be trained. The figure of lesson 00 shows one, *no scaling* (its heads have 16 numbers).
+# learns from the other rows changes the stuck rows as well. How much harm is done only a training can show: see *no
+# scaling* in the figure of lesson 00 (its heads have 16 numbers).
 #
 # Divided by the root, no row is stuck, and the gradient is about the same for each size. (Vaswani et al. 2017, section
 # 3.2.1, *suspect* that this is what the root is good for.)
@@ -243,7 +245,7 @@ explore_softmax()
 # ### Question: why the root? (5 minutes, 2 points)
 #
 # A friend leaves the division out: "The Linears that make query and key can learn to be smaller." Another one divides
-# by `head_dim` itself, "to be on the safe side". Answer both, using what you saw above.
+# by `head_dim` itself: "Then no score can be too large." Answer both, using what you saw above.
 #
 # ### BEGIN SOLUTION
 # To the first: they could, in principle. But where query and key have standard deviation 1, the scores have a standard
@@ -357,8 +359,8 @@ for which, name in enumerate(("query", "key", "value")):
 #
 # Now let us use attention on the photo. The patches have 12 × 12 pixels. For query and key we take the same vector: the
 # mean color of the patch minus the mean color of the photo, scaled to length 1. (We call this *hue*, but it also
-# tells lighter patches from darker ones.) So the dot product is large for similar hues. First a function for the
-# display: the larger a weight, the brighter its patch.
+# tells lighter patches from darker ones.) So the dot product is large for similar hues. First a function that only
+# draws (you need not read it): the larger a weight, the brighter its patch.
 
 
 # %%
@@ -558,8 +560,8 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 # ## All heads in one matmul
 #
 # A head needs three maps: token to query, token to key, token to value. With 3 heads that makes 9 small Linears. Most
-# code has one wide Linear in their place, which computes all nine in a single product, and cuts its output afterward.
-# (Other code has three, one each for query, key and value.)
+# code has one wide Linear in their place: one product computes all nine, and the result is cut afterward. (Other code
+# has three, one each for query, key and value.)
 #
 # | rows of `qkv.weight` | make |
 # |---|---|
@@ -573,9 +575,9 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 #
 # Written out, the output is head₀ · W₀ᵀ + head₁ · W₁ᵀ + … + bias, where W₀ is the first `head_dim` columns of
 # `projection.weight`, W₁ the next ones, and so on. So no head of a layer sees what another has found: each adds its own
-# part to the output. (Elhage et al. 2021 analyze Transformers without MLPs in this way.) Does a model need the
-# projection? In the experiment of lesson 00 a model without it reached 53.1 %, with it 52.8 %, and three seeds are too
-# few to say which is better. (The MLP of lesson 04 also mixes what the heads have found.)
+# part to the output. Does a model need the projection? In the experiment of lesson 00 a model without it reached
+# 53.1 %, with it 52.8 %, and three seeds are too few to say which is better. The MLP of lesson 04 also mixes what the
+# heads have found.
 
 # %% [markdown]
 # ### Exercise: `MultiHeadSelfAttention` (25 minutes, 10 points)
@@ -711,11 +713,10 @@ print("largest difference:", difference.abs().max().item())
 # %% [markdown]
 # ## Shuffle the tokens
 #
-# Look at the formula again: nowhere does it ask *where* a token stands. In lesson 02 you saw what follows, with an
-# attention that we borrowed: if the tokens are shuffled, their outputs are shuffled in the same way, and do not change.
-# The same is true of your own layer. What is new here: how much do positions change in a layer that is not trained yet?
-# Every token gets the position of the place where it stands: in the photo its own place, in the shuffled photo its new
-# place. **Predict first:** by how much does the mean of all outputs change: by a percent or so, by half, or completely?
+# Nowhere does the formula ask *where* a token stands. So shuffled tokens give the same outputs, shuffled in the same
+# way (lesson 02), and the mean of the outputs does not change. Now add positions, to the photo and to the shuffled
+# photo: place 0 always gets position 0, whichever patch lies there. The layer is new, not trained. **Predict first:**
+# by how much does the mean of all outputs change: by about a percent, by half, or completely?
 
 # %%
 embed, layer = nn.Linear(6912, 192), MultiHeadSelfAttention(192, 3)
@@ -729,7 +730,8 @@ with torch.no_grad():
 
 # %% [markdown]
 # By less than one percent (0.5 to 0.7 % from three seeds, `benchmarks/results/short_lessons.json`): a new layer weighs
-# all tokens nearly alike. Near the end of this lesson one is trained, and then positions decide everything.
+# all tokens nearly alike, so its outputs are nearly those of the mean token, and the mean of all patches plus all
+# positions is the same in any order. Near the end of this lesson a layer is trained to look by position.
 
 # %% [markdown]
 # ## A test for attention
@@ -777,14 +779,13 @@ for name, attend in suspects.items():
     print(f"{name:>12}: {'passes' if rows_sum_to_one(attend) else 'caught'}")
 
 # %% [markdown]
-# One is caught; of the other six, five are wrong and one is right.
+# One is caught, five are left.
 #
 # Write down more facts before you go on. Ask what attention must *not* care about, what its two results have to do with
-# each other, and which input has an output that you know at once. We found six more facts, and beside them we use one
-# small **example**, worked out with a pencil.
+# each other, and which input has an output that you know at once. We found six more.
 
 # %% [markdown]
-# None of *our* facts catches "hot-headed". For that you need numbers: a small example, with a pencil.
+# None of *our* facts catches "hot-headed". For that you need numbers: a small **example**, worked out with a pencil.
 #
 # **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Three keys, (1, 0, 0, 0) and twice (0, 0, 0, 0). What are
 # the six weights? What would they be without the division, or with the root of the number of *keys* in place of
@@ -871,8 +872,8 @@ def is_attention(attend):
 #
 # For each suspect that slips through: what does it do differently from attention, and on which inputs could anybody
 # see that? With `query = key = value`, with one image, or with all sizes equal, whole families of mistakes are
-# invisible. And in your pencil example: which numbers could a wrong attention leave out, or make a vector of length 1,
-# and you would not notice? Could the number 2 stand there for something else?
+# invisible. And in your pencil example: which numbers of a query or key could be left out, and which key could be
+# scaled to length 1, without any change in the weights? Could the number 2 stand there for something else?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -971,8 +972,8 @@ suspect.check(mended)
 # %% [markdown]
 # ## Heads with a purpose
 #
-# What do heads look at? In an untrained layer they look at everything, a little at each patch. We make tokens as long
-# as those of ViT-Tiny, 192 numbers, from patches of 4 × 4: the pixels, the hue, the position, and some zeros.
+# What do heads look at? We begin with an untrained layer, and make tokens as long as those of ViT-Tiny, 192 numbers,
+# from patches of 4 × 4: the pixels, the hue, the position, and some zeros.
 
 # %%
 rows, columns = 24, 20
@@ -988,8 +989,7 @@ cheek_patch = 9 * columns + 8
 show_looks(small, weights[0, :, cheek_patch], [cheek_patch] * 3, (rows, columns), ["head 0", "head 1", "head 2"])
 
 # %% [markdown]
-# Each head spreads its weights over the whole picture. Training would now change the parameters. We set them **by
-# hand**. Each head gets a purpose:
+# Each head spreads its weights over the whole picture. We now set the parameters **by hand**. Each head gets a purpose:
 #
 # - **head 0** looks for *my hue*: query and key both read the hue;
 # - **head 1** looks *around me*: both read the position;
@@ -1005,10 +1005,9 @@ mirror = torch.block_diag(*(torch.tensor([[-cosine, sine], [sine, cosine]]) for 
 print("largest error of the mirror:", (table @ mirror - opposite).abs().max().item())
 
 # %% [markdown]
-# There is: on each pair of sine and cosine, mirroring is one fixed reflection, the same for every column. (Such a
-# matrix exists even for twenty rows of 32 *random* numbers, since each of its columns has 32 unknowns and only 20
-# equations. But the matrix for sines and cosines follows from a formula, and it also works between two columns, at
-# column 3.5 for example.)
+# There is. If a hand has the angle a at column c and b at column 19, it has b − a at column 19 − c, and
+# sin(b − a) = sin b · cos a − cos b · sin a, cos(b − a) = cos b · cos a + sin b · sin a. So on each pair of sine and
+# cosine mirroring is one fixed matrix, a reflection, the same for every column.
 #
 # Here are the three heads. `pixels`, `its_hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a
 # token.
@@ -1101,11 +1100,11 @@ reveal("on-the-mirror-place", 100 * share, within=10)
 show_matrix(weights, "the token that asks", "the token it looks at", "learned weights, with positions")
 
 # %% [markdown]
-# With positions, nearly all of the weight: the gradient of the output's error went back through the softmax to the
-# weights that make queries and keys. Without positions the head cannot know which token stands where, and can hardly do
-# better than the mean of all 20 tokens. Only one of the 20 is the right one, so the error of this mean is
-# 1 − 1/20 = 0.95. So the loss alone can teach attention where to look, if the tokens contain something by which they
-# can find each other. Lesson 08 shows what the heads of a trained ViT look at.
+# With positions the mirror place gets nearly all of the weight. Without positions the head cannot know which token
+# stands where, and can hardly do better than the mean of all 20 tokens. In it the right token has the share 1/20 in
+# place of 1, and 19 wrong ones have 1/20 in place of 0, so its error is (19/20)² + 19 · (1/20)² = 0.95. So the loss
+# alone can teach attention where to look, if the tokens contain something by which they can find each other. Lesson 08
+# shows what the heads of a trained ViT look at.
 
 # %% [markdown]
 # ## Keep what you wrote
@@ -1149,18 +1148,19 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # same, it makes no difference which of them is used.
 #
 # </details>
-# <details><summary>5. Why is there no causal mask in a ViT?</summary>
+# <details><summary>5. In a language model a <em>causal mask</em> gives weight 0 to all later tokens. Why is there none
+# in a ViT?</summary>
 #
-# A causal mask belongs to a task, not to a kind of data: a model that learns to predict the next token must not see it.
-# A ViT predicts the class of a whole picture, so every patch may look at every other. (Chen et al. 2020, *Generative
+# The mask belongs to a task, not to a kind of data: a model that learns to predict the next token must not see it. A
+# ViT predicts the class of a whole picture, so every patch may look at every other. (Chen et al. 2020, *Generative
 # Pretraining from Pixels*, predict pictures pixel by pixel, and do need the mask.)
 #
 # </details>
 
 # %% [markdown]
 # **What you can do now:** you can write multi-head attention, and you have a test that tells attention from all the
-# look-alikes that you have met. But attention's output is only a weighted *mean* of values. Next lesson: `04_block`, in
-# which each token is also transformed on its own.
+# look-alikes that you have met. But each head only takes a weighted *mean* of values, which are linear in the tokens.
+# Next lesson: `04_block`, in which each token also goes through a small network of its own.
 #
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2: the formula, the root and the
 # heads. Michel, Levy and Neubig 2019, *Are Sixteen Heads Really Better than One?*: how many can be removed after

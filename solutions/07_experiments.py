@@ -30,11 +30,11 @@
 # | six experiments, each with a written question | 75 | 10 |
 # | your trained model, graded by its accuracy | 1 to 30 | 8 |
 #
-# The computer needs more time than you do: the lesson runs about fifty trainings. The 48 that we have logged add up to
-# 73 minutes of one CPU core, half of them 50 to 100 seconds each. Let them run while you read on, or over lunch. On
-# Colab, switch on a GPU *now* (Runtime > Change runtime type): there all of it takes a few minutes (estimated, not
-# measured). Keep the budget of the next cells for the written questions, since text and questions speak of it. (A GPU
-# can afford `Budget(num_train=45_000, epochs=10)`, too. But then experiment 5 is no longer about few images, and in
+# The computer needs more time than you do. The six experiments are 42 trainings, which took us 74 minutes of one CPU
+# core, half of them less than 80 seconds each; the parts without points add 15 trainings. Let them run while you read
+# on, or over lunch. On Colab, switch on a GPU *now* (Runtime > Change runtime type): there all of it takes a few
+# minutes (estimated, not measured). Keep the budget of the next cells, since text and questions speak of it. (A GPU can
+# afford `Budget(num_train=45_000, epochs=10)`, too. But then experiment 5 is no longer about few images, and in
 # experiment 1 small positions have more time to grow.)
 
 # %%
@@ -60,8 +60,8 @@ split_indices, train_one_epoch, evaluate = own("split_indices", "train_one_epoch
 warmup_cosine, parameter_groups = own("warmup_cosine", "parameter_groups")
 
 # %% [markdown]
-# The tools come from your lesson 06, or from the course where you kept none; the lines above say which. The photos are
-# split as in lesson 06, and `learn` is the function you know, with other options.
+# The tools come from your lesson 06, or from the course if you have kept none of your own; the lines above say which.
+# The photos are split as in lesson 06, and `learn` is the function you know, with other options.
 
 
 # %%
@@ -142,7 +142,7 @@ print(f"the mean difference is further from 0 than 4.30 · s / √3: {claimed.fl
 # %% [markdown]
 # One time in **four**: one in eight for you, and one in eight for the other. "My method won with all seeds" is worth
 # little. So this lesson asks for an interval. The arms of an experiment (the ways to train that it compares) use the
-# same seeds: the same split, the same order of batches, and, where the models draw the same random numbers, the same
+# same seeds: the same order of batches and, where the models draw the same random numbers, the same
 # initial weights. So subtract seed by seed: whatever a seed adds to both arms drops out of the difference. For *n*
 # differences with mean *d* and standard deviation *s*, the 95 % interval of Student (1908) is
 #
@@ -157,14 +157,13 @@ print(f"the mean difference is further from 0 than 4.30 · s / √3: {claimed.fl
 # These errors add up. This lesson makes about twenty such comparisons: even if nothing mattered at all, we should
 # expect about one of them to pass. A claim is not proof, and a surprising one deserves a second experiment. (The strict
 # remedy, named after Bonferroni: to be wrong one time in twenty with *any* of twenty comparisons, allow each of them
-# one in four hundred. For three seeds $t_3$ is then 20 and not 4.30. Later, see which of your differences would pass
-# even that.)
+# one in four hundred. For three seeds $t_3$ is then 20 and not 4.30, and each interval 4.6 times as wide. Later, see
+# which of your differences would pass even that.)
 #
 # There is a second source of noise: which 5,000 images happen to be in the validation set. For a model that gets 46 %
-# right, as our baseline will, that alone is ± 1.4 points.
-# All arms are measured on the same images, so what makes these images easy or hard for *every* model
-# drops out of the differences. But they may also happen to suit one arm better than another. That does not drop out,
-# and no interval below contains it, since all seeds are measured on the same images.
+# right, as our baseline will, that alone is ± 1.4 points. All arms and seeds are measured on the same images, so what
+# makes these easy or hard for *every* model drops out of the differences. That they may suit one arm better than
+# another does not drop out, and no interval below contains it.
 #
 # **Predict first.** Somebody is patient: three seeds, a look at the interval; no luck, so a fourth seed and another
 # look, and so on up to eight seeds, stopping at the first interval without 0. The two settings are truly the same. How
@@ -281,10 +280,10 @@ def compare(arms, seeds=(0, 1, 2)):
 
 
 # %% [markdown]
-# ### Experiment 1: does it need positions?
+# ### Experiment 1: does a ViT need positions?
 #
-# Without positions a ViT sees a bag of patches, as lesson 03 showed. With patches of 8 pixels the bag holds sixteen
-# patches. A sine table is fixed (here the one that counts tokens in one row, not the table of rows and columns of
+# Without positions a ViT sees a bag of patches: which ones there are, but not where (lesson 03). Here the bag holds
+# sixteen. A sine table is fixed (here the one that counts tokens in one row, not the table of rows and columns of
 # lesson 02). A learned table starts as noise, and training has to find its 17 · 64 numbers. The first ViT, and many
 # after it, start with a standard deviation of 0.02; our `BASE` starts with 0.5.
 #
@@ -354,17 +353,16 @@ for name, config in configs.items():
 # ### END SOLUTION
 
 # %% [markdown]
-# From here on positions start at 0.5. This baseline is fair: it can tell where its patches are. With 0.02, every later
-# experiment would be about models that hardly know where a patch is, and anything that happens to tell them would look
-# like an improvement. Near the end of this lesson you will see that happen. (All this is about *short* trainings. In a
-# long one, positions from 0.02 have time to grow: torchvision's ViT-B/16, from lesson 05, began with 0.02 as well.)
+# A baseline is fair if as much care went into it as into what it is compared with. So from here on positions start at
+# 0.5. With 0.02, every later experiment would be about models that hardly know where a patch is, and anything that
+# happens to tell them would look like an improvement: near the end of this lesson you will see that. (All this is about
+# *short* trainings. In a long one, positions from 0.02 have time to grow: torchvision's ViT-B/16 began with 0.02, too.)
 #
 # What was tuned? Two things, both only for the baseline: the learning rate (by the test of lesson 06) and the 0.5 of
 # its positions (experiment 1 shows why). Experiments 2 to 6 use both unchanged. That favors the baseline: where an arm
-# falls behind below, a part of the gap may come from a rate that does not suit it. (Godbole et al. 2023 have names for
-# this. A *scientific* hyperparameter is what the experiment is about. A *nuisance* hyperparameter, such as the rate,
-# should be tuned again for each value of the scientific one. A *fixed* one is not tuned, because that costs too much,
-# and this limits what you may conclude.)
+# falls behind below, a part of the gap may come from a rate that does not suit it. (Godbole et al. 2023 call the rate a
+# *nuisance* hyperparameter: it should be tuned again for each value of the *scientific* one, which the experiment is
+# about. Where that costs too much it is *fixed*, and this limits what you may conclude.)
 
 # %% [markdown]
 # ### Experiment 2: a softmax before the loss
@@ -373,7 +371,7 @@ for name, config in configs.items():
 # itself. There is no error, and the loss falls.
 #
 # **Predict first, in the answer cell below.** With everything else unchanged, how many points of accuracy does it cost?
-# And what is the lowest loss that such a model can ever reach?
+# (Its loss cannot fall below 1.46, as lesson 06 said. Below you say why.)
 
 # %%
 predict("softmax-costs", 2)  # points
@@ -451,8 +449,8 @@ compare({f"patches of {size}": Arm(replace(BASE, patch_size=size)) for size in (
 # of 8: 16 pixels −3.1 ± 2.7, 4 pixels +2.3 ± 2.8. Patches of 16 are worse, and the interval does not contain 0. For 4
 # pixels it does: all three seeds are better, by 1.2, 3.4 and 2.1 points, and with three seeds that is not enough for a
 # claim. The next thing to run is a new comparison with more, fresh seeds, their number chosen before looking. The
-# patches of 16 have the most parameters (250,314): each takes 768 numbers in. Small patches let attention, which is
-# where tokens meet, work on finer parts: edges and corners come to meet inside the encoder, not inside one Linear. Each
+# patches of 16 have the most parameters (250,314): each takes 768 numbers in. With small patches attention combines
+# finer parts, such as edges and corners, which in a large patch only one Linear has mixed. Each
 # token is described by fewer raw numbers (48 instead of 768), so its Linear is smaller; only the positions grow. Large
 # patches win when time is the limit (the same minutes buy many more epochs or a larger model), when images are large,
 # or when there are too few steps for 64 tokens to learn what belongs together.
@@ -467,7 +465,7 @@ compare({f"patches of {size}": Arm(replace(BASE, patch_size=size)) for size in (
 # The class token collects information from all patches, and the head reads it. Instead, one can take the mean over all
 # patches at the end.
 #
-# **Predict first, in the answer cell.** Does it matter? Which of the two is easier to learn in 500 steps, and why?
+# **Predict first, in the answer cell.** Does it matter? Which of the two is easier to learn in 474 steps, and why?
 
 # %% tags=["experiment"]
 compare({"class token": Arm(), "mean of the tokens": Arm(replace(BASE, pooling="mean"))})
@@ -509,14 +507,17 @@ show_images((views * spread + center).clamp(0, 1), columns=8)
 
 # %% [markdown]
 # **Mixup** goes further (Zhang et al. 2018): it blends two pictures, and the model has to predict both labels, each by
-# its share. One share λ is drawn for the whole batch, and every image gets a partner from the same batch:
+# its share. Its answer should change gradually from one picture to the other, and the same blend hardly ever comes
+# twice, so blends are hard to learn by heart. One share λ is drawn for the whole batch, and every image gets a partner
+# from the same batch:
 #
 # $$\text{image}' = \lambda \cdot \text{image} + (1 - \lambda) \cdot \text{partner}, \qquad
 # \text{target}' = \lambda \cdot \text{target} + (1 - \lambda) \cdot \text{partner's target}$$
 #
-# A target is the one-hot row of a label: a 1 at its class, 0 elsewhere. λ comes from Beta(α, α): for a small α it is
-# near 0 or near 1 nearly always, so most pictures are blended a little (for our 0.4, λ is below 0.1 or above 0.9 in
-# about half of the batches); for α = 1 all shares are equally likely; for a large α, λ is near 1/2.
+# A target is the one-hot row of a label: a 1 at its class, 0 elsewhere. λ comes from Beta(α, α), a distribution of
+# numbers from 0 to 1. For a small α, λ is near 0 or near 1 nearly always, so most batches are blended only a little
+# (for our 0.4, λ is below 0.1 or above 0.9 in about half of them); for α = 1 all shares are equally likely; for a large
+# α, λ is near 1/2.
 #
 # **Predict first.** A cat (class 3) and a dog (class 5), λ = 0.7. What is the target? What is the *lowest*
 # cross-entropy that a perfect model can reach on it: 0, or more?
@@ -572,15 +573,15 @@ def mixup(images, labels, num_classes, alpha, generator):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# The targets are not blended as the images are? They use other partners, or λ and 1 − λ are swapped. The same batch
-# every time, or another one for the same seed? Look at what draws each of the two things. The dtype is wrong?
-# `F.one_hot` gives whole numbers.
+# The targets are not blended as the images are? They use other partners, or λ and 1 − λ are swapped. The same partners
+# in every batch, or other ones although the seed is the same? Look at what draws the share, and what the partners. The
+# dtype is wrong? `F.one_hot` gives whole numbers.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# How many things are drawn for a batch of 128 images? And what does `images[partners]` give, when `partners` is a
-# shuffled list of indices?
+# How many shares, and how many shuffled orders, are drawn for a batch of 128 images? And what does `images[partners]`
+# give, when `partners` is a shuffled list of indices?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -669,9 +670,10 @@ class Mixed:
 # epochs of them are 480 steps, about as many as six epochs of 10,000 (474).
 #
 # And we try a rival. *Stochastic depth* (Huang et al. 2016) changes the model instead of the images: in training a
-# block's branch is left out for some images, so each image passes through another, shallower model every time. In the
-# first block no branch is left out, in the last each with a probability of 20 %. Lesson 10 builds it; torchvision has
-# a function for it, and a hook on every branch is enough:
+# block's branch is left out for some images, drawn anew in each batch, so an image does not always pass through the
+# same branches. In the first block no branch is left out, in the last each with a probability of 20 %. Lesson 10 builds
+# it; torchvision has a function for it. A *hook* on every branch puts it in: a function that PyTorch calls with each
+# output of the branch, and whose result takes the place of that output (more in lesson 08):
 
 
 # %%
@@ -800,7 +802,7 @@ compare(
 #
 # ### And a convolutional network?
 #
-# The obvious rival: four 3 × 3 convolutions, with nearly as many parameters as `BASE` (which has 214,218; the cell
+# The obvious rival: four 3 × 3 convolutions, with about as many parameters as `BASE` (which has 214,218; the cell
 # prints the other number) and four fifths of its operations. **Predict first**, in writing: which is ahead, and by how
 # many points? (Three trainings, at the best of three rates for *this* model. Skip the last line if you are short of
 # time.)
@@ -980,9 +982,9 @@ print(f"the lead from 0.02 minus the lead from 0.5: {difference:+.1f} ± {half:.
 # Whether your code does what you meant, only a test can tell: that is why this course is made of checks.
 
 # %% [markdown]
-# Eight bugs are few. So we trained 114 models, one for each mistake of the library that changes training and raises no
-# error (the newest are missing; the figure says how many): 20,000 photos, three epochs, one seed, otherwise as in that
-# first table, and the right model from three seeds (`benchmarks/results/broken_vit_all.json`).
+# Eight bugs are few. So we trained 114 models, one for each mistake known to the course's checks that changes training
+# and raises no error (the newest are missing): 20,000 photos, three epochs, one seed, otherwise as in that first table,
+# and the right model from three seeds (`benchmarks/results/broken_vit_all.json`).
 #
 # **Predict first:** how many of the 114 end more than two points below the right model?
 
@@ -1042,9 +1044,8 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 #
 # Train the best model that you can, save it as `vit_cifar.safetensors`, and hand it in together with this notebook. The
 # *judge*, the program that grades what you hand in, measures it on test photos of CIFAR-10. They are drawn once, with a
-# secret seed, and are the same for your whole class. (On 1,000 photos a model at 60 % is measured to ± 3 points; a
-# large model is measured on fewer photos: on 250, it is measured to ± 6. The judge's message gives this ±, too. Aim a
-# few points above the threshold.)
+# secret seed, and are the same for your whole class. (On 1,000 photos a model at 60 % is measured to ± 3 points; on
+# 250, as a large model is, to ± 6. The judge's message gives this ±. Aim a few points above the threshold.)
 #
 # At most 10 million parameters and 3 billion operations an image: the next cell prints both *before* it trains. The
 # model must take images of 3 × 32 × 32 and give ten logits. Train it on photos: a model trained on drawings has never
@@ -1061,11 +1062,11 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 #
 # Minutes are for two CPU cores (for the 60 % row: one), on a fast and on a slow machine. Only the model of the last row
 # was trained to the end; it reached 70.5 to 71.0 % of all 10,000 test photos (three seeds), so on the judge's 1,000 it
-# may well miss 70 %. For more safety take the recipe `cpu-lunch`: with eight epochs, shifts and a class token it
-# reached 76.7 % in 18 minutes. (One seed, and three changes at once: it does not show which of them helped.)
-# Patches of 4 took 3 to 7 minutes for 10,000 photos in experiment 3, and you have
-# 45,000. The other times are estimates from a few steps, and the ways to 50, 60 and 65 % are advice that we have not
-# tested. (Lesson 08 works with either kind: where there is no class token, it takes the mean over all tokens.)
+# may well miss 70 %. The ways to 50, 60 and 65 % are advice that we have not tested, and the other times are estimates:
+# for the 60 % row from experiment 3 (3 to 7 minutes for 10,000 photos, and you have 45,000), for the rest from a few
+# steps. For more safety take the settings of `cpu-lunch` (`vit-course recipes cpu-lunch` prints them): with eight
+# epochs, shifts and a class token it reached 76.7 % in 18 minutes. (One seed, and three changes at once: it does not
+# show which of them helped. Lesson 08 works with and without a class token.)
 
 # %% [markdown]
 # **Predict first**, in writing: what will the first model reach? It is trained by your own functions on all 45,000
@@ -1133,8 +1134,8 @@ check("vit_cifar", "vit_cifar.safetensors")
 # (With `label_smoothing=0.1` the target of an image is 0.91 for its own class and 0.01 for each of the nine others:
 # Szegedy et al. 2016.) Then run the save cell again, or everything below goes on measuring the old model.
 #
-# Everything in the table together is the course's recipe `cpu-coffee`, made for a coffee break on two cores;
-# `vit-course recipes` lists all recipes, each with what it reached, where that has been measured.
+# Everything in the table together is the course's recipe `cpu-coffee`; `vit-course recipes` lists all recipes, each
+# with what it reached, where that has been measured.
 
 # %% [markdown]
 # ## The test set

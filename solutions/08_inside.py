@@ -92,11 +92,10 @@ classes = pictures.classes
 show_images(pictures.images[:8], titles=[classes[label] for label in pictures.labels[:8]])
 
 # %% [markdown]
-# At the end you look into your own model of lesson 07, or into the one that comes with the course. By then you will
-# know what to look for. First we train the small one. **This takes about a minute on one core**; the cell prints how
-# long it took. Later you train a second one, which takes another minute. Two cells further down download something: the
-# weights of a large model (330 MB, which you may skip), and CIFAR-10 (170 MB), if lesson 06 has not left it on this
-# machine.
+# At the end you look into your own model of lesson 07, or into the one that comes with the course. First we train the
+# small one. **This takes about a minute on one core**; the cell prints how long it took. Later you train a second one,
+# which takes another minute. Two later cells download something: the weights of a large model (330 MB, which you may
+# skip), and CIFAR-10 (170 MB), if lesson 06 has not left it on this machine.
 
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
@@ -154,8 +153,7 @@ show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 # the same query in every picture, and only the keys differ. Yet in our run most heads look at the shape from the first
 # block on, each in its own way. In the last block, three heads look at a tip of the star, each at another one, and one
 # head of block 1 looks at the whole background. Change `number` a few times. Is "the head for tips" the same on every
-# picture, or did you
-# see a pattern because you wanted one?
+# picture, or did you see a pattern because you wanted one?
 
 # %% [markdown]
 # The next cell saves each of these pictures in a folder, for a report.
@@ -186,7 +184,7 @@ print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name
 
 # %% exercise="attention_rollout"
 def attention_rollout(weights):
-    """What share of each output token comes from each input token, if attention weights were such shares.
+    """How much of each output token comes from each input token, if attention and residuals did nothing but mix them.
 
     In each layer: take the mean over the heads, add the identity for the residual connection, and divide each
     row by its sum. Multiply the tables of all layers so that each layer mixes what the layers before it have
@@ -265,9 +263,9 @@ maps["last block alone"] = class_token_maps(weights[-1])[0].mean(dim=0)
 show_maps(image, maps)
 
 # %% [markdown]
-# In our run it spreads, that is, the brightest patch has a smaller share of the light, and the light covers the whole
-# shape. (The soft edges come from the plotting: the map has only 8 × 8 values.) The last block alone is patchy and
-# looks at three tips. Rollout includes the blocks before, and is smoother. Part of this is to be expected: row 0 of the
+# In our run it spreads: the brightest patch has a smaller share of the light, which covers the whole shape. (The soft
+# edges come from the plotting: the map has only 8 × 8 values.) The last block alone is patchy and looks at three tips.
+# Rollout includes the blocks before, and is smoother. Part of this is to be expected: row 0 of the
 # product is a weighted mean of the rows of many tokens, and these tokens look at different patches. (It need not
 # happen: a last block that looks at one patch only would gather the light there.) Rollout also leaves a good deal out:
 # values, MLPs, and the fact that one head may matter more than another. And it counts attention and the token itself as
@@ -294,10 +292,11 @@ for block, (of_class, of_patches) in enumerate(attention_shares(pictures.images[
     print(f"block {block}: attention's share is {of_class:.0%} for the class token, {of_patches:.0%} for the patches")
 
 # %% [markdown]
-# Rollout takes 50 % for all. In our three runs attention's share is 95 to 97 % for the class token in block 0. The
-# class token begins as a very short vector, so after block 0 nearly all of it comes from attention: here rollout gives
-# too much to the token itself. In the later blocks the shares are 36 to 45 %: there it gives too much to attention
-# (`benchmarks/results/inside.json`, heads). Lengths are a crude measure as well, since the two vectors may point
+# Rollout takes 50 % for all. In our three runs attention's share is 95 to 97 % for the class token in block 0 (and 56
+# to 60 % for the patches). The class token begins as a very short vector, so after block 0 nearly all of it comes from
+# attention: here rollout gives too much to the token itself. In the later blocks the shares are 36 to 45 %: there it
+# gives too much to attention (`benchmarks/results/inside.json`, heads). Lengths are a crude measure, since the two
+# vectors may point
 # in opposite directions. (Kobayashi et al. 2020, *Attention Is Not Only a Weight*, measure the length of what each
 # token really contributes.) So rollout is a useful way to combine maps, not an exact account of what the model
 # computes.
@@ -305,7 +304,7 @@ for block, (of_class, of_patches) in enumerate(attention_shares(pictures.images[
 # %% [markdown]
 # ## How far do heads look?
 #
-# In a layer of 3 × 3 convolutions each place sees its neighbors and nothing else. A head may look anywhere. Does it?
+# In a layer of 3 × 3 convolutions each place sees itself and its eight neighbors. A head may look anywhere. Does it?
 # The first ViT paper measured how far heads look: for each query patch, the distance to all patches, averaged with the
 # attention weights.
 #
@@ -440,7 +439,7 @@ show_distances(pictures.images[:200], model, fresh)
 # instead of 14 × 14, and six epochs on six thousand drawings, each of a single shape on a plain background, instead of
 # a long training on millions of photos. Our positions start at 0.02. The paper's do, too, but its training is long: in
 # the short trainings of lesson 07, positions that start so small brought no gain that we could show. And a head that
-# does not know where the patches are cannot look near.
+# does not know where the patches are can look near only where neighbors look alike.
 #
 # With an internet connection the next cell measures torchvision's ViT-B/16 in the same way, on one photo. If lesson 05
 # has not downloaded its weights already, 330 MB are downloaded first (on Colab in every new runtime). Without them
@@ -498,11 +497,9 @@ figure
 # ![Maps by depth: through 3 by 3 convolutions the middle of a picture sees a square that grows by two pixels a layer;
 # through attention it can see the whole picture from the first layer on.](../figures/receptive_growth.svg)
 
-# %% [markdown]
-# Four 3 × 3 convolutions, one after the other, see 9 × 9 pixels and no more. Attention may look everywhere. The nearest
-# head is in the second layer, with a mean distance of 12.2 pixels; equal attention to all patches would give 16.55, and
-# equal attention to the neighbors alone about 4.7. So even this head is far from local. Perhaps it does not look near
-# at all: a head that always looks at the middle gets nearly the same, 12.4, and no control was logged to tell the two
+# The nearest head is in the second layer, with a mean distance of 12.2 pixels; equal attention to all patches would
+# give 16.55, and equal attention to the neighbors alone about 4.7. So even this head is far from local. Perhaps it does
+# not look near at all: a head that always looks at the middle gets nearly the same, 12.4, and no control was logged to
 # apart. The *first* layer has no near head. Take care with the maps, too: they follow the patch in the middle, and in
 # photos the subject is mostly in the middle. So light around the middle does not prove that a neighborhood grows.
 #
@@ -548,8 +545,8 @@ show_position_similarity(model.positions.detach(), config.grid_size)
 
 # %% [markdown]
 # Now the filters. Each of the 64 numbers of a token says how well its patch matches one learned pattern of 4 × 4
-# pixels. Here are the principal components of these patterns, the strongest first, each with its share of the sum of
-# squares of all weights.
+# pixels. Here are the principal components of these patterns: every one of the 64 is a weighted sum of them. The
+# strongest comes first, each has its share of the sum of squares of all weights, and 14 of the 48 are shown.
 
 # %% tags=["experiment"]
 from vit_course.interpret import patch_filters
@@ -573,9 +570,8 @@ show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 # `forward` takes images and gives logits. This is so in *your* `VisionTransformer` of lesson 05, and in most models
 # that you will use at work, whose code you cannot edit.
 #
-# PyTorch has an answer: a **hook**. You register a function with any module inside the model, and each time that this
-# module runs, your function is called with its input. Registering gives you a handle; with it you remove the hook
-# again.
+# PyTorch has an answer: a **hook**. You register a function with any module inside the model, and PyTorch calls it each
+# time that this module runs. Registering gives you a handle; with it you remove the hook again.
 
 # %%
 print("without changing a line of the model:")
@@ -614,9 +610,10 @@ finally:  # a hook that is not removed runs in every later call
 # %% [markdown]
 # ## From a row of weights to a map
 #
-# Leave the model as you found it. It may be in the middle of its training: switch to evaluation mode while you look
-# (otherwise dropout changes the answer), and afterward put each module back into the mode it was in. No gradient should
-# be kept and no hook left behind, even after an error.
+# Now you write a function that gets the class token's map from a model of yours, without `record`, and leaves the model
+# as it was. The model may be in the middle of its training: switch to evaluation mode while you look (otherwise dropout
+# changes the answer), and afterward put each module back into its own mode. No gradient should be kept and no hook left
+# behind, even after an error.
 #
 # ### Exercise: `predict_with_attention` (15 minutes, 4 points)
 
@@ -678,18 +675,19 @@ def predict_with_attention(model, image):
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Write down four things that you change: a mode, a hook, torch's gradients, and an axis of the image. Where in your
-# code is each of them undone?
+# Write down four things that you change: the modes, a hook, whether torch records gradients, and an axis of the image.
+# Where in your code is each of them undone, also when the model raises an error?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
 # an empty list; a pre-hook on the last block's attention appends the input to it
-# remember the mode; evaluation mode; no gradients:
+# remember the mode of every module
+# try, in evaluation mode and without gradients:
 #     logits of a batch of one; remove the hook
 #     call the attention again with the stored input, and ask for the weights this time
-# the old mode back
+# finally: remove the hook, if it is still there; every module gets its own mode back
 # weights: image 0, all heads, row 0, without column 0; mean over heads; divide by the sum; into rows and columns
 # softmax of the logits
 # ```
@@ -709,8 +707,7 @@ show_lit(pictures.images[chosen], torch.stack(maps), titles)
 
 # %% [markdown]
 # Would you have recognized the shape from the lit patches alone? You see an arm of a cross here and the bend of a
-# crescent there. This is only the last block; the blocks before it have already collected information. The covering
-# test below comes back to this.
+# crescent there. This is only the last block; the blocks before it have already collected information.
 
 # %% [markdown]
 # ## A bug hunt (5 minutes)
@@ -749,8 +746,8 @@ suspect.check(mended)
 # %% [markdown]
 # <details><summary>A hint, whatever the bug</summary>
 #
-# Four things are changed and have to be undone: a mode, a hook, the gradients, an axis. Find the line that undoes each.
-# For the map, say for every index which axis it picks from (heads, queries, keys), and which axes remain.
+# Four things are changed and have to be undone: the modes, a hook, the recording of gradients, an axis. Find the line
+# that undoes each. For the map, say for every index which axis it picks from (heads, queries, keys), and which remain.
 #
 # </details>
 # <details><summary>Given up?</summary>
@@ -940,10 +937,10 @@ for block in range(config.depth):
 # %% [markdown]
 # Was it the head that you chose? (One accuracy on 500 drawings has a standard error of one point at 94 % and of two at
 # 75 %, so do not rank heads that are only a few points apart.) With means, the model missed each head of block 0 more
-# than any head of the last block in each of our three runs, with zeros in two of them. Yet it is the last
-# block whose maps are usually shown. (Block 1 lies between: in two runs one of its heads was missed about as much as
-# those of block 0.) A head with a striking map may be one that the model can do without, and a head with a dull map may
-# be needed. (One reason may be that every later block works with what the early heads have written.)
+# than any head of the last block in each of our three runs, with zeros in two of them. (Block 1 lies between: in two
+# runs one of its heads was missed about as much as those of block 0.) One reason may be that every later block works
+# with what the early heads have written. Yet it is the last block whose maps are usually shown. A head with a striking
+# map may be one that the model can do without, and a head with a dull map may be needed.
 #
 # Neither way of taking a head out is always the gentler one. Four heads in three runs make twelve cases for each block.
 # The mean cost less than zeros in 11 of the 12 of the last block, but more in 10 of the 12 of block 0. (One mean for
@@ -978,10 +975,9 @@ for block in range(config.depth):
 # From here on the names `model`, `config`, `classes`, `pictures` and `fresh` stand for something else: to go back to
 # the drawings, run the notebook from the top.
 #
-# Drawings of ten shapes are an easy data set. `vit_cifar.safetensors`, your model of lesson 07, was trained on photos.
-# Put the file beside this notebook and continue. (On Colab files are deleted with their runtime: download it in 07,
-# then upload it here with the folder symbol on the left.) Without it the ViT that comes with the course takes its
-# place: it was trained on CIFAR-10 too, in 18 minutes.
+# `vit_cifar.safetensors`, your model of lesson 07, was trained on photos. Put the file beside this notebook. (On Colab
+# files are deleted with their runtime: download it in 07, then upload it here with the folder symbol on the left.)
+# Without it the ViT that comes with the course takes its place: it was trained on CIFAR-10 too, in 18 minutes.
 #
 # **Predict first, in writing**, each with a reason:
 #
@@ -1100,11 +1096,20 @@ def probed(features, labels):
     return 100 * ((inputs[known:] @ weights).argmax(dim=1) == labels[known:]).float().mean().item()
 
 
+def head_reads(pairs, labels):
+    """Percent right when the model's own norm and head read what it classifies by, after any block."""
+    which = 0 if config.pooling == "class_token" else 1
+    with torch.no_grad():
+        logits = model.head(model.norm(pairs[:, which]))
+    return 100 * (logits.argmax(dim=1) == labels).float().mean().item()
+
+
 images, labels = pictures.images[:4_000], pictures.labels[:4_000]
 with torch.no_grad():  # the control: before any block only the patches know something about the photo
     before = model.patch_embedding(pictures.normalize(images)).mean(dim=1)
 print(f"before block 0: mean of the patches {probed(before, labels):.1f} %")
-for block, pair in enumerate(token_means(images)):
+after_blocks = token_means(images)
+for block, pair in enumerate(after_blocks):
     of_class_token, of_patches = (probed(pair[:, which], labels) for which in (0, 1))
     print(f"after block {block}: class token {of_class_token:.1f} %, mean of the patches {of_patches:.1f} %")
     if block == 0:
@@ -1117,6 +1122,20 @@ for block, pair in enumerate(token_means(images)):
 # 48 numbers, already gives 23.8 %.) At first the class token knows no more than the patches; later it is far ahead,
 # since it is what the head reads. A probe shows what *can* be read, though, not what the model uses: for that you need
 # an ablation.
+#
+# A probe is fitted anew after each block. The model's *own* head has learned to read what the last block gives. We let
+# it read the class token after every block, through the last norm. (For language models this is called a *logit lens*:
+# nostalgebraist 2020.) **Predict first:** after block 0, does it get less than the probe, the same, or more?
+
+# %% tags=["experiment"]
+for block, pairs in enumerate(after_blocks):
+    print(f"after block {block}: the model's own head gets {head_reads(pairs, labels):.1f} %")
+
+# %% [markdown]
+# In our run 20.9, 41.5, 67.1 and 76.6 %. After block 0 the head gets half of what the probe found, after block 2 the
+# same. So early on the class token holds more than the head can read: it lies in other directions, and later blocks
+# write it into those of the head. (Without a class token we take the mean before the norm, the model after it: then
+# the last number is only close to its accuracy.)
 
 # %% [markdown]
 # Compare with what you wrote, and then with the drawings. In our run with the course's model, on a photo of an animal
@@ -1140,11 +1159,11 @@ for block, pair in enumerate(token_means(images)):
 # Nothing covered gives 74.8 %, random patches 71.7 %. A useful map has a gap between its two columns. For rollout the
 # gap is 5.8 ± 5.2 points, for the gradient, which uses no attention at all, 6.2 ± 5.2, and for the last block 1.8 ±
 # 5.2 (taken before rounding). For the fresh model we see no gap: if its map says something about what the model needs
-# on these photos, it is too little for this test. A likely reason: in
-# a photo the object does not stand on a plain background. (The ± counts the two columns as measured on different
-# photos. They come from the same 600 photos, so the gaps are more precise than that (lesson 07), but not precise enough
-# for a point or two. In the three draws one by one, rollout's gap is 7.0, 0.5 and 10.0 points, and the gradient's 2.5,
-# 3.5 and 12.5: one draw of 200 could have shown you almost anything.)
+# on these photos, it is too little for this test. A likely reason: in a photo the object does not stand on a plain
+# background. (The ± counts the two columns as measured on different photos. They come from the same 600 photos, so the
+# gaps are more precise than that (lesson 07), but not precise enough for a point or two. In the three draws one by one,
+# rollout's gap is 7.0, 0.5 and 10.0 points, and the gradient's 2.5, 3.5 and 12.5: one draw of 200 could have shown you
+# almost anything.)
 #
 # And where the two models differ, data, size and training have all changed together: you have found a question, and not
 # yet its answer.

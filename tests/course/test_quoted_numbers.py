@@ -72,6 +72,17 @@ def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
         assert interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in EXPERIMENTS
 
 
+def test_how_long_the_six_experiments_took_is_quoted_from_their_runs():
+    later = ("scrambled", "small positions, scrambled", "convolutions")
+    runs = [
+        run for arm, runs in log("lesson_cifar.json")["results"].items() if arm not in later for run in runs.values()
+    ]
+    seconds = [run["seconds"][0] for run in runs]
+    assert f"are {len(runs)} trainings, which took us {sum(seconds) / 60:.0f} minutes of one CPU core" in EXPERIMENTS
+    assert 75 < median(seconds) < 80
+    assert "half of them less than 80 seconds each" in EXPERIMENTS
+
+
 def test_which_intervals_hold_0_is_said_as_it_is():
     beyond = {
         arm
@@ -375,6 +386,10 @@ def test_the_heads_of_three_models_of_drawings_are_quoted_as_logged():
     assert f"{min(first):.0%} to {max(first):.0%} for".replace("% ", " % ").replace(" % to", " to") in LOOK
     assert f"the shares are {100 * min(later):.0f} to {100 * max(later):.0f} %" in LOOK
     assert f"already gives {INSIDE['photos_before_any_block']:.1f} %" in LOOK
+    of_head, of_probe = INSIDE["photos_read_by_the_head"], INSIDE["photos"]["0"]["class_token"]
+    assert f"In our run {listed(of_head)}. After block 0 the head gets half of what the probe found" in LOOK
+    assert of_head[0] / of_probe[0] == pytest.approx(0.5, abs=0.02)
+    assert abs(of_head[2] - of_probe[2]) < 0.5
 
 
 def models(name: str) -> dict[str, list[float]]:

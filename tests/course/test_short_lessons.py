@@ -56,13 +56,14 @@ def test_undivided_scores_are_quoted_as_they_were():
         assert run["largest_weight"]["256, undivided"] == pytest.approx(0.9, abs=0.02)
         assert 0.45 < run["stuck"]["256, undivided"] < 0.5
         assert 0.17 < run["stuck"]["64, undivided"] < 0.2
-        for head_dim in (64, 256):
-            gradient = run["gradient"][f"{head_dim}, undivided"]
-            assert gradient["stuck"] < 0.011 * gradient["others"]
+        gradients = (run["gradient"][f"{head_dim}, undivided"] for head_dim in (64, 256))
+        of_64, of_256 = (each["stuck"] / each["others"] for each in gradients)
+        assert 0.007 < of_64 < 0.01
+        assert 0.001 < of_256 <= 0.0021
         assert {run["stuck"][f"{head_dim}, divided"] for head_dim in (4, 64, 256)} == {0}
     assert "about nine tenths of its weight" in text
     assert "almost half of the rows of a head of 256" in text
-    assert "about a hundredth of the gradient that the other rows get, or less" in text
+    assert "one or two thousandths of the gradient that the other rows get (for 64 numbers a hundredth, or a" in text
     assert "For head_dim 64 that is almost every fifth row, for 256 almost every second." in text
 
 
@@ -73,7 +74,7 @@ def test_shuffled_tokens_and_the_head_that_mirrors_are_quoted_as_they_were():
     for run in found:
         assert run["mirror, with positions"]["share"] > 95
         assert run["mirror, without positions"]["error"] >= 0.95
-    assert "With positions, nearly all of the weight" in text
+    assert "With positions the mirror place gets nearly all of the weight" in text
     assert "can hardly do better than the mean of all 20 tokens" in text
 
 
@@ -90,31 +91,33 @@ def test_branches_and_gradients_of_24_blocks_are_quoted_as_they_were():
 
 def test_what_24_blocks_learn_is_quoted_as_it_was():
     found, text = runs("04_block"), text_of("04_block")
-    before, after, slow, warm = (
-        [run["losses"][name] for run in found]
-        for name in ("pre-norm", "post-norm", "post-norm, a tenth of the rate", "post-norm, warm-up of 40 steps")
-    )
-    assert f"its loss ends at {each(after, 2)}, that of pre-norm at {each(before, 2)}" in text
+    for name in ("pre-norm", "post-norm", "post-norm, a tenth of the rate", "post-norm, warm-up of 40 steps"):
+        assert f"| {name} | {each([run['losses'][name] for run in found], 2)} |" in text
+    after, slow = ([run["losses"][f"post-norm{how}"] for run in found] for how in ("", ", a tenth of the rate"))
     assert min(after) > math.log(10) > max(slow) + 0.1
-    assert f"begin to learn ({each(slow, 2)})" in text
-    assert f"near that of guessing ({each(warm, 2)})" in text
     for run in found:
         assert run["spreads"]["post-norm"][2] < 0.01, "nearly the same for every picture within a few steps"
-    collapsed = [run["spreads"]["post-norm, warm-up of 40 steps"][-1] < 0.01 for run in found]
-    assert (sum(collapsed), len(collapsed)) == (1, 3)
-    assert "In one of these three runs the tokens had collapsed by step 79, in the other two not yet" in text
+        warm = run["spreads"]["post-norm, warm-up of 40 steps"]
+        assert warm[2] > 10 * run["spreads"]["post-norm"][2], "different for longer"
+        assert warm[-1] < 0.01
+    assert "in our runs they have collapsed by step 79" in text
     told = "24 post-norm blocks stayed near guessing with a warm-up of 40 steps, and began to learn with a tenth of"
     assert f"{told} the rate" in text_of("06_training")
 
 
+def test_the_bug_of_the_hunt_shows_at_24_blocks_and_hardly_at_4():
+    found, text = runs("04_block"), text_of("04_block")
+    yours, theirs = ([run["4 blocks"][name] for run in found] for name in ("your block", "from the internet"))
+    assert f"yours ends at {each(yours, 2)}, this one at {each(theirs, 2)}.)" in text
+    for run in found:
+        assert abs(run["24 blocks"]["as found"] - math.log(10)) < 0.05
+        assert run["24 blocks"]["fixed"] == run["losses"]["pre-norm"] < 2.1
+
+
 def test_what_blocks_without_additions_learn_is_quoted_as_it_was():
     found, text = runs("04_block"), text_of("04_block")
-    losses = {name: each([run["losses"][name] for run in found], 2) for name in found[0]["losses"]}
-    assert f"eight blocks with additions end at {losses['8 blocks']}." in text
-    assert f"two blocks still learn ({losses['2 without additions']})" in text
-    assert f"four learn less or not at all ({losses['4 without additions']})" in text
-    assert f"eight do not learn ({losses['8 without additions']})" in text
-    assert f"the eight come down to {losses['8 without, a tenth of the rate']}," in text
+    for name in ("8 blocks", *(f"{count} without additions" for count in (2, 4, 8)), "8 without, a tenth of the rate"):
+        assert f"| {name} | {each([run['losses'][name] for run in found], 2)} |" in text
     assert all(run["tokens"]["NoStream"] < 1e-6 < 0.1 < run["tokens"]["EncoderBlock"] for run in found)
 
 
