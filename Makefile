@@ -71,6 +71,7 @@ bench: install
 	$(if $(DATA),$(RUN) benchmarks/lesson_modern.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/inside.py --data "$(DATA)")
 	$(if $(DATA),$(RUN) benchmarks/training_tools.py --data "$(DATA)")
+	$(if $(DATA),$(RUN) benchmarks/hand_in.py --data "$(DATA)")
 	$(if $(DATA100),$(RUN) benchmarks/fine_tuning.py --data "$(DATA100)")
 	$(if $(RECIPES),$(RUN) benchmarks/recipes.py $(addprefix --recipe ,$(RECIPES)))
 	$(if $(and $(DATA),$(WEIGHTS)),$(RUN) benchmarks/attention_distance.py --weights "$(WEIGHTS)" --data "$(DATA)")

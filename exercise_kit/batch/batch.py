@@ -19,7 +19,7 @@ from exercise_kit.batch.locations import Place, place_of
 from exercise_kit.batch.result_cache import Store
 from exercise_kit.batch.result_index import look_up
 from exercise_kit.judge.result import Result
-from exercise_kit.submission.find import HandedIn, find
+from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 
@@ -66,7 +66,7 @@ class Grader:
     ) -> None:
         self._place = place
         self._task = partial(Task, place=place, exercise=exercise, sandboxed=sandboxed, fresh=fresh, device=device)
-        self._cluster = Cluster(scheduler, self._task(HandedIn(Path())), report) if scheduler else None
+        self._cluster = Cluster(scheduler, self._task(FoundFile(Path())), report) if scheduler else None
         self._slots = tuple(JobProcess() for _ in range(jobs))
         self._idle: queue.LifoQueue[JobProcess] = queue.LifoQueue()  # a warm process first
         for slot in reversed(self._slots):
@@ -113,7 +113,7 @@ class Grader:
             if done.result is not None:
                 yield done.result
 
-    def run(self, handed_in: Iterable[HandedIn], on_done: Callable[[Done], None] | None = None) -> Iterator[Done]:
+    def run(self, handed_in: Iterable[FoundFile], on_done: Callable[[Done], None] | None = None) -> Iterator[Done]:
         """Grade files that were found.
 
         Args:
@@ -140,12 +140,12 @@ class Grader:
     def _result(self, path: Path) -> Result:
         handed_in = next(iter(self._find([path])), None)
         result = self._grade_one(handed_in).result if handed_in else None
-        return result or ungraded_result(handed_in or HandedIn(path), "rejected", "it holds nothing to grade")
+        return result or ungraded_result(handed_in or FoundFile(path), "rejected", "it holds nothing to grade")
 
-    def _find(self, paths: Sequence[Path]) -> list[HandedIn]:
+    def _find(self, paths: Sequence[Path]) -> list[FoundFile]:
         return find(paths, Lessons(self._place.class_dir).names, self._place.class_dir)
 
-    def _start(self, handed_in: HandedIn, on_done: Callable[[Done], None] | None) -> Future[Done]:
+    def _start(self, handed_in: FoundFile, on_done: Callable[[Done], None] | None) -> Future[Done]:
         def graded() -> Done:
             done = self._grade_one(handed_in)
             if on_done:
@@ -154,7 +154,7 @@ class Grader:
 
         return self._threads.submit(graded)
 
-    def _grade_one(self, handed_in: HandedIn) -> Done:
+    def _grade_one(self, handed_in: FoundFile) -> Done:
         task = self._task(handed_in)
         if kept := look_up(task):
             return Done(kept, from_cache=True)

@@ -25,7 +25,7 @@ from exercise_kit.batch.job import Task, judged_with
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import checks_digest, files_digest, versions
 from exercise_kit.reasons import Reason
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.released import CLONE
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
 
@@ -103,7 +103,7 @@ def _judge(request: bytes, checks: Path) -> bytes:
         return _packed(refused=lack)
     if "submission" not in content:
         return _packed()
-    task = Task(HandedIn(Path()), Place(None, checks, b"", Path()), None, needs.sandboxed, device=needs.device)
+    task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), None, needs.sandboxed, device=needs.device)
     key, submission = bytes.fromhex(content["key"]), _submission(content["submission"])
     return _packed(result=judged_with(key, task, submission, content["refused"]).to_store())
 

@@ -26,7 +26,7 @@ from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
 from exercise_kit.progress_bar import progress_bar
-from exercise_kit.submission.find import HandedIn, find, looks_like_class
+from exercise_kit.submission.find import FoundFile, find, looks_like_class
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
 
@@ -317,7 +317,7 @@ def _require_sandbox(device: str) -> None:
 
 
 def _graded(
-    options: GradeOptions, class_dir: Path | None, handed_in: list[HandedIn], err: Console, progress: Console
+    options: GradeOptions, class_dir: Path | None, handed_in: list[FoundFile], err: Console, progress: Console
 ) -> list[Done]:
     try:
         grader = Grader(

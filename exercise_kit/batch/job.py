@@ -33,7 +33,7 @@ from exercise_kit.judge.result import Result, Status, with_waiting
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import NOT_SANDBOXED
 from exercise_kit.submission.notebook_file import Unreachable, open_notebook, read_bytes
 from exercise_kit.submission.released import Lessons, ReleasedError
@@ -85,7 +85,7 @@ class Task:
         device: where the students' code computes.
     """
 
-    handed_in: HandedIn
+    handed_in: FoundFile
     place: Place
     exercise: str | None = None
     sandboxed: bool = True
@@ -275,7 +275,7 @@ def _refused(
     path = _lessons(place.class_dir, released).model_notebook(lesson)
     if path is None:
         return {}, True
-    task = Task(HandedIn(path, assignment=lesson), place, sandboxed=sandboxed, device=device)
+    task = Task(FoundFile(path, assignment=lesson), place, sandboxed=sandboxed, device=device)
     with suppress(OSError), lock_folder(place.results):
         opened = run(_opened, task)
         if isinstance(opened, Done):
@@ -339,7 +339,7 @@ def _cached(
         return None, f"{changed}, and it was graded again"
 
 
-def ungraded_result(handed_in: HandedIn, status: Status, reason: str) -> Result:
+def ungraded_result(handed_in: FoundFile, status: Status, reason: str) -> Result:
     """The result of a file that the judge did not see."""
     return Result(str(handed_in.path), handed_in.student, handed_in.assignment, status, reason)
 
@@ -408,7 +408,7 @@ def _how(task: Task) -> tuple[bool, str]:
     return task.sandboxed, task.device
 
 
-def _can_be_opened(handed_in: HandedIn) -> bool:
+def _can_be_opened(handed_in: FoundFile) -> bool:
     """Whether a file has cells, so that it is likely to be graded; its reader says what is wrong with any other."""
     try:
         return handed_in.path.suffix.lower() == ".py" or bool(open_notebook(read_bytes(handed_in.path)).cells)

@@ -23,7 +23,7 @@ VARIABLE, DEFAULT = "VIT_COURSE_COURSE", "vit_course.course:COURSE"
 # of a file that an exercise asks for, and of the JSON file beside it
 MOST_BYTES, MOST_BYTES_BESIDE = 48 << 20, 64 << 10
 # the bytes of such a file, or a clause on why there are none; and those of the JSON file beside it, where one is
-HandedIn = tuple[bytes | str, bytes | None]
+FileBytes = tuple[bytes | str, bytes | None]
 Item = TypeVar("Item")
 
 
@@ -47,7 +47,7 @@ class NotMeasured(Undecided):
 class Measure(Protocol):
     """Measures what students hand in as a file."""
 
-    def measure(self, handed_in: HandedIn) -> object:
+    def measure(self, handed_in: FileBytes) -> object:
         """How good it is; ``str`` of it reads on behind "It is right on".
 
         Raises:

@@ -12,7 +12,7 @@ from typing import Any
 
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed, quoted
-from exercise_kit.engine.course import HandedIn, NotMeasured, course
+from exercise_kit.engine.course import FileBytes, NotMeasured, course
 from exercise_kit.engine.run import as_result, sentence
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
@@ -142,7 +142,7 @@ class GradingSession:
         reason = Reason.REMARK if remark else None
         return marked(answer.name, answer.max_score, self._named(answer.name, outcomes), remark, reason)
 
-    def _accuracy(self, name: str, handed_in: HandedIn) -> str | None:
+    def _accuracy(self, name: str, handed_in: FileBytes) -> str | None:
         """The accuracy in words, where it was measured; where it could not be, the instructor reads why."""
         try:
             return f"It is right on {self._checks.measure.measure(handed_in)}." if self._checks.measure else None

@@ -43,7 +43,7 @@ from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
-from exercise_kit.submission.find import HandedIn, find
+from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
@@ -319,7 +319,7 @@ def _folders(submitted: Path) -> Iterator[Path]:
         yield from (path for path in sorted(submitted.iterdir()) if path.is_dir() and not path.name.startswith("."))
 
 
-def _may_be(lesson: str, found: HandedIn, lessons: Lessons) -> bool:
+def _may_be(lesson: str, found: FoundFile, lessons: Lessons) -> bool:
     """Whether a file is of a lesson; of one that cannot be read nobody knows."""
     from exercise_kit.submission.parse import open_answers  # with torch, which formgrader's server does without
 

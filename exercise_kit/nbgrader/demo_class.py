@@ -106,13 +106,13 @@ class Graded:
 
 
 # a line about what somebody hands in, and the source of each cell that they filled in, by its name
-HandedIn = tuple[str, Mapping[str, str]]
+DemoSubmission = tuple[str, Mapping[str, str]]
 
 
 def rehearse(
     class_dir: Path,
     lesson: str,
-    students: Callable[[Path], Mapping[str, HandedIn]],
+    students: Callable[[Path], Mapping[str, DemoSubmission]],
     report: Callable[[str], None],
 ) -> list[Graded]:
     """Release a lesson, hand it in for invented students, and grade it.

@@ -34,7 +34,7 @@ from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legi
 from exercise_kit.nbgrader.autograde import RESULT
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class JudgeNotebook(NbGraderPreprocessor):
             with GRADER_CACHES.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as cache:
                 result = cache.result_of(folder, others)
         except PlaceError as error:
-            result = ungraded_result(HandedIn(folder, where["student"], where["assignment"]), "error", str(error))
+            result = ungraded_result(FoundFile(folder, where["student"], where["assignment"]), "error", str(error))
         where[RESULT] = result
         graded = result.status == "graded"
         for line in (*result.log, *filter(None, [graded and result.reason, ", ".join(result.flags)])):

@@ -31,8 +31,8 @@ from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids, still_outputs
 from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
-from exercise_kit.submission.find import HandedIn, find
-from exercise_kit.submission.notebook_file import HandedInCell, Unreadable, read_bytes
+from exercise_kit.submission.find import FoundFile, find
+from exercise_kit.submission.notebook_file import SubmittedCell, Unreadable, read_bytes
 from exercise_kit.submission.parse import OpenedSubmission, open_answers
 from exercise_kit.submission.released import Lessons, ReleasedCell
 
@@ -163,12 +163,12 @@ class SubmissionExporter(NotebookExporter):
         resources["metadata"] = {"name": where["notebook"], "path": str(folder)}
         use_class(Path(course.root))
         lessons = Lessons(Path(course.root))
-        found = next(iter(find([folder], lessons.names)), HandedIn(folder, problem="it is no lesson of the course"))
+        found = next(iter(find([folder], lessons.names)), FoundFile(folder, problem="it is no lesson of the course"))
         converted: tuple[NotebookNode, dict[str, Any]] = self.from_notebook_node(with_marks(found, lessons), resources)
         return converted
 
 
-def with_marks(handed_in: HandedIn, lessons: Lessons) -> NotebookNode:
+def with_marks(handed_in: FoundFile, lessons: Lessons) -> NotebookNode:
     """A notebook of a submission's cells in their order, each with the mark that the lesson has for it.
 
     Of a file that cannot be graded it has no cell; the judge says why.
@@ -212,7 +212,7 @@ def _marks(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
     return marks
 
 
-def _last_of(cells: list[HandedInCell], released: ReleasedCell) -> HandedInCell | None:
+def _last_of(cells: list[SubmittedCell], released: ReleasedCell) -> SubmittedCell | None:
     """The last cell that bears a released cell's mark, else its id, else its text: of a question, the question."""
     text = released.source.partition(TEXT_STUB)[0].strip() if released.role == "question" else released.source.strip()
     for alike in (

@@ -18,7 +18,7 @@ from exercise_kit.batch.locations import Place, PlaceError, place_of
 from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import VERSION, CheckOutcome, Result, one_line, with_waiting
-from exercise_kit.submission.find import HandedIn, find
+from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes
 from exercise_kit.submission.released import (
@@ -274,7 +274,7 @@ class _Finder:
         self._store = Store(place.results, place.secret)
         self._prefixes: dict[str, dict[str, set[str]]] = {}
 
-    def look_up(self, handed_in: HandedIn) -> SubmittedWork | None:
+    def look_up(self, handed_in: FoundFile) -> SubmittedWork | None:
         """What is known of a file; None: it is no submission."""
         try:
             if handed_in.problem or handed_in.assignment not in self._lessons.names:
@@ -289,7 +289,7 @@ class _Finder:
         except NoSubmission:
             return None
 
-    def _by_reading(self, handed_in: HandedIn) -> SubmittedWork | None:
+    def _by_reading(self, handed_in: FoundFile) -> SubmittedWork | None:
         from exercise_kit.submission.parse import read  # with torch, which no kept result needs
 
         submission = read(handed_in, self._lessons)
@@ -299,13 +299,13 @@ class _Finder:
         found = self._cached(handed_in, lesson, submission.content)
         return found or SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
-    def _without_result(self, handed_in: HandedIn) -> SubmittedWork:
+    def _without_result(self, handed_in: FoundFile) -> SubmittedWork:
         from exercise_kit.submission.parse import rejection
 
         problem = rejection(handed_in, self._lessons)
         return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)
 
-    def _cached(self, handed_in: HandedIn, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
+    def _cached(self, handed_in: FoundFile, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
         """A file with its result, as the grader reads it; None: nothing is kept of it that can be believed."""
         try:
             kept = self._store.read(content, lesson.name)
@@ -352,7 +352,7 @@ def _content(path: Path, lesson: ReleasedLesson) -> str:
     return "/".join([digest, *files])
 
 
-def _work(handed_in: HandedIn, state: State, reason: str | None) -> SubmittedWork:
+def _work(handed_in: FoundFile, state: State, reason: str | None) -> SubmittedWork:
     return SubmittedWork(handed_in.path, handed_in.student, handed_in.assignment, state, reason=reason)
 
 

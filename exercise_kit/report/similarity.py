@@ -21,7 +21,7 @@ from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.files import write
 from exercise_kit.report.page import clean, templates
-from exercise_kit.submission.find import HandedIn, find
+from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import Unreadable
 from exercise_kit.submission.parse import open_answers
 from exercise_kit.submission.released import CONFIG, SUBMITTED, Lessons, ReleasedError, ReleasedLesson, is_class
@@ -86,7 +86,7 @@ def texts_of(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[Rele
     return found
 
 
-def _text(handed_in: HandedIn, lessons: Lessons) -> tuple[ReleasedLesson, Text] | None:
+def _text(handed_in: FoundFile, lessons: Lessons) -> tuple[ReleasedLesson, Text] | None:
     try:
         opened = open_answers(handed_in, lessons)
     except (Unreadable, NoSubmission, ReleasedError):

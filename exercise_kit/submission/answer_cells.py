@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from exercise_kit.engine.course import course
 from exercise_kit.reasons import Reason
-from exercise_kit.submission.notebook_file import HandedInCell
+from exercise_kit.submission.notebook_file import SubmittedCell
 from exercise_kit.submission.released import ReleasedExercise, ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile
 from exercise_kit.submission.slice import begun, definitions, has_dynamic_names, imports, is_empty, parse
@@ -78,7 +78,7 @@ def _names(source: str) -> frozenset[str]:
 
 
 def answers_of(
-    cells: Sequence[HandedInCell],
+    cells: Sequence[SubmittedCell],
     lesson: ReleasedLesson,
     only: Collection[str] | None,
     all_requested: bool,
@@ -127,8 +127,8 @@ def answers_of(
 
 
 def _candidates(
-    written: Sequence[HandedInCell], marked: Sequence[HandedInCell], exercise: ReleasedExercise
-) -> Iterator[HandedInCell]:
+    written: Sequence[SubmittedCell], marked: Sequence[SubmittedCell], exercise: ReleasedExercise
+) -> Iterator[SubmittedCell]:
     """Cells that define what the exercise asks for, and marked cells whose definitions cannot be read.
 
     Where every such cell is as it was released, a cell with a syntax error counts as the answer if it begins the
@@ -141,8 +141,8 @@ def _candidates(
 
 
 def _by_tree(
-    written: Sequence[HandedInCell], marked: Sequence[HandedInCell], exercise: ReleasedExercise
-) -> Iterator[HandedInCell]:
+    written: Sequence[SubmittedCell], marked: Sequence[SubmittedCell], exercise: ReleasedExercise
+) -> Iterator[SubmittedCell]:
     for cell in written:
         tree = parse(cell.source)
         defined = definitions(tree) | (imports(tree) if cell in marked else frozenset())
@@ -152,7 +152,7 @@ def _by_tree(
 
 
 def _answer(
-    exercise: ReleasedExercise, candidates: Sequence[HandedInCell], marked: Sequence[HandedInCell]
+    exercise: ReleasedExercise, candidates: Sequence[SubmittedCell], marked: Sequence[SubmittedCell]
 ) -> ExerciseAnswer:
     base = ExerciseAnswer(exercise.name, exercise.points)
     if not candidates:
@@ -168,7 +168,9 @@ def _answer(
     return ExerciseAnswer(base.name, base.max_score, source, candidates[-1].index, problem, reason, untouched)
 
 
-def _without_answer(base: ExerciseAnswer, exercise: ReleasedExercise, marked: Sequence[HandedInCell]) -> ExerciseAnswer:
+def _without_answer(
+    base: ExerciseAnswer, exercise: ReleasedExercise, marked: Sequence[SubmittedCell]
+) -> ExerciseAnswer:
     if not marked:
         what, reason = "is missing", Reason.NO_CELL
     elif any(not cell.code for cell in marked):

@@ -54,7 +54,7 @@ NO_NOTEBOOK = "the folder holds no notebook"
 
 
 @dataclass(frozen=True)
-class HandedIn:
+class FoundFile:
     """A file to grade, or the place where one is missing.
 
     Attributes:
@@ -77,7 +77,7 @@ class HandedIn:
     flags: tuple[str, ...] = ()
 
 
-def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None = None) -> list[HandedIn]:
+def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None = None) -> list[FoundFile]:
     """All that is to be graded, in the order of the paths, within a folder by name; a file found twice counts once.
 
     Args:
@@ -86,7 +86,7 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
         class_dir: the operator's class folder; it stands for what its students handed in.
     """
     known = frozenset(lessons)
-    found: dict[str, HandedIn] = {}
+    found: dict[str, FoundFile] = {}
     has_below = lru_cache(below)
     for path in paths:
         seems = looks_like_class(path)
@@ -107,31 +107,31 @@ def looks_like_class(path: Path) -> Path | None:
     return None
 
 
-def _find(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[HandedIn]:
+def _find(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
     try:
         yield from list(_of_path(path, lessons, class_dir))
     except OSError as error:
-        yield _refused(HandedIn(path, named=True), error)
+        yield _refused(FoundFile(path, named=True), error)
 
 
-def _refused(place: HandedIn, error: OSError) -> HandedIn:
+def _refused(place: FoundFile, error: OSError) -> FoundFile:
     why = cannot_be_read(error, "the folder")
     return replace(place, problem=str(why), unreachable=isinstance(why, Unreachable))
 
 
-def _of_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[HandedIn]:
+def _of_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
     if looks_like_class(path) == path.absolute() or (class_dir and path.resolve() == class_dir.resolve()):
         path = path / SUBMITTED
     place = _below_submitted(path, class_dir)
     if not os.path.lexists(path):
-        yield HandedIn(path, problem="there is no such file or folder", named=True)
+        yield FoundFile(path, problem="there is no such file or folder", named=True)
     elif path.is_dir():
         if place is None and _is_tree(path, lessons):
             place = ()
-        yield from _in_tree(path, place, lessons) if place is not None else _unsorted(HandedIn(path))
+        yield from _in_tree(path, place, lessons) if place is not None else _unsorted(FoundFile(path))
     else:
         student, assignment, *_ = (*(place or ())[:-1], None, None)
-        yield HandedIn(path, student, assignment, _link_or_archive(path), named=True)
+        yield FoundFile(path, student, assignment, _link_or_archive(path), named=True)
 
 
 def _below_submitted(path: Path, class_dir: Path | None) -> tuple[str, ...] | None:
@@ -143,13 +143,13 @@ def _below_submitted(path: Path, class_dir: Path | None) -> tuple[str, ...] | No
     return parts[roots[-1] + 1 :] if roots else None
 
 
-def _own_folder(each: HandedIn) -> Path:
+def _own_folder(each: FoundFile) -> Path:
     """The folder of a student of a tree, else the place itself."""
     places = (each.path.absolute(), *each.path.absolute().parents)
     return next((folder for folder in places[1:] if folder.name == each.student), places[0])
 
 
-def _candidate_folders(each: HandedIn, given: Path, class_dir: Path | None) -> Iterator[Path]:
+def _candidate_folders(each: FoundFile, given: Path, class_dir: Path | None) -> Iterator[Path]:
     """The folders above a file that may be its student's: up to the path that was given, and none of the operator's."""
     own = {CLONE, *((class_dir, *class_dir.parents) if class_dir else ())}
     for folder in each.path.absolute().parents:
@@ -164,10 +164,10 @@ def _is_tree(folder: Path, lessons: frozenset[str]) -> bool:
     return any((child / lesson).is_dir() for child in _folders(folder) for lesson in lessons)
 
 
-def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[HandedIn]:
+def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:
     """What is handed in at a place of a tree: all students' work, one student's, or one assignment."""
     student, assignment, *_ = (*place, None, None)
-    here = HandedIn(folder, student, assignment)
+    here = FoundFile(folder, student, assignment)
     try:
         if folder.is_symlink() and place:
             yield replace(here, problem=ADVICE["link"])
@@ -183,20 +183,20 @@ def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> I
         yield _refused(here, error)
 
 
-def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[HandedIn]:
+def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:
     """A student's or an assignment's folder; of a student who handed in files without a lesson's folder, all files.
 
     A folder that nbgrader did not make is taken for a tree by one lesson's folder, which anybody can hand in.
     """
     of_student = len(place) == 1 and SUBMITTED not in folder.absolute().parts
     if of_student and not folder.is_symlink() and not any(os.path.isdir(folder / lesson) for lesson in lessons):
-        here = HandedIn(folder, student=place[0])
+        here = FoundFile(folder, student=place[0])
         yield from list(_unsorted(here)) or [replace(here, problem=NO_NOTEBOOK)]
     else:
         yield from _in_tree(folder, place, lessons)
 
 
-def _of_assignment(place: HandedIn, is_lesson: bool) -> Iterator[HandedIn]:
+def _of_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile]:
     """The one file that counts in STUDENT/ASSIGNMENT: the notebook of its name, else the only one."""
     lesson, files = place.assignment or "", _files(place.path)
     notebooks = [file for file in files if file.suffix.lower() == ".ipynb"]
@@ -221,13 +221,13 @@ def _of_assignment(place: HandedIn, is_lesson: bool) -> Iterator[HandedIn]:
         yield replace(place, problem=NO_NOTEBOOK)
 
 
-def _renamed(place: HandedIn, file: Path, lesson: str) -> HandedIn:
+def _renamed(place: FoundFile, file: Path, lesson: str) -> FoundFile:
     name = file.name.encode("utf-8", "replace").decode()
     note = f"its file is named {name}, not {lesson}{file.suffix.lower()}"
     return replace(place, path=file, problem=_link_or_archive(file), note=note)
 
 
-def _unsorted(place: HandedIn, depth: int = 0) -> Iterator[HandedIn]:
+def _unsorted(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
     """All notebooks and Python files in a folder and below it."""
     if depth > DEEPEST:
         yield replace(place, problem=f"its folders are more than {DEEPEST} deep; hand in the notebook alone")

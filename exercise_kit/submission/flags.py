@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.reasons import FlagNote
-from exercise_kit.submission.notebook_file import HandedInCell
+from exercise_kit.submission.notebook_file import SubmittedCell
 from exercise_kit.submission.released import ReleasedLesson
 
 TEST_EDITED = "test-cell-edited"
@@ -57,7 +57,7 @@ def flag_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[boo
     return [any(len(owners[digest]) > 1 for digest in digests) for _, digests in handed_in]
 
 
-def test_cell_notes(cells: Sequence[HandedInCell], lesson: ReleasedLesson) -> Iterator[FlagNote]:
+def test_cell_notes(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> Iterator[FlagNote]:
     """Which exercises' check cells were edited or deleted, against the released lesson.
 
     A check cell of another version of the lesson, by nbgrader's checksum, is no edited one.

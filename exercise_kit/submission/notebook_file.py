@@ -205,7 +205,7 @@ ADVICE = {
 
 
 @dataclass(frozen=True)
-class HandedInCell:
+class SubmittedCell:
     """A cell as it was handed in: its ``index`` among all cells, ``code`` or not, and what it says of itself.
 
     ``markdown``, ``attachments`` and ``still`` (base64 of what should be a PNG), as found, are for the pages that show
@@ -225,10 +225,10 @@ class HandedInCell:
 
 
 @dataclass(frozen=True)
-class HandedInFile:
+class SubmittedFile:
     """The cells of a file, and sentences on what is odd about it though it can be read."""
 
-    cells: tuple[HandedInCell, ...]
+    cells: tuple[SubmittedCell, ...]
     oddities: tuple[str, ...] = ()
 
 
@@ -263,7 +263,7 @@ def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
     return content
 
 
-def open_script(content: bytes) -> HandedInFile:
+def open_script(content: bytes) -> SubmittedFile:
     """A Python file's cells: as it is divided by ``# %%`` or ``# In[3]:``, else one.
 
     Raises:
@@ -277,11 +277,11 @@ def open_script(content: bytes) -> HandedInFile:
     starts = [0, *(mark.start() for mark in CELL_MARK.finditer(text) if mark.start())]
     pieces = [text[start:stop] for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
     pieces = [piece.partition("\n")[2] if CELL_MARK.match(piece) else piece for piece in pieces]
-    cells = [HandedInCell(index, code=True, source=piece) for index, piece in enumerate(pieces) if piece.strip()]
-    return HandedInFile(_within_limits(cells))
+    cells = [SubmittedCell(index, code=True, source=piece) for index, piece in enumerate(pieces) if piece.strip()]
+    return SubmittedFile(_within_limits(cells))
 
 
-def open_notebook(content: bytes) -> HandedInFile:
+def open_notebook(content: bytes) -> SubmittedFile:
     """A notebook's cells.
 
     Raises:
@@ -303,7 +303,7 @@ def open_notebook(content: bytes) -> HandedInFile:
     broken = len(read) - sum(cell is not None for cell in read)
     if broken:
         oddities.append(f"{broken} of its cells {'is' if broken == 1 else 'are'} not what a cell should be, left out")
-    return HandedInFile(_within_limits([cell for cell in read if cell]), tuple(oddities))
+    return SubmittedFile(_within_limits([cell for cell in read if cell]), tuple(oddities))
 
 
 def _text(content: bytes) -> str:
@@ -327,7 +327,7 @@ def _upgraded(notebook: dict[str, Any]) -> dict[str, Any]:
     return upgraded
 
 
-def _cell(index: int, cell: object) -> HandedInCell | None:
+def _cell(index: int, cell: object) -> SubmittedCell | None:
     if not isinstance(cell, dict):
         return None
     source = cell.get("source")
@@ -344,7 +344,7 @@ def _cell(index: int, cell: object) -> HandedInCell | None:
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     experiment = isinstance(tags, list) and EXPERIMENT_TAG in tags
     kind, still = cell.get("cell_type"), cell.get("outputs")
-    return HandedInCell(
+    return SubmittedCell(
         index,
         kind == "code",
         source,
@@ -360,7 +360,7 @@ def _string(value: object) -> str | None:
     return value[:1000] if isinstance(value, str) and value else None
 
 
-def _within_limits(cells: list[HandedInCell]) -> tuple[HandedInCell, ...]:
+def _within_limits(cells: list[SubmittedCell]) -> tuple[SubmittedCell, ...]:
     if len(cells) > MAX_CELLS:
         raise Unreadable(f"it has more than {MAX_CELLS} cells")
     code = [len(cell.source) for cell in cells if cell.code]

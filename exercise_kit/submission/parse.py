@@ -13,11 +13,11 @@ from functools import partial
 from exercise_kit.engine.compare import quoted
 from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.answer_cells import answers_of, parts_of
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_notes
 from exercise_kit.submission.notebook_file import (
-    HandedInCell,
-    HandedInFile,
+    SubmittedCell,
+    SubmittedFile,
     Unreachable,
     Unreadable,
     open_notebook,
@@ -41,7 +41,7 @@ class _Found:
     reasons: tuple[str, ...]
 
 
-def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> Submission:
+def read(handed_in: FoundFile, lessons: Lessons, exercise: str | None = None) -> Submission:
     """Read one file; whatever it holds, a submission comes of it, if need be a rejected one.
 
     Args:
@@ -78,12 +78,12 @@ def read(handed_in: HandedIn, lessons: Lessons, exercise: str | None = None) -> 
 class OpenedSubmission:
     """A file's cells, the lesson that they belong to, and for each exercise the answer that was found among them."""
 
-    file: HandedInFile
+    file: SubmittedFile
     lesson: ReleasedLesson
     answers: tuple[ExerciseAnswer, ...]
 
 
-def open_answers(handed_in: HandedIn, lessons: Lessons) -> OpenedSubmission:
+def open_answers(handed_in: FoundFile, lessons: Lessons) -> OpenedSubmission:
     """The cells of a file and which of them answers what, without the rest of :func:`read`.
 
     Raises:
@@ -100,7 +100,7 @@ def open_answers(handed_in: HandedIn, lessons: Lessons) -> OpenedSubmission:
     return OpenedSubmission(file, lesson, answers)
 
 
-def rejection(handed_in: HandedIn, lessons: Lessons) -> str | None:
+def rejection(handed_in: FoundFile, lessons: Lessons) -> str | None:
     """Why a file cannot be graded, as far as a glance at its cells tells; None: nothing speaks against it.
 
     Raises:
@@ -115,7 +115,7 @@ def rejection(handed_in: HandedIn, lessons: Lessons) -> str | None:
     return None
 
 
-def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise: str | None, script: bool) -> _Found:
+def _lesson(handed_in: FoundFile, file: SubmittedFile, lessons: Lessons, exercise: str | None, script: bool) -> _Found:
     """The lesson that a file belongs to: by nbgrader's marks, else by the names that its cells define."""
     by_mark, by_name = Counter[str](), Counter[str]()
     marks = {cell.grade_id for cell in file.cells}
@@ -143,12 +143,12 @@ def _lesson(handed_in: HandedIn, file: HandedInFile, lessons: Lessons, exercise:
     return _Found(lessons.get(holds[0]), (odd,) if wanted else ())
 
 
-def _defined(cell: HandedInCell, script: bool) -> frozenset[str]:
+def _defined(cell: SubmittedCell, script: bool) -> frozenset[str]:
     """What a cell defines; one of a notebook with an error in its syntax, what it begins to define."""
     return definitions(parse(cell.source)) | (frozenset() if script else begun(cell.source))
 
 
-def _syntax_error(file: HandedInFile) -> str | None:
+def _syntax_error(file: SubmittedFile) -> str | None:
     for cell in file.cells:
         if parse(cell.source) is None:
             try:
@@ -161,7 +161,7 @@ def _syntax_error(file: HandedInFile) -> str | None:
 
 
 def _submission(
-    base: Submission, file: HandedInFile, found: _Found, handed_in: HandedIn, exercise: str | None, script: bool
+    base: Submission, file: SubmittedFile, found: _Found, handed_in: FoundFile, exercise: str | None, script: bool
 ) -> Submission:
     lesson = found.lesson
     only = (exercise,) if exercise else None
@@ -194,7 +194,7 @@ def _submission(
     )
 
 
-def _result(handed_in: HandedIn, lesson: str, name: str) -> ResultFile:
+def _result(handed_in: FoundFile, lesson: str, name: str) -> ResultFile:
     """The file of that name beside the notebook, unless it could as well be another student's."""
     folder = handed_in.path.parent
     found = find_result(folder, name)
@@ -224,7 +224,7 @@ def _suspects(
             yield FlagNote(POSSIBLE_BYPASS, each.name, f"{each.name} uses {quoted(used)}")
 
 
-def _runnable(cells: Sequence[HandedInCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:
+def _runnable(cells: Sequence[SubmittedCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:
     """The code cells that may run: no checks, no experiments, no stub beside its answer."""
     checks = lesson.by_name("check")
     locked = lesson.by_name("locked")
@@ -242,7 +242,7 @@ def _runnable(cells: Sequence[HandedInCell], lesson: ReleasedLesson, skipped: fr
             yield Runnable(cell.index, cell.source, students=cell.source.strip() not in given)
 
 
-def _version_reasons(cells: Sequence[HandedInCell], lesson: ReleasedLesson) -> Iterator[str]:
+def _version_reasons(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> Iterator[str]:
     marks = {cell.name: cell for cell in lesson.cells if cell.name and cell.role != "locked"}
     marked = [cell for cell in cells if cell.grade_id in marks]
     if not marked:

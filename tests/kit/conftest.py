@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.engine import class_exercises
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 
@@ -58,7 +58,7 @@ class Work:
         return path
 
     def read(self, exercise=None, **handed_in):
-        return read(HandedIn(self.write(), **handed_in), self.lessons, exercise)
+        return read(FoundFile(self.write(), **handed_in), self.lessons, exercise)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.executors import JobProcess
 from exercise_kit.batch.job import MEMORY_TO_START, do
 from exercise_kit.batch.locations import Place
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 
 ROOT = Path(__file__).parents[3]
 
@@ -182,6 +182,6 @@ def test_stopping_half_way_leaves_no_process(place, rejected):
 def test_a_file_that_went_away_is_our_error(place, rejected):
     rejected[0].unlink()
     with Grader(place) as grader:
-        gone, other = (done.result for done in grader.run([HandedIn(path) for path in rejected[:2]]))
+        gone, other = (done.result for done in grader.run([FoundFile(path) for path in rejected[:2]]))
     assert (gone.status, other.status) == ("error", "rejected")
     assert "cannot be reached (No such file or directory)" in gone.reason

@@ -19,7 +19,7 @@ from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import Place
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import Reason
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
 from exercise_kit.worker import capabilities
 from tests.waiting import wait_until
@@ -81,7 +81,7 @@ def workers(monkeypatch):
 
 @pytest.fixture
 def task(tmp_path):
-    return Task(HandedIn(tmp_path / "ada" / "a.ipynb"), Place(None, HIDDEN, SECRET, tmp_path / "results"))
+    return Task(FoundFile(tmp_path / "ada" / "a.ipynb"), Place(None, HIDDEN, SECRET, tmp_path / "results"))
 
 
 def submission(number=0):
@@ -259,11 +259,11 @@ def test_a_cluster_grades_as_this_machine_does(work, tmp_path):
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as workers,
         Grader(there, scheduler=workers.scheduler_address) as grader,
     ):
-        done = list(grader.run([HandedIn(right, "ada"), HandedIn(broken), HandedIn(tmp_path / "gone.ipynb")]))
+        done = list(grader.run([FoundFile(right, "ada"), FoundFile(broken), FoundFile(tmp_path / "gone.ipynb")]))
     with Grader(here) as grader:
-        local = next(iter(grader.run([HandedIn(right, "ada")]))).result
+        local = next(iter(grader.run([FoundFile(right, "ada")]))).result
     with Grader(there) as grader:
-        again = next(iter(grader.run([HandedIn(right, "ada")])))
+        again = next(iter(grader.run([FoundFile(right, "ada")])))
     assert [each.result.status for each in done] == ["graded", "rejected", "error"], done
     assert reported(done[0].result) == reported(local) == reported(again.result)
     assert again.from_cache

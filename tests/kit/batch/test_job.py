@@ -12,7 +12,7 @@ import pytest
 from exercise_kit.batch import job
 from exercise_kit.batch.job import Task, do
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,7 +46,7 @@ def judge(monkeypatch):
 
 @pytest.fixture
 def task(work, place):
-    return Task(HandedIn(work().write(), "ada", "01_patchify"), place)
+    return Task(FoundFile(work().write(), "ada", "01_patchify"), place)
 
 
 ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patchify"]
@@ -78,7 +78,7 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
     assert judged[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
     other = work().answer(patchify="def patchify(images, patch_size): ...").write("other.ipynb")
     job._refused.cache_clear()
-    assert not do(replace(task, handed_in=HandedIn(other))).from_cache
+    assert not do(replace(task, handed_in=FoundFile(other))).from_cache
     assert do(task).from_cache
     assert len(judged) == 3, "another process takes over what is kept"
     monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
@@ -114,7 +114,7 @@ def test_the_same_work_of_two_students_is_graded_once_and_reported_of_each(judge
     twin = tmp_path / "twin" / "01_patchify.ipynb"
     twin.parent.mkdir()
     shutil.copy(task.handed_in.path, twin)
-    done = do(replace(task, handed_in=HandedIn(twin, "ben", "01_patchify")))
+    done = do(replace(task, handed_in=FoundFile(twin, "ben", "01_patchify")))
     assert done.from_cache
     assert (done.result.student, done.result.path) == ("ben", str(twin))
 
@@ -123,7 +123,7 @@ def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge
     judge.flags, judge.reason = ("timeout",), "the cell of patchify raised ValueError when it ran"
     mine = work().answer(unpatchify="")
     mine.cells.remove(mine.cell("check-patchify"))
-    task = Task(HandedIn(mine.write()), place)
+    task = Task(FoundFile(mine.write()), place)
     for done in (do(task), do(task)):
         assert done.result.reason == f"the cell of unpatchify is empty; {judge.reason}"
         assert done.result.flags == ("test-cell-deleted", "timeout")
@@ -131,7 +131,7 @@ def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge
 
 def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(judge, work, place):
     path = work("07_experiments").write()
-    task = Task(HandedIn(path), place)
+    task = Task(FoundFile(path), place)
     assert do(task).files == ()
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
     graded, kept = do(task), do(task)
@@ -189,7 +189,7 @@ def test_no_sandbox_is_reported_of_every_submission(judge, task, tmp_path):
     bad = tmp_path / "bad.ipynb"
     bad.write_text("{")
     for path in (task.handed_in.path, bad):
-        done = do(replace(task, handed_in=HandedIn(path), sandboxed=False))
+        done = do(replace(task, handed_in=FoundFile(path), sandboxed=False))
         assert "not-sandboxed" in done.result.flags
     assert not do(task).from_cache, "a result without the sandbox does not stand for one with it"
 
@@ -197,8 +197,8 @@ def test_no_sandbox_is_reported_of_every_submission(judge, task, tmp_path):
 def test_a_file_that_is_no_submission_is_left_out(judge, task, tmp_path):
     helper = tmp_path / "helper.py"
     helper.write_text("x = 1")
-    assert do(replace(task, handed_in=HandedIn(helper))).result is None
-    assert do(replace(task, handed_in=HandedIn(helper, named=True))).result.status == "rejected"
+    assert do(replace(task, handed_in=FoundFile(helper))).result is None
+    assert do(replace(task, handed_in=FoundFile(helper, named=True))).result.status == "rejected"
     assert do(replace(task, exercise="Mlp")).result is None, "another lesson's, found in a folder"
 
 
@@ -249,7 +249,7 @@ def test_no_process_is_started_for_what_cannot_be_opened(task, tmp_path, monkeyp
     bad.write_text(content)
     harness = job._JudgePool()
     for path in (bad, tmp_path / "missing.ipynb"):
-        harness.warm_up(replace(task, handed_in=HandedIn(path)))
+        harness.warm_up(replace(task, handed_in=FoundFile(path)))
 
 
 def test_a_warm_process_for_other_protections_is_not_used(task, monkeypatch):

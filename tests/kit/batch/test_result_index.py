@@ -15,7 +15,7 @@ from exercise_kit.batch.job import Task, do
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_index import look_up
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -47,7 +47,7 @@ def task(work, tmp_path, monkeypatch):
         (folder / step / "01_patchify").mkdir(parents=True)
         shutil.copy(ROOT / home / "01_patchify.ipynb", folder / step / "01_patchify")
     place = Place(folder, folder / "hidden", b"secret", folder / ".vit_course" / "results")
-    return Task(HandedIn(work().write(), "ada", "01_patchify"), place)
+    return Task(FoundFile(work().write(), "ada", "01_patchify"), place)
 
 
 def test_what_was_graded_is_found_again_as_it_was(task):
@@ -113,7 +113,7 @@ def test_other_code_finds_nothing(task, monkeypatch):
 
 
 def test_a_result_of_a_file_that_lies_beside_it_is_not_entered(task, work):
-    cifar = replace(task, handed_in=HandedIn(work("07_experiments").write(), "ada", "07_experiments"))
+    cifar = replace(task, handed_in=FoundFile(work("07_experiments").write(), "ada", "07_experiments"))
     assert do(cifar).result.status == "graded"
     assert do(cifar).from_cache
     assert look_up(cifar) is None
@@ -144,4 +144,4 @@ def test_links_and_pipes_are_left_to_the_reader(task, tmp_path):
     link.symlink_to(task.handed_in.path)
     os.mkfifo(pipe)
     for path in (link, pipe, tmp_path / "missing.ipynb"):
-        assert look_up(replace(task, handed_in=HandedIn(path))) is None
+        assert look_up(replace(task, handed_in=FoundFile(path))) is None

@@ -6,7 +6,7 @@ import pytest
 
 from exercise_kit.judge.judge import Judge
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
@@ -136,9 +136,9 @@ def test_two_answers_that_each_undo_the_other_are_both_wrong(graded):
 
 
 def test_parts_are_read_off_the_answer(work, lessons):
-    solved = read(HandedIn(work("03_attention", solved=True).write()), lessons)
+    solved = read(FoundFile(work("03_attention", solved=True).write()), lessons)
     parts = {each.name: [part.exercise for part in each.parts] for each in solved.exercises}
     assert parts["MultiHeadSelfAttention"] == ["scaled_dot_product_attention", "split_heads"]
     assert parts["split_heads"] == parts["is_attention"] == []
-    released = read(HandedIn(work("03_attention").write()), lessons)
+    released = read(FoundFile(work("03_attention").write()), lessons)
     assert not any(each.parts for each in released.exercises)

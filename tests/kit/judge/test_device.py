@@ -10,7 +10,7 @@ import torch
 
 from exercise_kit.batch.command import DeviceError, checked
 from exercise_kit.judge.judge import Judge
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.submission import CellSource
 from tests.machine import CAPABILITIES
@@ -31,7 +31,7 @@ def patchify(images, patch_size):
 
 def graded(judge, lessons, lesson, *exercises, answer=None):
     """What becomes of the model answers to some exercises, the fake GPU beside them."""
-    submission = read(HandedIn(ROOT / "solutions" / f"{lesson}.ipynb"), lessons).only(set(exercises))
+    submission = read(FoundFile(ROOT / "solutions" / f"{lesson}.ipynb"), lessons).only(set(exercises))
     cells = (FAKE_GPU, *submission.cells)
     if answer:
         place = next(each.cell for each in submission.exercises)

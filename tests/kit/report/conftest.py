@@ -12,7 +12,7 @@ from exercise_kit.batch.locations import place_of
 from exercise_kit.batch.result_cache import Store, exercise_keys
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.reasons import failure_kind
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 
@@ -68,7 +68,7 @@ class Class:
 
     def submission(self, path):
         *_, student, lesson, _ = path.parts
-        return read(HandedIn(path, student, lesson), self.lessons)
+        return read(FoundFile(path, student, lesson), self.lessons)
 
     def keep(self, path, *exercises, sandboxed=True, only=False, **more):
         """Keep these results, and full points for the other exercises unless ``only`` these."""

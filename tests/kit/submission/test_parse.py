@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import NO_METADATA, read
 from exercise_kit.submission.submission import NoSubmission
 
@@ -101,10 +101,10 @@ def test_an_older_version_is_reported(work):
 
 def test_another_lesson_is_rejected_in_a_tree_and_reported_elsewhere(work, tmp_path, lessons):
     path = work("02_positions").write("01_patchify.ipynb")
-    in_tree = read(HandedIn(path, "ada", "01_patchify"), lessons)
+    in_tree = read(FoundFile(path, "ada", "01_patchify"), lessons)
     assert in_tree.rejected
     assert in_tree.reason == "it is for another lesson: it holds exercises of 02_positions, not of 01_patchify"
-    loose = read(HandedIn(path), lessons)
+    loose = read(FoundFile(path), lessons)
     assert (loose.rejected, loose.lesson) == (False, "02_positions")
     assert "its name says 01_patchify" in loose.reason
 
@@ -119,19 +119,19 @@ def test_a_notebook_of_something_else_is_rejected(work):
 def test_a_script_is_graded_on_what_it_defines(tmp_path, lessons):
     path = tmp_path / "mine.py"
     path.write_text(f"import torch\n\n{PATCHIFY}\n")
-    submission = read(HandedIn(path), lessons)
+    submission = read(FoundFile(path), lessons)
     assert [each.name for each in submission.exercises] == ["patchify"]
     assert (submission.lesson, submission.reason, submission.flags) == ("01_patchify", None, ())
-    read_alone = read(HandedIn(path, named=True), lessons, "unpatchify")
+    read_alone = read(FoundFile(path, named=True), lessons, "unpatchify")
     assert read_alone.reason == "the cell of unpatchify is missing"
     path.write_text("x = 1")
     with pytest.raises(NoSubmission):
-        read(HandedIn(path), lessons)
-    assert read(HandedIn(path, named=True), lessons).rejected
+        read(FoundFile(path), lessons)
+    assert read(FoundFile(path, named=True), lessons).rejected
 
 
 def test_a_script_of_the_model_answers_has_them_all(lessons):
-    submission = read(HandedIn(lessons.clone / "solutions" / "04_block.py"), lessons)
+    submission = read(FoundFile(lessons.clone / "solutions" / "04_block.py"), lessons)
     assert [each.name for each in submission.exercises] == list(lessons.get("04_block").names)
     assert submission.reason is None
 
@@ -177,7 +177,7 @@ def test_an_edited_setup_cell_never_runs(work):
 def test_a_script_that_is_no_python_is_not_left_out_in_silence(lessons, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("def patchify(images:\n")
-    submission = read(HandedIn(path), lessons)
+    submission = read(FoundFile(path), lessons)
     assert submission.rejected
     assert submission.reason.startswith("it is no Python (")
 

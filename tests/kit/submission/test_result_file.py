@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from exercise_kit.submission.find import HandedIn
+from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.result_file import contents, find_result
 
@@ -13,7 +13,7 @@ FILE = "vit_cifar.safetensors"
 
 def answer_of(work, **handed_in):
     """What is read of a student's notebook of lesson 07 about the file."""
-    handed_in = HandedIn(work("07_experiments").write(), **handed_in)
+    handed_in = FoundFile(work("07_experiments").write(), **handed_in)
     submission = read(handed_in, work("07_experiments").lessons, "vit_cifar")
     (answer,) = submission.exercises
     return submission, answer
@@ -83,8 +83,8 @@ def test_a_script_is_not_requested_it(tmp_path, work):
     path = tmp_path / "07_experiments.py"
     path.write_text("def mixup(images, labels, num_classes, alpha, generator):\n    return 1, 2\n")
     lessons = work("07_experiments").lessons
-    names = {each.name for each in read(HandedIn(path, named=True), lessons).exercises}
+    names = {each.name for each in read(FoundFile(path, named=True), lessons).exercises}
     assert names == {"mixup"}
     (tmp_path / FILE).write_bytes(b"weights")
-    names = {each.name for each in read(HandedIn(path, named=True), lessons).exercises}
+    names = {each.name for each in read(FoundFile(path, named=True), lessons).exercises}
     assert names == {"mixup", "vit_cifar"}

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.course import HandedIn, NotMeasured
+from exercise_kit.engine.course import FileBytes, NotMeasured
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -89,7 +89,7 @@ class ModelAccuracy:
             self._held = self._images()
         return self._held
 
-    def measure(self, handed_in: HandedIn) -> Measured:
+    def measure(self, handed_in: FileBytes) -> Measured:
         """The accuracy of the model in a weights file.
 
         Raises:
@@ -182,7 +182,7 @@ CONFIG = ViTConfig(patch_size=16, embed_dim=16, depth=1, num_heads=2)
 _IMAGES = 300
 
 
-def vit_cifar() -> HandedIn:
+def vit_cifar() -> FileBytes:
     """A weights file whose model labels the images of :func:`accuracy_for`."""
     return written(_model().state_dict(), described(CONFIG)), None
 

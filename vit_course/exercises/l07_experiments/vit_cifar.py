@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE, HandedIn
+from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE, FileBytes
 from exercise_kit.engine.exercise import CheckFunction, Exercise, FileAnswer, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -53,7 +53,7 @@ def opened(given: object) -> object:
     if not isinstance(given, str | Path):
         return given
 
-    def vit_cifar() -> HandedIn:
+    def vit_cifar() -> FileBytes:
         weights = Path(given)
         content, beside = _bytes_of(weights, MOST_BYTES), _bytes_of(weights.with_suffix(".json"), MOST_BYTES_BESIDE)
         return content, beside if isinstance(beside, bytes) and len(beside) <= MOST_BYTES_BESIDE else None
@@ -75,7 +75,7 @@ def _bytes_of(path: Path, most: int) -> bytes | str:
 vit_cifar = Exercise("vit_cifar", LESSON, file=FileAnswer(FILE, opened), in_training=InTraining.UNSEEN)
 
 
-def handed_in(student: Student) -> HandedIn:
+def handed_in(student: Student) -> FileBytes:
     """What a student handed in, which may be anything."""
     answer = student.call(student.name)
     content, beside = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)
@@ -177,13 +177,13 @@ def _weights() -> Mapping[str, Tensor]:
 
 
 @vit_cifar.misconception("Was the file copied while it was still being written, or was a download interrupted?", SAVING)
-def cut_short() -> HandedIn:
+def cut_short() -> FileBytes:
     """The file ends before its numbers do."""
     return written(_weights(), described(SMALL))[:-1000], None
 
 
 @vit_cifar.misconception("Which function of the course saves a model, and which one of torch did you call?", SAVING)
-def a_pickle() -> HandedIn:
+def a_pickle() -> FileBytes:
     """The weights were saved by torch.save, whose files run code when they are loaded."""
     buffer = io.BytesIO()
     torch.save(dict(_weights()), buffer)
@@ -191,14 +191,14 @@ def a_pickle() -> HandedIn:
 
 
 @vit_cifar.misconception("What did the loss say before you saved, and which setting makes it explode?", SAVING)
-def not_a_number() -> HandedIn:
+def not_a_number() -> FileBytes:
     """Training diverged, and the weights that were saved are NaN."""
     weights = {name: torch.full_like(each, torch.nan) for name, each in _weights().items()}
     return written(weights, described(SMALL)), None
 
 
 @vit_cifar.misconception("Which of the variables in your notebook is the model that you trained?", SAVING)
-def untrained() -> HandedIn:
+def untrained() -> FileBytes:
     """The model was saved before it was trained: its head is zero, so it gives every image the same class."""
     weights = dict(_weights())
     weights["head.weight"] = torch.zeros_like(weights["head.weight"])
@@ -206,18 +206,18 @@ def untrained() -> HandedIn:
 
 
 @vit_cifar.misconception("Of which run is the config, and of which one are the weights?", SAVING)
-def the_config_of_another_model() -> HandedIn:
+def the_config_of_another_model() -> FileBytes:
     """Weights and config come from two models, so the shapes do not fit."""
     return written(_weights(), described(replace(SMALL, embed_dim=12))), None
 
 
 @vit_cifar.misconception("What is needed, beside the numbers, to build your model again?", SAVING)
-def no_config() -> HandedIn:
+def no_config() -> FileBytes:
     """The file holds the weights alone, and not the sizes of the model."""
     return written(_weights(), None), None
 
 
 @vit_cifar.misconception("Which size of a block enters its number of parameters twice?", SAVING)
-def too_large() -> HandedIn:
+def too_large() -> FileBytes:
     """The model has more parameters than are allowed."""
     return written(_weights(), described(replace(SMALL, embed_dim=768, depth=12))), None

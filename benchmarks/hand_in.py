@@ -1,0 +1,84 @@
+"""What lesson 07 says of the model to hand in: what two rows of its table reach on the test photos, from one seed each.
+
+    python benchmarks/hand_in.py --data cifar10.npz
+
+"as they are" is what the lesson's cells train; "patches of 4, Muon" is the same model with smaller patches, trained by
+`fit` with the settings that the lesson prints. The last row of the table is the recipe cpu-coffee, which has its own
+log. Takes a quarter of an hour on one core or more; a run that was stopped goes on where it was. Writes
+results/hand_in.json.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from lesson_cifar import BASE, MOVED, Arm, build, earlier, images_of, parser_of, save, set_rates
+from torch import nn
+
+from vit_course.data import Augmentation, Batches, ImageDataset, load_npz
+from vit_course.training import TrainingSettings, evaluate, fit, train_one_epoch
+from vit_course.vit import VisionTransformer
+
+SEED, EPOCHS, BATCH = 0, 6, 128
+RESULTS = Path(__file__).parent / "results" / "hand_in.json"
+SETTINGS = TrainingSettings(
+    epochs=4,
+    batch_size=64,
+    learning_rate=4e-3,
+    muon_learning_rate=0.007,
+    label_smoothing=0.1,
+    augmentation=Augmentation(flip=True),
+)
+
+
+def as_they_are(train: ImageDataset, _: ImageDataset) -> nn.Module:
+    """The lesson's first model, trained by its own loop."""
+    arm = Arm()
+    model, optimizer = build(arm, SEED, arm.learning_rate)
+    loader = Batches(train, BATCH, MOVED, shuffle=True, seed=SEED)
+    set_rates(optimizer, EPOCHS * len(loader))
+    for _ in range(EPOCHS):
+        train_one_epoch(model, loader, optimizer, "cpu")
+    return model
+
+
+def with_muon(train: ImageDataset, validation: ImageDataset) -> nn.Module:
+    """Patches of 4, trained by ``fit``."""
+    torch.manual_seed(SEED)
+    model = VisionTransformer(replace(BASE, patch_size=4))
+    fit(model, train, validation, SETTINGS)
+    return model
+
+
+ROWS: dict[str, Callable[[ImageDataset, ImageDataset], nn.Module]] = {
+    "as they are": as_they_are,
+    "patches of 4, Muon": with_muon,
+}
+
+
+def main() -> None:
+    arguments = parser_of(__doc__, RESULTS).parse_args()
+    torch.set_num_threads(1)
+    train, validation = images_of(arguments.data)
+    test = load_npz(arguments.data, "test").with_statistics_of(train)
+    result: dict[str, Any] = earlier(arguments.output, {"benchmark": "hand_in", "torch": torch.__version__}, ROWS)
+    for name, trained in ROWS.items():
+        if not result["results"][name]:
+            started = time.perf_counter()
+            model = trained(train, validation)
+            result["results"][name] = {
+                "seconds": round(time.perf_counter() - started),
+                "validation_accuracy": round(evaluate(model, Batches(validation, 500), "cpu")[1], 4),
+                "test_accuracy": round(evaluate(model, Batches(test, 500), "cpu")[1], 4),
+            }
+            save(arguments.output, result)
+        print(f"{name}: {result['results'][name]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
