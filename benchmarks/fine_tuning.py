@@ -10,6 +10,8 @@ a run that was stopped goes on where it was. Prints tables and writes results/fi
 from __future__ import annotations
 
 import argparse
+import ast
+import copy
 import itertools
 import json
 import time
@@ -28,6 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import AdamW
 
+from exercise_kit.authoring.lesson import read_lesson
 from vit_course.data import SUPERCLASSES, Augmentation, Batches, ImageDataset, grouped, load_npz, split_indices
 from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
 from vit_course.metrics import paired_interval
@@ -49,8 +52,11 @@ SEEDS = {10: (0, 1, 2), 100: (0, 1, 2), 1000: (0,)}
 EPOCHS = {10: 40, 100: 20, 1000: 6}
 LONGER = 2  # from nothing a model gets twice the passes
 ZERO_HEAD, PROBE_FIRST = "one rate, zero head", "one rate, probe first"
+LAST_BLOCK, LORA = "last block", "LoRA"  # what learns beside the head
 TRIED_RATES = {
     "fine-tuning": (1e-4, 3e-4, 1e-3),
+    LAST_BLOCK: (3e-4, 1e-3, 3e-3),
+    LORA: (1e-3, 3e-3, 1e-2),
     "from nothing": (2.5e-4, 5e-4, 1e-3, 2e-3),
     "one rate": (1e-4, 3e-4, 1e-3, 3e-3),
 }
@@ -63,6 +69,7 @@ MOVED_AT = (10, 100)  # images a class
 VERSIONS = 10  # of each image, shifted and mirrored, for a probe that sees what fine-tuning sees
 LARGER = 48  # pixels a side
 Features = tuple[Tensor, Tensor]  # with their labels
+ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "fine_tuning.json"
 
 
@@ -148,11 +155,24 @@ def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
     return accuracy_of(fitted(known, run.rate), features_of(model, test))
 
 
+def with_lora(model: nn.Module, num_classes: int) -> nn.Module:
+    """The model as the lesson's own function of this name gives it."""
+    names: dict[str, Any] = {"torch": torch, "nn": nn, "copy": copy, "replace_head": replace_head}
+    for cell in read_lesson(ROOT, ROOT / "solutions" / "09_fine_tuning.py").cells:
+        if "class LoRA" in cell.source:
+            parts = [each for each in ast.parse(cell.source).body if isinstance(each, ast.ClassDef | ast.FunctionDef)]
+            exec(compile(ast.Module(parts, type_ignores=[]), "09_fine_tuning.py", "exec"), names)
+    adapted: nn.Module = names["with_lora"](model, num_classes)
+    return adapted
+
+
 def begun(run: Run, images: ImageDataset) -> nn.Module:
     """The model that a run starts from."""
     saved = trained_vit()
     if run.way == "from nothing":
         return VisionTransformer(saved.config)
+    if run.way == LORA:
+        return with_lora(saved.model, len(images.classes))
     model = replace_head(saved.model, len(images.classes))
     if run.way == ZERO_HEAD:
         for parameter in model.get_submodule("head").parameters():
@@ -160,6 +180,10 @@ def begun(run: Run, images: ImageDataset) -> nn.Module:
     if run.way == PROBE_FIRST:
         head = fitted(features_of(saved.model, images), PROBE_DECAY)
         model.get_submodule("head").load_state_dict(head.state_dict())
+    if run.way == LAST_BLOCK:
+        model.requires_grad_(False)
+        for name in (f"blocks.{saved.config.depth - 1}", "norm", "head"):
+            model.get_submodule(name).requires_grad_(True)
     return model
 
 
@@ -354,9 +378,12 @@ def tuning_runs() -> list[Run]:
         Run("probe, moved images", count, rate=rate, task="tuning") for count in MOVED_AT for rate in TRIED_DECAYS
     ]
     fine = [
-        Run("fine-tuning", 100, 0, rate, round(HEAD_FACTOR * rate, 6), "tuning") for rate in TRIED_RATES["fine-tuning"]
+        Run(way, 100, 0, rate, round(HEAD_FACTOR * rate, 6), "tuning")
+        for way in ("fine-tuning", LAST_BLOCK)
+        for rate in TRIED_RATES[way]
     ]
-    one = [Run(way, 100, 0, rate, rate, "tuning") for way in ("from nothing", "one rate") for rate in TRIED_RATES[way]]
+    with_one = ("from nothing", "one rate", LORA)
+    one = [Run(way, 100, 0, rate, rate, "tuning") for way in with_one for rate in TRIED_RATES[way]]
     return [*probes, *fine, *one]
 
 
@@ -378,7 +405,10 @@ def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
     for count in MOVED_AT:
         decay = best_rate(done, "probe, moved images", count)
         runs += [Run("probe, moved images", count, seed, decay) for seed in SEEDS[count]]
+    block, lora = (best_rate(done, way, 100) for way in (LAST_BLOCK, LORA))
     for seed in SEEDS[100]:
+        runs.append(Run(LAST_BLOCK, 100, seed, block, round(HEAD_FACTOR * block, 6)))
+        runs.append(Run(LORA, 100, seed, lora, lora))
         runs.append(Run("both rates low", 100, seed, fine, fine))
         runs.append(Run("both rates high", 100, seed, high, high))
     runs += [Run(way, 100, 0, one, one) for way in ("one rate", ZERO_HEAD, PROBE_FIRST)]

@@ -81,7 +81,7 @@ warmup_cosine, parameter_groups = own("warmup_cosine", "parameter_groups")
 # ## A branch left out
 #
 # A block adds what its branches find: `x + attention(norm1(x))`, then `x + mlp(norm2(x))`. So a block can be skipped:
-# if a branch is zero, the stream passes on unchanged. *Stochastic depth* uses this (Huang et al. 2016, who skipped a
+# if a branch is zero, the stream stays as it is. *Stochastic depth* uses this (Huang et al. 2016, who skipped a
 # layer for a whole batch). During training each image skips some branches, chosen at random. No block can then rely on
 # all the others, and from epoch to epoch an image passes through different, often shallower models. It is like
 # augmentation, but it changes the model instead of the image.
@@ -97,9 +97,9 @@ predict("a-quarter-dropped", 25)  # % larger in evaluation
 # %% [markdown]
 # <details><summary>Written down? Then look.</summary>
 #
-# In training a branch contributes three quarters of its value on average, in evaluation all of it. The blocks after it
-# would receive a third more than in training. So during training, what is kept is divided by 0.75. Dropout (lesson 03)
-# does the same for the same reason.
+# A third. In training a branch contributes three quarters of its value on average, in evaluation all of it, and 1 /
+# 0.75 is 1.33. So during training, what is kept is divided by 0.75. Dropout (lesson 03) does the same for the same
+# reason.
 #
 # </details>
 #
@@ -389,12 +389,17 @@ check("add_registers", add_registers)
 #
 # $$R(mw)\,q \cdot R(nw)\,k = q \cdot R((n - m)w)\,k = \lVert q \rVert \lVert k \rVert \cos(\varphi + (n - m)w)$$
 #
-# The places m and n appear only as their difference.
+# The places m and n appear only as their difference. (Some libraries write the pair as a complex number, a + bi, and
+# multiply it by $e^{it}$: that is the same rotation.)
 #
 # A query has more than two numbers, so it is cut into pairs, and each pair rotates at its own speed, like the waves of
-# lesson 02. Fast pairs distinguish neighbors, slow pairs distinguish near from far. An image has rows and columns: the
-# first half of the pairs rotates with the row and the second half with the column (Heo et al. 2024). *Values* are not
-# rotated: they carry content, and not position.
+# lesson 02. Fast pairs distinguish neighbors, slow pairs distinguish near from far:
+#
+# ![A pair of numbers as an arrow at five places of a row: each place turns it further, and a slow pair turns
+# less.](../figures/rotary.svg)
+#
+# An image has rows and columns: the first half of the pairs rotates with the row and the second half with the column
+# (Heo et al. 2024). *Values* are not rotated: they carry content, and not position.
 #
 # The class token and registers have no position, so they are not rotated either. Their angle is 0, which is also the
 # angle of row 0, column 0. Between two patches only the difference of their positions counts. The class token sees each
@@ -403,19 +408,11 @@ check("add_registers", add_registers)
 # Rotary positions have no table to be resized. Heo et al. report that models with them keep more accuracy when images
 # are larger than in training. This is their main advantage, and the tables below do not test it.
 #
-# Rotary positions like ours are called *axial*: each pair rotates either with the row or with the column, so no single
-# pair depends on both, as a diagonal direction does. Heo et al. also tried *mixed* ones: each pair has two speeds that
-# are learned, one for rows and one for columns. DINOv3
-# (Siméoni et al. 2025) is axial, and scales the places of any grid to −1 … 1.
-#
 # Two details differ between libraries. One is the *base*, which sets how slow the slowest pair is: in texts, with
 # thousands of places, it is 10,000; a grid has few rows, and for images Heo et al. take the root of that, 100, as we
 # do. The other is the pairing: we pair neighboring numbers, (0, 1), (2, 3), …; many libraries pair a number with the
 # one half a vector later, (0, n/2), …. Both are equally good, but before you load weights from one kind into the other
 # you have to reorder them.
-#
-# ![A pair of numbers as an arrow at five places of a row: each place turns it further, and a slow pair turns
-# less.](../figures/rotary.svg)
 #
 # **Predict first.** A query in row 2, column 3 and a key in row 4, column 3. Both move one column to the right. What
 # happens to their dot product?
@@ -503,7 +500,7 @@ def rotary_2d(query, key, grid_size):
 # for query and key: every second number from 0 is a, from 1 is b; rotate both; interleave them again
 # ```
 #
-# `torch.stack([..., ...], dim=-1).flatten(-2)` weaves two tensors.
+# `torch.stack([..., ...], dim=-1).flatten(-2)` interleaves two tensors.
 #
 # </details>
 
@@ -535,9 +532,13 @@ axes.set(xlabel="column of the key", ylabel="row of the key")
 figure
 
 # %% [markdown]
-# When query and keys are equal, nearby keys get the highest scores, without any learning. The cross shows that rows and
-# columns are encoded separately. Other queries and keys give other patterns ("two to the right"), and every block can
-# learn its own.
+# When query and keys are equal, nearby keys get the highest scores, without any learning. Other queries and keys give
+# other patterns ("two to the right"), and every block can learn its own.
+#
+# The cross shows that rows and columns are encoded separately: each pair rotates either with the row or with the
+# column. Such positions are called *axial*. DINOv3 (Siméoni et al. 2025) has them too, and scales the places of any
+# grid to −1 … 1. Heo et al. also tried *mixed* ones: each pair has two speeds that are learned, one for rows and one
+# for columns, so one pair depends on both, as a diagonal does.
 
 # %% [markdown]
 # ## A test for rotations
@@ -618,7 +619,8 @@ def is_rotary(rotate):
     - which numbers of head_dim make a pair;
     - which half of the pairs rotates by the row; the other half rotates by the column;
     - in which direction a pair rotates;
-    - how fast: the pairs of a half have different speeds, between 0.01 and 1 radian per row or column.
+    - how fast: the pairs of a half have clearly different speeds, from 1 radian per row or column down to 0.01. With a
+      head_dim of 8 the slower of the two has at least 0.1.
 
     >>> is_rotary(lambda query, key, grid_size: (query, key))  # nothing is rotated
     False
@@ -661,10 +663,10 @@ def is_rotary(rotate):
 #
 # A right rotation is refused? Print the two tensors that you compare, and their difference. Then read again what is
 # free: does your test count on neighboring pairs, on one direction, on one base? Is your head_dim large? Then the
-# slowest pair rotates so little in one step that its cosine is 1 up to rounding; with a head_dim of 8 the slowest of
-# our pairs rotates by 0.1 radian, which you can see. An impostor slips through? In a square
-# grid rows and columns look alike, with one image nothing can be mixed up, and without a class token nothing is in
-# front of the patches.
+# slowest pair rotates so little in one step that its cosine is nearly 1; take a head_dim of 8.
+#
+# A wrong rotation is accepted? In a square grid rows and columns look alike, with one image nothing can be mixed up,
+# and without a class token nothing is in front of the patches.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -812,9 +814,10 @@ reveal("ten-times", without, within=0.1)
 # %% [markdown]
 # Queries *and* keys are ten times as large, so the scores are a hundred times as large. Without norms the weights
 # concentrate on one key: in our run the largest grew from 0.03 to 0.46 and 0.94. With them, the scale of `qkv` drops
-# out, so the largest weight stayed at 0.09: for fresh norms no score can exceed √head_dim = 4. This limits the scores;
-# it does not make them small: at factor 1 the largest weight is *larger* with QK-norm than without. (The norms have
-# weights of their own, and those can still grow.)
+# out, so the largest weight stayed at 0.09. After a fresh norm queries and keys are at most √head_dim long, so their
+# dot product is at most head_dim = 16, and a score at most 16 / √16 = 4. This limits the scores; it does not make them
+# small: at factor 1 the largest weight is *larger* with QK-norm than without. (The norms have weights of their own, and
+# those can still grow.)
 #
 # **One more norm.** Many current models have RMSNorm instead of LayerNorm (Zhang and Sennrich 2019): it divides by the
 # root mean square, and neither subtracts a mean nor has a bias. Torch has it as `nn.RMSNorm`; it goes into the
@@ -961,10 +964,9 @@ for parts in [Parts(), *one_each, MODERN]:
 # add 448 parameters, a fifth of a percent: these parts change *how* a model trains, and not how large it is.
 #
 # The second test is somebody else's code, the library timm. Our tests copy the weights of a `ModernViT` into timm's
-# `VisionTransformer` (registers, LayerScale, and QK-norm or RMSNorm) and into its `Eva` (all parts but RMSNorm, after
-# giving Eva our bias of the keys, which timm keeps at zero), and get the same logits up to 0.002 (in QK-norm timm
-# divides with an eps of 1e-6, and we with 1e-5). Here are the names that you will find there (the papers are listed at
-# the end of this lesson):
+# `VisionTransformer` (registers, LayerScale, and QK-norm or RMSNorm) and into its `Eva` (all parts but RMSNorm). The
+# logits agree up to 0.002; the gap comes from QK-norm's eps, 1e-6 in timm and 1e-5 here. These are the names that you
+# will find there (the papers are listed at the end of this lesson):
 #
 # | here | timm's `vision_transformer.py` |
 # |---|---|
@@ -1135,8 +1137,7 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 #
 # Give the tables that you ran: at least the plain one with the two changes that you chose, and one of the others. Take
 # the rest from our log, in the first fold below. For each change: do the runs show that it helps, that it harms, or
-# neither?
-# Which would you put into the model that you train for an afternoon on a laptop, and what would have to be different
+# neither? Which would you put into a model that you train for an afternoon on a laptop? What would have to be different
 # for you to decide otherwise?
 #
 # ### BEGIN SOLUTION
@@ -1193,14 +1194,14 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # </details>
 # <details><summary>Answer written? Then see how we read the table.</summary>
 #
-# In the plain setting one of seven intervals does not contain 0: rotary positions *instead of* learned ones, and the
-# difference of their loss, +0.05 ± 0.06, contains 0. With ten intervals of accuracy in the table, about two times in
-# five at least one would miss 0 by chance alone (if they were independent; seven share a baseline). Gains of up to
-# three points might not have shown. On the problem that they were made for, the runs show a gain for QK-norm and for
-# LayerScale, and for DropPath none *in accuracy*. (Whether scores did grow at the high rate, we have not measured:
-# `largest_weight` on both trained models would tell.) Chance may be behind a gain, too: with three seeds no single row
-# would pass a test strict enough for ten. We trust these two gains more for other reasons: they were expected on
-# exactly these problems, and they are large: 5.7 and 10.4 points, where rotary positions cost 1.9.
+# In the plain setting one of seven intervals does not contain 0: rotary positions *instead of* learned ones. Two facts
+# speak against it: the difference of their loss, +0.05 ± 0.06, contains 0; and with ten intervals of accuracy in the
+# table, about two times in five at least one would miss 0 by chance alone (if they were independent; seven share a
+# baseline). Gains of up to three points might not have shown. On the problem that they were made for, the runs show a
+# gain for QK-norm and for LayerScale, and for DropPath none *in accuracy*. (Whether scores did grow at the high rate,
+# we have not measured: `largest_weight` on both trained models would tell.) These two gains may be chance, too: with
+# three seeds no single row would pass a test strict enough for ten. We trust them more because they were expected on
+# exactly these problems, and because they are large: 5.7 and 10.4 points, where rotary positions cost 1.9.
 #
 # Three of these results need a second look before you believe them.
 #
@@ -1234,7 +1235,7 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 #
 # For scale: the small convolutional network of lesson 07, with as many parameters as our four blocks and a learning
 # rate of its own, reached 62.4, 62.5 and 61.7 % on the same images in the same six epochs. The best row here has 50.3 %
-# at most: none of these changes makes up for what convolutions have built in, that neighbors belong together.
+# at most. None of these changes closes the gap.
 #
 # </details>
 
@@ -1251,11 +1252,10 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 #
 # Two other ways are widely used. DINO (Caron et al. 2021) needs no labels either: two crops of one photo go through a
 # model and through a slow average of that model, and both should give the same output. (A model that gives the same
-# output for *every* photo would do that, too. DINO prevents this by two steps on the outputs of the average: they are
-# centered, so that no single answer always wins, and sharpened, so that not all answers become equally likely.) CLIP
-# (Radford et al. 2021) learns from captions: each photo of a batch should match its own caption better than all the
-# others. We take the masked autoencoder because it is the simplest of the three: one model, one image at a time, and a
-# loss that you know.
+# output for *every* photo would do that, too. To prevent it, DINO centers and sharpens the outputs of the average.)
+# CLIP (Radford et al. 2021) learns from captions: each photo of a batch should match its own caption better than all
+# the others. We take the masked autoencoder because it is the simplest of the three: one model, one image at a time,
+# and a loss that you know.
 #
 # The trick is that hidden patches are left out, not set to zero. The encoder gets a quarter of the tokens, so its work
 # shrinks to a quarter or less. A ViT can do that, since attention works with any number of tokens. Each token carries
@@ -1314,15 +1314,15 @@ def random_masking(tokens, mask_ratio, generator):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# Images hide different numbers of patches? You tossed a coin for each patch; shuffle instead. All images hide the same
-# patches? You drew one order for all. The visible tokens do not fit the mask? They are in the order that was drawn, not
-# in the order of the patches.
+# Images hide different numbers of patches? You decided about each patch on its own; shuffle instead. All images hide
+# the same patches? You drew one order for all. The visible tokens do not fit the mask? They are in the order that was
+# drawn, not in the order of the patches.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# How do you get a random order for *each row* of a table in one call? (Sort random numbers.) Which numbers does each of
-# these orders contain?
+# How do you get a random order for *each row* of a table? (`argsort` of random numbers.) Each of these orders contains
+# every number from 0 to num_patches - 1 once. In how many places is it below num_hidden?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -1533,9 +1533,8 @@ reveal("masked-probe", learned[0] - mean(accuracy for accuracy, _ in fresh), wit
 #
 # **Another MLP.** *SwiGLU* (Shazeer 2020) has two Linears where `Mlp` has its first: one goes through SiLU, a relative
 # of GELU, and is then multiplied with the other, as a gate. EVA-02 (Fang et al. 2023) and the largest DINOv2 have it.
-# Three Linears cost as much as two when `hidden_dim` shrinks to two thirds. It is not in our table: our six changes
-# start from the plain model's own weights, and SwiGLU has matrices that the plain model lacks. To try it, put a
-# `SwiGLU(64, 171)` in the place of a `ModernBlock`'s `mlp`.
+# Three Linears cost as much as two when `hidden_dim` shrinks to two thirds. To try it, put a `SwiGLU(64, 171)` in the
+# place of a `ModernBlock`'s `mlp`.
 
 
 # %%
@@ -1565,10 +1564,9 @@ for part in (Mlp(192, 768), SwiGLU(192, 512)):
 #
 # **Where they work.** Many ViTs no longer classify. A language model that answers questions about a photo often reads
 # patch tokens that a ViT has computed (LLaVA: Liu et al. 2023; its ViT is CLIP's). Segment Anything (Kirillov et al.
-# 2023) cuts out
-# objects with a ViT that began as a masked autoencoder. A *diffusion transformer* (Peebles and Xie 2023) helps to make
-# images: its tokens are patches of a noisy image, which an autoencoder has compressed before, and it predicts the
-# noise. At the core of each is the block that you wrote.
+# 2023) cuts out objects with a ViT that began as a masked autoencoder. A *diffusion transformer* (Peebles and Xie 2023)
+# helps to make images: its tokens are patches of a noisy image, which an autoencoder has compressed before, and it
+# predicts the noise. At the core of each is the block that you wrote.
 #
 # **A fused kernel.** `F.scaled_dot_product_attention`, which you borrowed in lesson 02 and replaced in lesson 03,
 # computes what you wrote there. Where torch has a fused kernel for the case, it works piece by piece and never stores
@@ -1614,8 +1612,8 @@ for tokens in (65, 257, 1025):
 # ## A harder one, without points
 #
 # Call `learn_to_paint` with a mask ratio of 0.1 and of 0.9, from three seeds each, and look at both the loss and the
-# probe: which of the two tells you what the encoder has learned? And with 0.75, from how many steps on
-# (`BUDGET.masked_steps`) does the interval of the lead over a fresh encoder exclude 0?
+# probe: which of the two tells you what the encoder has learned? And with 0.75 and three seeds, after how many steps
+# (`BUDGET.masked_steps`) does the interval of the lead over a fresh encoder first exclude 0?
 
 # %% [markdown]
 # ## A bug hunt

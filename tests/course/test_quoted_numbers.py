@@ -127,6 +127,17 @@ def test_first_epochs_and_overfitting_are_reported_as_they_were():
             assert quoted in TRAINING
 
 
+def test_models_to_hand_in_reach_what_the_table_of_lesson_07_promises():
+    first, with_muon = (log("hand_in.json")["results"][name] for name in ("as they are", "patches of 4, Muon"))
+    shares = [100 * first[f"{split}_accuracy"] for split in ("validation", "test")]
+    assert "got {:.1f} % of the validation photos and {:.1f} % of all test photos".format(*shares) in EXPERIMENTS
+    assert f"Patches of 4 with Muon reached {100 * with_muon['test_accuracy']:.1f} %" in EXPERIMENTS
+    assert 50 < shares[1] < 60
+    assert with_muon["test_accuracy"] > 0.65
+    for run, rows in ((first, "| 50 % | + 1.5 | as they are"), (with_muon, "| 65 % | + 1.5 | the same")):
+        assert f"{rows} | {run['seconds'] / 60:.0f} |" in EXPERIMENTS
+
+
 @pytest.mark.parametrize("arm", ["constant rate", "no weight decay", "SGD, 0.1"])
 def test_what_each_training_tool_adds_is_quoted_from_its_runs(arm):
     runs = log("training_tools.json")["results"]
@@ -615,6 +626,34 @@ def test_the_table_of_learning_rates_is_that_of_its_benchmark(way, title):
     else:
         against = interval(found, two)
     assert " ".join(f"| {title} | {', '.join(f'{each:.1f}' for each in found)} | {against} |".split()) in TRANSFER
+
+
+@pytest.mark.parametrize(
+    ("way", "title"),
+    [
+        ("probe", "the head (the probe) | 970"),
+        ("LoRA", "the head, and LoRA of rank 4 | 7,114"),
+        ("last block", "the head, the norm and the last block | 75,946"),
+        ("fine-tuning", "all (fine-tuning) | 311,338"),
+    ],
+)
+def test_what_learns_is_compared_with_fine_tuning(way, title):
+    found, everything = ways(100)[way], ways(100)["fine-tuning"]
+    assert len(found) == 3
+    against = f" {interval(found, everything)} |" if way != "fine-tuning" else " |"
+    assert f"| {title} | {in_a_cell(found)} |{against}" in TRANSFER
+
+
+@pytest.mark.parametrize(
+    ("way", "chosen"), [("LoRA", "0.01 for all that learns"), ("last block", "0.001 for the last")]
+)
+def test_what_learns_does_so_at_the_best_rate_of_the_other_task(way, chosen):
+    runs = [run for run in log("fine_tuning.json")["runs"].values() if run["way"] == way]
+    tried = {run["rate"]: run["accuracy"] for run in runs if run["task"] == "tuning"}
+    best = max(tried, key=tried.__getitem__)
+    assert chosen.startswith(f"{best} ")
+    assert chosen in TRANSFER
+    assert {run["rate"] for run in runs if run["task"] == "test"} == {best}
 
 
 def test_the_starts_of_the_head_are_compared_at_one_rate():
