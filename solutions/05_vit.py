@@ -15,8 +15,8 @@
 #
 # You have written patches, positions, attention and blocks. In this lesson you join them to one model, and it is a real
 # one: at the end the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and give the same logits as
-# torchvision's own model, up to rounding. On the way you meet two models with bugs. Both learn, and one of them learns
-# better than the correct model.
+# torchvision's own model, up to rounding. On the way you meet two models with bugs, and see how much of that the loss
+# shows.
 #
 # **After this lesson you can**
 # - build a Vision Transformer from its parts, for any depth and any image size that the patch size divides;
@@ -71,7 +71,7 @@ from vit_course import VisionTransformer as ReferenceViT  # the course's own, to
 
 torch.manual_seed(5)
 config = ViTConfig(image_size=(24, 32), patch_size=8, embed_dim=48, depth=2, num_heads=4, num_classes=10)
-stages = record(ReferenceViT(config), torch.rand(5, 3, 24, 32))
+stages = record(ReferenceViT(config), torch.rand(5, 3, 24, 32))  # runs the model, keeps what each part gives, by name
 for name, stage in stages.items():
     print(f"{name:28} {tuple(stage.shape)}")
 reveal("tokens-in-the-stream", stages["embedding"].shape[1])
@@ -79,9 +79,8 @@ reveal("tokens-in-the-stream", stages["embedding"].shape[1])
 # %% [markdown]
 # 3 · 4 = 12 patches, 13 tokens with the class token, and a 13 × 13 table of attention for each head and image. Look
 # down the column of shapes from `embedding` to `norm`: apart from the two lines of attention weights it never changes.
-# A block takes thirteen tokens and gives thirteen tokens, however many blocks there are. At the end the head reads only
-# the first of them, the class token. So whatever the head is to learn from the other twelve, the class token must
-# collect in the blocks, by attention.
+# Every block takes thirteen tokens and gives thirteen tokens. At the end the head reads only the first of them, the
+# class token. So all that the head can know about the image, the class token must collect in the blocks, by attention.
 #
 # So what does that last norm do? In lesson 04 you saw that the stream grows in fresh blocks. Now we look at the whole
 # model. **Predict first.** We send noise through twelve fresh blocks. At the start the spread of the stream is about 1.
@@ -222,8 +221,8 @@ class VisionTransformer(nn.Module):
 check("VisionTransformer", VisionTransformer)
 
 # %% [markdown]
-# Here is what you built, in the size known as ViT-Ti/16, on an image of 224 × 224 pixels. torchinfo runs it once and
-# prints a table of its layers.
+# Here is what you built, in the size known as ViT-Ti/16 (tiny, with patches of 16 pixels; S, B and L are small, base
+# and large), on an image of 224 × 224 pixels. torchinfo runs it once and prints a table of its layers.
 #
 # **Predict first.** Which line will have the most parameters? And the first line of the table will show 38,016
 # parameters that belong to no layer. What are they?
@@ -373,7 +372,7 @@ print(f"{'a giant':13} {count_parameters(giant):>13,}")
 # parameters could not be built here, but it can be counted: that is the point of a formula.
 
 # %% [markdown]
-# ## A broken ViT still learns
+# ## Two broken models
 #
 # Now we train three models of the same size, and all start from the same random weights. The first is yours. The second
 # mixes up its tokens: somebody wrote `reshape` where `transpose` was needed, as you may remember from lesson 01. In
@@ -417,7 +416,7 @@ class ViTFromTheInternet(VisionTransformer):
 
 # %% [markdown]
 # **Predict first, in writing.** All three see 8,000 drawings of ten shapes, five times over. Guessing gets 10 % right.
-# Where will each of them end? Which of them will not learn at all?
+# What share will each of them get right in the end, and in which order will they come?
 
 # %%
 predict("scrambled", 10)  # in % right, after five epochs
@@ -481,9 +480,8 @@ plt.show()
 # here, are too small to have an effect at first, and inside a scrambled token the *index* of a number tells from which
 # patch it came. If that is the reason, the lead must shrink when positions start larger (lesson 07 makes this test).
 # Another possible reason: each token contains a little of the whole picture. Then at least a part of the lead should
-# remain. Tests
-# without training: change one patch of the image and see which tokens change (only one may); compare with an
-# independent implementation on random weights; load weights that are known to work and compare logits; permute the
+# remain. Tests without training: change one patch of the image and see which tokens change (only one may); compare with
+# an independent implementation on random weights; load weights that are known to work and compare logits; permute the
 # patches together with their positions and expect the same logits.
 #
 # **Rubric.** 1 point: information and gradients survive, so training adapts the weights to the wrong function (any
@@ -606,7 +604,7 @@ suspect
 
 # %% [markdown]
 # Four measurements at once: which parameters get no gradient, how many parameters there are, what the logits look like,
-# and which pixels have an influence on those of image 0. (A loss curve shows hardly any of them.)
+# and which pixels have an influence on those of image 0. (A loss curve would show hardly any of this.)
 
 # %% tags=["raises-exception"]
 torch.manual_seed(0)
@@ -625,8 +623,7 @@ show_images(strength / strength.max(), titles=["image 0", "image 1"])
 # `count_parameters` gives? Repair a copy.
 #
 # If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of `fix_vit`
-# above (with its `__init__`, if the bug is there) and run the check again. A correct model is a correct model, so the
-# same check grades both.
+# above (with its `__init__`, if the bug is there) and run the check again: the same check grades both.
 
 # %%
 mended = None  # paste the program above this line, fix it, and put its name here instead of None
@@ -650,10 +647,10 @@ suspect.check(mended)
 # %% [markdown]
 # ## Somebody else's names
 #
-# There is one test that a wrong model hardly ever passes: load weights that somebody else trained, and compare the
-# outputs. (This tests only what the model computes in evaluation mode. Dropout and initial weights need tests of their
-# own.) torchvision has such weights, for a model that computes what yours should compute. Only the *names* of its parts
-# are different (and one shape, as you will see).
+# There is one test that a wrong model hardly ever passes: give it the weights of a model that somebody else wrote, and
+# compare the outputs. (This tests only what the model computes in evaluation mode. Dropout and initial weights need
+# tests of their own.) torchvision has such a model, and trained weights for it. Only the *names* of its parts are
+# different (and one shape, as you will see).
 
 # %%
 theirs = torchvision.models.VisionTransformer(
@@ -815,8 +812,9 @@ for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
 
 # %% [markdown]
 # `patch_embedding` for the one, `embedding` for the other. In the second model the patches are still right, so the
-# mistake is in how class token and positions join them. Whenever a model of yours and a reference disagree, look for
-# the first stage that differs before you read any code.
+# mistake is in how class token and positions join them. (You wrote `class_token`? The mistake is there, but `record`
+# joins class token and patches for this stage itself, in the right order.) Whenever a model of yours and a reference
+# disagree, look for the first stage that differs before you read any code.
 
 # %% [markdown]
 # ## Three hundred thousand trained parameters
@@ -825,8 +823,7 @@ for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
 # test photos correctly. Its parameters have the names of your class, so `load_state_dict` is all you need, and no
 # internet connection.
 #
-# You have seen this model's positions in lesson 02: many were like those of their mirror images. Here they are
-# again, this time from *your* class.
+# You have seen this model's positions in lesson 02. Here they are again, this time from *your* class.
 
 # %% tags=["experiment"]
 from vit_course.trained import trained_vit
@@ -840,8 +837,8 @@ print(f"largest difference between your class and the course's, with the same we
 show_position_similarity(small.positions.detach(), saved.config.grid_size)
 
 # %% [markdown]
-# Each small square belongs to one patch, and is brightest at the place of that patch. Around it are the same similar
-# neighbors as in lesson 02, read from your `positions`.
+# Each small square belongs to one patch, and is brightest at the place of that patch. As in lesson 02, many positions
+# are also like those of their mirror images: look for a second spot.
 
 # %% [markdown]
 # ## Eighty-six million trained parameters
@@ -894,20 +891,18 @@ show_images(photo(), titles=["What does your model say?"])
 # softmax, the residuals. You did not import this Vision Transformer. You wrote it.
 #
 # What does it lack, compared with a convolutional network? A CNN is *built* so that neighboring pixels belong together,
-# and so that a cat is found wherever it sits. In a ViT much less of this is built in: all patches pass through the same
-# Linear, but which of them are neighbors it has to learn from data. What that costs is the main finding of the paper
-# behind it (Dosovitskiy et al. 2021): trained on ImageNet's 1.3 million photos alone, without strong regularization, it
-# stays a few points behind CNNs of its size. If it is trained first on 14 million photos, it is about as good as they
-# are, and with 300 million it is better.
+# and so that a cat is found wherever it sits (papers call this *inductive bias*). In a ViT much less of this is built
+# in: all patches pass through the same Linear, but which of them are neighbors it has to learn from data. What that
+# costs is the main finding of Dosovitskiy et al. (2021): trained on ImageNet's 1.3 million photos alone, without strong
+# regularization, it stays a few points behind CNNs of its size. If it is trained first on 14 million photos, it is
+# about as good as they are, and with 300 million it is better.
 #
 # The words "without strong regularization" matter. torchvision's weights for ViT-B/16 come from these 1.3 million
 # photos alone, but with a recipe like that of DeiT (Touvron et al. 2021): much augmentation, long training. By
 # torchvision's own figures they classify 81.1 % of ImageNet's validation photos correctly; its newer weights for CNNs,
 # with a strong recipe as well, reach 80.9 % (ResNet-50, 26 million parameters) and 82.3 % (ResNet-152, 60 million). It
-# seems that augmentation, too, can replace a part of what a CNN has built in. Of these three models, the two CNNs do
-# about as well, or better, with fewer parameters. But it is not always so: with another, longer recipe (DeiT III,
-# Touvron et al. 2022) a ViT of 22 million parameters reached 81.4 % from the same 1.3 million photos, and ViT-B/16
-# 83.8 %.
+# seems that augmentation, too, can replace a part of what a CNN has built in. With a longer recipe (DeiT III, Touvron
+# et al. 2022) ViT-B/16 reached 83.8 % from the same photos, and a ViT of only 22 million parameters 81.4 %.
 #
 # One last look into it: for each patch, how similar its learned position is to all the others. Figure 7 of the paper
 # shows crosses, rows and columns, though the row and the column of a patch were never given to its model. Do you see
@@ -917,10 +912,9 @@ show_images(photo(), titles=["What does your model say?"])
 show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
 
 # %% [markdown]
-# With random weights each square has one bright point, a patch and itself, and noise around it: positions start with no
-# idea of the grid. All the structure that you see with the real weights was learned in training. If it is a round spot
-# rather than a cross, believe your picture: the paper's figure shows another model (ViT-L/32), with patches twice as
-# wide and another training. What you see in one model is an observation, not a law about all ViTs.
+# With random weights each square has one bright point, a patch and itself, and noise around it. All the structure that
+# you see with the real weights was learned in training. If it is a round spot rather than a cross, believe your
+# picture: the paper's figure shows another model (ViT-L/32), with patches twice as wide and another training.
 
 # %% [markdown]
 # ## Keep what you wrote
@@ -965,7 +959,8 @@ keep("VisionTransformer", "load_torchvision")
 # <details><summary>3. <code>nn.ModuleList([EncoderBlock(...)] * depth)</code>: the model trains, its state dict has
 # all the names. How would you notice?</summary>
 #
-# The number of parameters: torch counts the shared block only once, so there are fewer than `count_parameters` says.
+# Add up the sizes of `model.parameters()`: torch gives a shared block only once, so there are fewer than
+# `count_parameters` says.
 #
 # </details>
 # <details><summary>4. Your fresh model for 1000 classes starts with a loss of 6.9. Worried?</summary>

@@ -21,7 +21,7 @@
 # - split data so that nothing leaks, and leave a test set unused until the very end;
 # - write a training loop and an evaluation, test them on a single batch, and recognize common faults by their curves;
 # - add a learning-rate schedule, sensible weight decay, and a rule for when to stop;
-# - find a learning rate in a minute or two, and say why half precision needs care.
+# - find a learning rate with 100 steps of training, and say why half precision needs care.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -225,9 +225,9 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 # %% [markdown]
 # ## The loop
 #
-# This is all of training: take a batch, compute the logits, compute the loss and its gradient, change the weights a
-# little. It is five lines of torch. Most mistakes in them raise no error: if you forget a line or put it in the wrong
-# place, the loss often falls all the same.
+# This is all of training, once for each batch: compute the logits and their loss, empty the old gradients, compute the
+# new ones, change the weights a little. Most mistakes in these few lines of torch raise no error: if you forget one or
+# put it in the wrong place, the loss often falls all the same.
 #
 # A `loader` gives batches `(images, labels)` again and again. The last batch is often smaller: 10 images in batches of
 # 4 make 4, 4 and 2.
@@ -359,8 +359,8 @@ for name, batch in one_batch.items():
 draw(by_heart, "step", "loss on the one batch")
 
 # %% [markdown]
-# Look at the left end first. All three curves begin at log 10 = 2.30: our heads start at zero, so an untrained model
-# gives each of ten classes a tenth. If the first loss of a training is far from that, stop and find out why.
+# Look at the left end first. All three curves begin at log 10 = 2.30, as they should: our heads start at zero (lesson
+# 05).
 #
 # Pictures and labels that do not belong together are learned by heart as well: a loss near 0 on *training* pictures
 # says that the machinery works, and nothing about understanding. (Zhang et al. 2017, *Understanding Deep Learning
@@ -483,7 +483,7 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 #
 # Now a diagnosis. One small ViT was trained seven times on CIFAR-10, 300 steps each, all from the same start. The
 # dashed gray line is the correct training. Each of the other six has **one** thing wrong with it. Blue is the loss on
-# training batches, orange dots are the loss on validation images.
+# training batches (means over 5 steps), orange dots are the loss on validation images.
 #
 # ![Six panels, A to F, each with the loss curve of a faulty training in blue, dots of its validation
 # loss in orange, and a healthy training in dashed gray. A rises steeply at first and stays high. B
@@ -497,15 +497,14 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # %% [markdown]
 # <details><summary>All six written down? Then look.</summary>
 #
-# **A** is a learning rate 100 times too high: the first few steps drive the loss above 5, and with steps of this size
-# the model has hardly recovered after 300. **B** forgot `zero_grad`: every update uses the sum of all gradients since
-# the beginning, most of which are out of date. **C** has a softmax before the loss, and the loss takes a second
-# softmax, so this loss cannot fall below 1.46. It falls slowly (lesson 07 asks why). **D** sees its images sorted by
-# class: within a class it learns to answer "cat" to everything, and at the next class the loss jumps. Validation images
-# are of all classes, so what it has just learned is wrong for nine of ten of them, and its dots climb. **E** is a rate
-# 100 times too low: nothing is wrong with its steps, except that they are far too small. **F** has 500 images and
-# learns them by heart: the training loss falls to zero and the validation loss climbs. Only the validation loss shows
-# it.
+# **A** is a learning rate 100 times too high: the first few steps drive the loss of a batch above 5, and with steps of
+# this size the model has hardly recovered after 300. **B** forgot `zero_grad`: every update uses the sum of all
+# gradients since the beginning, most of which are out of date. **C** has a softmax before the loss, and the loss takes
+# a second softmax, so this loss cannot fall below 1.46. It falls slowly (lesson 07 asks why). **D** sees its images
+# sorted by class: within a class it learns to answer "cat" to everything, and at the next class the loss jumps.
+# Validation images are of all classes, so what it has just learned is wrong for nine of ten of them, and its dots
+# climb. **E** is a rate 100 times too low. **F** has 500 images and learns them by heart: the training loss falls to
+# zero, which alone would look like a success, and the validation loss climbs.
 #
 # Real runs, all of them: `benchmarks/results/lesson_cifar.json`, drawn by `figures/training.py`.
 #
@@ -531,7 +530,7 @@ torch.manual_seed(0)
 model, lengths = new_model(TOY).to(device), []
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 optimizer.register_step_pre_hook(clip)
-toy_loader.epoch = 0
+toy_loader.epoch = 0  # the order of the batches follows from this number
 train_one_epoch(model, toy_loader, optimizer, device)
 print("length of the gradient before clipping:", [round(length, 2) for length in lengths])
 
@@ -681,9 +680,15 @@ draw(losses, "epoch", "training loss")
 # %% [markdown]
 # Same start, same batches; one line has moved, and the mean is taken per image. The loop from the internet adds up all
 # gradients of an epoch, from its first batch on, so its updates still follow those first batches, although the model
-# has changed a lot since then. Was the advice good, does a smaller rate help? Predict first, then try `lr=3e-4` in the
-# cell above. (If the model changes little within an epoch, the old gradients are not yet out of date, and their sum
-# works like a crude momentum. So a smaller rate may hide this bug. It does not remove it.)
+# has changed a lot since then. Was the advice good: does a smaller rate help? Predict first, then try `lr=3e-4` in the
+# cell above.
+#
+# <details><summary>Tried? Then look.</summary>
+#
+# If the model changes little within an epoch, the old gradients are not yet out of date, and their sum works like a
+# crude momentum. So a smaller rate may hide this bug. It does not remove it.
+#
+# </details>
 
 # %% [markdown]
 # ### A second bug hunt, with a random bug (5 minutes)
@@ -717,7 +722,7 @@ draw(losses, "epoch", "training loss")
 # copy.
 #
 # If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of
-# `fix_training` above and run the check again. A correct loop is a correct loop, so the same check grades both.
+# `fix_training` above and run the check again: the same check grades both.
 
 # %%
 mended = None  # paste the program above this line, fix it, and put its name here instead of None
@@ -756,7 +761,7 @@ predict("first-step-of-adamw", 100)
 
 # %%
 def adamw_update(weight, gradient, mean, square, step, lr, decay):
-    """One update in place. `mean` and `square` start at 0; `step` counts from 1."""
+    """One update in place, with torch's betas=(0.9, 0.999), eps=1e-8. Both means start at 0; `step` counts from 1."""
     mean.lerp_(gradient, 1 - 0.9)  # a tenth of the new gradient, nine tenths of the old mean
     square.lerp_(gradient.square(), 1 - 0.999)
     direction = mean / (1 - 0.9**step)  # both means began at 0 and are too small at first: this corrects them
@@ -778,11 +783,11 @@ for step, gradient in enumerate((torch.tensor([0.001, 10.0]), torch.tensor([-0.0
         reveal("first-step-of-adamw", (ours - before)[1] / (ours - before)[0], within=0.1)
 
 # %% [markdown]
-# These six lines give the same numbers as torch. In the first step every weight moves by the full rate (and the decay
-# takes 0.1 · 0.05 of the weight): one gradient divided by its own size is 1 or −1, and AdamW cannot know yet whether it
-# was signal or noise. The second gradients show what the running means are for: the first weight's gradient has changed
-# its sign, so it turns back at a third of the speed, while the other, which is still pulled the same way, goes on at
-# full speed.
+# These six lines give torch's numbers, up to rounding. In the first step every weight moves by the full rate (and the
+# decay takes 0.1 · 0.05 of the weight): one gradient divided by its own size is 1 or −1, and AdamW cannot know yet
+# whether it was signal or noise. The second gradients show what the running means are for: the first weight's gradient
+# has changed its sign, so it turns back at about a third of the speed, while the other, which is still pulled the same
+# way, goes on at full speed.
 
 # %% [markdown]
 # ## Warm-up and cosine
@@ -960,8 +965,7 @@ for group in parameter_groups(new_model(TOY), 0.05):
 reveal("numbers-in-matrices", 100 * numbers[0] / sum(numbers), within=5)
 
 # %% [markdown]
-# The matrices are a third of the tensors, and hold nearly all of the numbers. So only a small part of the model is left
-# without decay.
+# The matrices are a third of the tensors, and hold nearly all of the numbers.
 
 # %% [markdown]
 # ## When to stop
@@ -1113,8 +1117,8 @@ def learn(model, train, validation, epochs, learning_rate=2e-3, best=None):
 # %% [markdown]
 # ### Finding a learning rate
 #
-# The learning rate often matters more than anything else that you can set. A trick finds its order of magnitude in a
-# minute or two: train for 100 steps, starting at a rate that is far too small and multiplying it by the same factor at
+# The learning rate often matters more than anything else that you can set. A trick finds its order of magnitude in less
+# than a minute: train for 100 steps, starting at a rate that is far too small and multiplying it by the same factor at
 # every step until it is far too large. (Smith 2017 proposed such a test, with a rate that rises linearly; the fast.ai
 # library made this shorter form popular.) Then look at the loss against the rate.
 #
@@ -1169,12 +1173,11 @@ for epoch, (train_loss, validation_loss, accuracy) in enumerate(history, 1):
 reveal("sixth-epoch", 100 * history[-1][2], within=5)
 
 # %% [markdown]
-# In our run the model got 28.3 % after the first epoch and 46.9 % after the sixth right
+# In our run the model got 28.3 % right after the first epoch and 46.9 % after the sixth
 # (`benchmarks/results/lesson_cifar.json`, base, seed 0; two other seeds ended one and two points lower; on 5,000 images
 # the standard error of such an accuracy is 0.7 points). Model, split, loop, evaluation, schedule and groups are yours;
-# AdamW is from torch, and the batches are from the course. This accuracy is low compared with the 99 % of large models
-# trained on many more images, and high for one minute of training with a fifth of the images, six epochs and sixteen
-# patches.
+# AdamW is from torch, and the batches are from the course. Large models trained on many more images reach 99 %. This
+# one had sixteen patches, a fifth of the images and about a minute; lesson 07 looks for what would help.
 #
 # What did each tool add? **Predict first:** without which of the three would this training lose most: the schedule, the
 # weight decay, or AdamW (with SGD and momentum in its place)? And which of them could go without any visible loss?
@@ -1185,7 +1188,7 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # We trained from the same three seeds with one thing changed (`benchmarks/results/training_tools.json`; the number
 # after ± is half the width of a 95 % interval, which lesson 07 explains):
 #
-# | training | each seed, % right | against the one above |
+# | training | each seed, % right | against the first row |
 # |---|---|---|
 # | AdamW, schedule, decay of 0.05 | 46.9, 45.1, 46.0 | |
 # | constant rate: no warm-up, no cosine | 44.6, 43.4, 45.0 | −1.7 ± 1.6 |
@@ -1193,13 +1196,12 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # | SGD with momentum instead of AdamW | 45.6, 46.2, 46.8 | +0.2 ± 3.3 |
 #
 # Only the schedule's interval excludes 0, and barely: one such interval out of three is weak evidence. Nor is that
-# comparison quite fair. The constant rate is 0.002, which we had chosen as a *peak*. A smaller constant rate may do
-# better; we have not tried. (Nor have we tried warm-up and cosine one by one.)
+# comparison quite fair: the constant rate is 0.002, which we had chosen as a *peak*, and a smaller one may do better.
 # Weight decay has little to do in 474 steps: each shrinks a weight by at most 0.002 · 0.05, a ten-thousandth, and with
 # this schedule by half of that on average: about 2 % in all. Whether SGD or AdamW is better, these runs do not show:
-# SGD may be three points worse or three and a half better. And SGD's rate took a search: the table has 0.1, the
-# best of three (with 0.03 seed 0 reached 45.3 %, with 0.3 43.0 %), which is fifty times AdamW's. On large
-# Transformers Adam is usually far ahead (Zhang et al. 2020, *Why are Adaptive Methods Good for Attention Models?*).
+# SGD may be three points worse or three and a half better. Its rate took a search: the table has 0.1, fifty times
+# AdamW's and the best of three (with 0.03 seed 0 reached 45.3 %, with 0.3 43.0 %). On large Transformers Adam is
+# usually far ahead (Zhang et al. 2020, *Why are Adaptive Methods Good for Attention Models?*).
 #
 # </details>
 
@@ -1210,8 +1212,7 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # about the same (480 instead of 474). One to three minutes on one core. `best_weights` keeps those of the best epoch.
 #
 # **Predict first.** Draw two curves, training loss and validation loss. Mark where your `EarlyStopping` with a patience
-# of 3 will stop. And a question whose answer surprises many: when the validation *loss* rises, does the validation
-# *accuracy* fall?
+# of 3 will stop. And when the validation *loss* rises, does the validation *accuracy* fall?
 
 # %%
 predict("overfitted-accuracy", "it falls", choices=("it falls", "it does not fall"))
@@ -1323,8 +1324,8 @@ print("weights and AdamW's means:  ", two_more(*saved))
 # %% [markdown]
 # AdamW's running means are part of the training, and so is the place in the order of the batches. (A model with dropout
 # needs the state of torch's random generator, too.) With a schedule there is one thing more: the number of the step.
-# Where does `follow_schedule` keep it, and is it in any `state_dict`? (It is not. A training that goes on would warm up
-# again. A `LambdaLR` has a `state_dict` for this.)
+# `follow_schedule` keeps it in a counter that is in no `state_dict`, so a training that goes on would warm up again. (A
+# `LambdaLR` has a `state_dict` for this.)
 
 # %% [markdown]
 # ## Half as many bits
@@ -1393,10 +1394,9 @@ keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter
 # <details><summary>1. For three epochs your loss stays at 2.303, to the third digit. Name four suspects.</summary>
 #
 # Nothing moves: `optimizer.step()` is missing, `zero_grad()` stands between `backward()` and `step()`, the rate is far
-# too low, or the optimizer holds another model's parameters. (log 10 = 2.303: the model guesses. It does so exactly
-# because our heads start at zero. With torch's own first weights an untouched model starts near 2.3, and stays where it
-# started. With shuffled labels, or with a head that sees the same input for every image, the model would also guess,
-# but its loss would change a little: the last Linear still learns, and follows the labels of the latest batches.)
+# too low, or the optimizer holds another model's parameters. (log 10 = 2.303 is where our models start, since their
+# heads are zero. With shuffled labels a model would also guess, but its loss would change a little: the last Linear
+# still learns, and follows the labels of the latest batches.)
 #
 # </details>
 # <details><summary>2. Your validation accuracy is higher than your training accuracy. Must there be a leak?</summary>
@@ -1408,7 +1408,7 @@ keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter
 # <details><summary>3. Why does <code>evaluate</code> need <code>model.eval()</code> <em>and</em>
 # <code>torch.no_grad()</code>?</summary>
 #
-# They do different things. `eval()` changes what layers do (dropout off). `no_grad()` changes what torch records. It
+# They do different things. `eval()` changes what layers do (dropout off). `no_grad()` changes what torch records: this
 # saves memory and time, and changes no result.
 #
 # </details>
