@@ -13,12 +13,16 @@
 # %% [markdown]
 # # 00 · A broken ViT still learns
 #
-# You are going to build a Vision Transformer (ViT) by hand, piece by piece, until it can load the weights that
-# torchvision publishes, and gives the same answers as torchvision's own model. But how will you know that a piece is
-# right? Not by watching the loss fall. This lesson shows why, and which tool you will use instead.
+# A Vision Transformer (ViT) reads a picture as other Transformers read a sentence: cut into pieces, each of which looks
+# at all others. You are going to build one by hand, piece by piece. In lesson 05 the weights that torchvision
+# (PyTorch's library for images) publishes will run in your own code, and give the same answers as in torchvision's
+# model, up to rounding.
+#
+# But how will you know that a piece is right? Not by watching the *training loss* fall, the number that training makes
+# smaller. This lesson shows why, and which tool you will use instead.
 #
 # **After this lesson you can**
-# - say what goes into a Vision Transformer and what comes out;
+# - name the steps of a Vision Transformer, and the shape of what goes through them;
 # - say why a good training curve proves little;
 # - read a check's report, and find your way from it to the mistake;
 # - apply one number per channel to a whole batch of images, by broadcasting.
@@ -29,9 +33,10 @@
 # | one written question | 3 | 1 |
 # | a first bug hunt | 6 | – |
 #
-# The minutes are those of the exercises; reading and experiments come on top. Run the cells from top to bottom, each
-# with Shift + Enter. A cell with `predict(...)` asks for your guess: put it in the place of the three dots, run the
-# cell, and a later cell shows the result beside your guess. Guesses are not graded.
+# You need Python, a little PyTorch and a little linear algebra, but no GPU. The minutes are those of the exercises;
+# reading and experiments come on top. Run the cells from top to bottom, each with Shift + Enter. A cell with
+# `predict(...)` asks for your guess: put it in the place of the three dots, run the cell, and a later cell shows the
+# result beside your guess. Guesses are not graded.
 
 # %%
 from dataclasses import replace
@@ -50,9 +55,10 @@ show_images(picture, titles=["Grace Hopper"])
 # %% [markdown]
 # ## One photo, sixteen words
 #
-# To a program this photo is a box of numbers: three channels (red, green, blue) of 150 rows and 128 columns, each
-# number between 0 and 1. A *classifier* turns such a box into one score for each class that it knows, and its answer is
-# the class with the highest score. Most classifiers of this course get small photos, of 32 × 32 pixels.
+# The photo shows Grace Hopper, who wrote one of the first compilers. To a program it is a box of numbers: three
+# channels (red, green, blue) of 150 rows and 128 columns, each number between 0 and 1. A *classifier* turns such a box
+# into one score for each class that it knows, and its answer is the class with the highest score. Most classifiers of
+# this course get small photos, of 32 × 32 pixels.
 
 # %%
 square = picture[:, :, :128]  # without its lowest rows
@@ -66,39 +72,47 @@ print("the patch's upper left corner, in red:")
 print(patch[0, 0, :3, :3])
 
 # %% [markdown]
-# A Vision Transformer cuts the small photo into squares, here 16 *patches* of 8 × 8 pixels. Each patch is written out
-# as one list of 3 · 8 · 8 = 192 numbers: that is its word. The words keep a fixed order, row by row as on a page, but
-# all of them go in at once (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*). Patches then look at each other,
-# several times in a row, so that the patch with the nose learns about the cap. That step is called *attention*.
-# At the end one vector stands for the whole photo and is turned into the scores. For one photo and ten classes:
+# A Vision Transformer cuts the small photo into squares, here 16 *patches* of 8 × 8 pixels, and takes them row by row,
+# as a page is read. Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: that is its word (Dosovitskiy et
+# al. 2021, *An Image is Worth 16x16 Words*). All words go in at once. They look at each other, several times, so that
+# the patch with the nose learns about the cap; this step is called *attention*. These are the steps of the small model
+# in the next section, for one photo:
 #
-# | step | shape |
-# |---|---|
-# | the photo goes in | (1, 3, 32, 32) |
-# | it is cut into 16 patches, each a list of 192 numbers | (1, 16, 192) |
-# | patches look at each other, several times | (1, …, …) |
-# | ten scores come out | (1, 10) |
+# | step | shape | lesson |
+# |---|---|---|
+# | the photo goes in, its numbers brought to a common scale | (1, 3, 32, 32) | 00 |
+# | it is cut into 16 patches, each a list of 192 numbers | (1, 16, 192) | 01 |
+# | each list is turned into a list of 64 numbers, a *token* | (1, 16, 64) | 01 |
+# | an extra token is put in front, and every token is told its place | (1, 17, 64) | 02 |
+# | the tokens look at each other, several times | (1, 17, 64) | 03, 04 |
+# | ten scores are computed from the extra token | (1, 10) | 05 |
 #
-# You will build each of these steps in lessons 01 to 05; for now you need no more than this.
+# Here are the same steps in ViT-B/16, the large model whose weights you will load in lesson 05. There the extra token
+# is called the *class token*. You need not understand every box now; come back to the figure to see where you are.
+#
+# ![A Vision Transformer from image to scores: patches become tokens, a class token is put in front, positions are
+# added, twelve blocks follow, and the class token alone goes on to the head. The shape stands beside every
+# stage.](../figures/vit_architecture.svg)
 
 # %% [markdown]
 # ## Nine models, eight bugs
 #
 # Grace Hopper loved to tell the story of a moth that her colleagues found in a relay of the Harvard Mark II in 1947.
-# They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. The bugs that
-# this course is about are harder to see: most of them raise no error, and the program goes on running.
+# They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. Most bugs in
+# this course raise no error, and the program goes on running.
 #
-# We trained a small ViT to recognize ten kinds of things in photos (a data set called CIFAR-10). Then we trained eight
-# more from the start, each with one bug that is easily made. None of the eight raises an error. Here are two of them:
+# We trained a small ViT on CIFAR-10, a data set of small photos of ten kinds of things. Then we trained eight more from
+# the start, each with one bug that is easily made. None of the eight raises an error. Here are two of them:
 #
-# - *tokens column by column* (a *token* is what we called a word): the patches are read from top to bottom, one column
-#   after the other, although they should be read row by row, like a page;
+# - *tokens column by column*: the patches are read from top to bottom, one column after the other, although they should
+#   be read row by row;
 # - *attention over the batch*: photos go through the model in groups, called *batches*. The patches of *one* photo
 #   should look at each other. With this bug each patch looks at the patches at the same place in *other* photos.
 #   (torch's `nn.MultiheadAttention` does exactly this, without a warning, if you forget `batch_first=True`.)
 #
-# **Predict first.** A model that only guesses has an accuracy of 10 %, and the model without a bug reached about 53 %.
-# What did these two reach? Put a number in the place of each `...` below, and run the cell.
+# **Predict first.** *Accuracy* is the share of test photos that get the right answer. A model that only guesses has
+# 10 %, and the model without a bug reached about 53 %. What did these two reach? Put a number in the place of each
+# `...` below, and run the cell.
 
 # %%
 predict("read-downwards", 40)  # of 100 pictures, how many are right?
@@ -112,47 +126,46 @@ reveal("over-the-batch", 10, within=3)
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each random seed. Five broken models
 # lie beside the right one, two lower; attention over the batch stays at chance.](../figures/broken_vit.svg)
 #
-# Attention over the batch: 10 %, the model only guesses. Its answer is read from an extra word that stands for no patch
-# (lesson 02 adds it). With this bug the extra word sees the extra words of other photos, which are the same as itself,
-# but never a patch. So every photo gets the same scores.
+# Attention over the batch: 10 %, the model only guesses. Its scores are computed from the extra token alone. With this
+# bug the extra token sees the extra tokens of other photos, which are the same as itself, but never a patch. So every
+# photo gets the same scores.
 #
 # Tokens column by column: 53 %, like the right model. This bug *cannot* cost accuracy here. The order is unusual but
 # always the same, and the model learns what each place in it means. It goes wrong as soon as something else relies on
 # the order: weights that were trained with the row order, or a map of where the model looks.
 #
-# Two others (lessons 01 and 03 explain them) do mix up the numbers of different patches, and reach 52.6 % each; the
-# right model has 52.8 %. **By their accuracy on test images, with three seeds, we could not distinguish five of the
-# eight from the right model.** (A *seed* starts the random numbers of a training: three seeds, three trainings.) The
-# training loss, the number that training makes smaller, is no better judge: two of the five end with a clearly *lower*
-# one than the right model, and one with a clearly higher one.
+# Two others, *patches reshaped* and *heads split by view* (lessons 01 and 03 explain them), do mix up the numbers of
+# different patches, and reach 52.6 % each; the right model has 52.8 %. Each model has three marks because we trained it
+# three times, each time from other random numbers (from another *seed*). **With these three seeds, the accuracy on test
+# photos does not distinguish five of the eight from the right model.** The training loss is no better judge: two of the
+# five end with a clearly *lower* one than the right model, and one with a clearly higher one.
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.** You will train broken models
 # yourself: one in this lesson, others in lessons 04 and 05.
 #
 # <details><summary>How we measured, for later</summary>
 #
-# You will meet the other six bugs in lessons 01 to 05. The experiment is small: 25,000 training images, 16 patches
-# each, four blocks (rounds of attention), six epochs (passes through the images). The numbers are means over three
-# seeds. We compare each broken model with the right one seed by seed, and give the difference a 95 % interval (lesson
-# 07 explains it). For five of the eight the interval contains 0; it reaches 1.2 to 2.2 points to either side of the
-# mean difference. So we do not claim that these bugs cost nothing: a loss of one point could hide in such an interval.
-# For each model we tried three learning rates (how far a training step goes), one run for each rate, and kept the best.
-# "Best" was judged on *validation* images: images that are set aside for such choices. (For some models the best rate
-# is the largest or the smallest of the three, so a rate that we did not try may suit them still better. Our log is
-# `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that started
-# near zero, two broken models *beat* the right one by about three points. Lesson 07 explains why.
+# The experiment is small: 25,000 training images, four blocks (rounds of attention), six *epochs* (passes through the
+# images). The numbers are means over three seeds. We compare each broken model with the right one seed by seed, and
+# give the difference a 95 % interval (lesson 07 explains it). For five of the eight the interval contains 0; it reaches
+# 1.2 to 2.2 points to either side of the mean difference. So we do not claim that these bugs cost nothing: one point of
+# accuracy could hide in such an interval. For each model we tried three learning rates (how far a training step goes),
+# one run for each rate, and kept the one that was best on *validation* images, which are set aside for such choices.
+# (For some models this is the largest or the smallest of the three, so a rate that we did not try may suit them still
+# better. Our log is `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and
+# positions that started near zero, two broken models *beat* the right one by about three points. Lesson 07 explains
+# why.
 #
 # </details>
 
 # %% [markdown]
 # ## One number per channel
 #
-# Let us break something small. Training is easier when the numbers that go in lie around zero and are about 1 in size.
-# (One reason, from LeCun et al. 1998, *Efficient BackProp*: if all inputs are positive, one example can only make all
-# weights of a unit larger, or all of them smaller.) But pixels lie between 0 and 1. So a ViT's images are *normalized*
-# first: each channel (red, green, blue) has its mean subtracted and is divided by its standard deviation. The numbers
-# in the code below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them. (Google's own ViTs
-# expect 0.5 for every mean and every standard deviation. Use the numbers that the model was trained with.)
+# Let us break something small. Training is easier when the numbers that go in lie around zero and are about 1 in size
+# (LeCun et al. 1998, *Efficient BackProp*, explain why). But pixels lie between 0 and 1. So a ViT's images are
+# *normalized* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard deviation.
+# The numbers in the code below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them. (Google's
+# own ViTs expect 0.5 for every mean and every standard deviation. Use the numbers that the model was trained with.)
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
@@ -181,9 +194,9 @@ print("subtracted from each pixel of the red channel:")
 print(subtracted[0, 0])
 
 # %% [markdown]
-# In one *column*. The left column lost 0.485, the middle one 0.456 and the right one 0.406, in all rows, and in the
-# other two channels it was the same (`subtracted[0, 1]`). The thumbnail is 3 pixels wide, so three means lined up with
-# its three columns, and there was no error.
+# In one *column*. The left column lost 0.485, the middle one 0.456 and the right one 0.406, in all rows and in all
+# three channels (look at `subtracted[0, 1]`). The thumbnail is 3 pixels wide, so three means lined up with its three
+# columns, and there was no error.
 
 # %% [markdown]
 # ## What a check tells you
@@ -241,14 +254,15 @@ reveal("shapes-that-fit", fitting)
 
 # %% [markdown]
 # Three of the four run, but only (3, 1, 1) gives every channel its own mean: (6,) met the width, and (4, 1) met the
-# height. That is the trouble with broadcasting. It is also the reason why most of our checks use images whose four
-# sizes all differ: then a wrong axis rarely fits by accident.
+# height. This is why most of our checks use images whose four sizes all differ: then a wrong axis rarely fits by
+# accident.
 
 # %% [markdown]
 # ## Your turn
 #
-# Replace the last two lines, `# TODO` and `raise`, with your own. Run the cell, then the check below it, as often as
-# you like.
+# The text in quotes below `def`, the *docstring*, is the task: what goes in, what comes out, and which error to raise.
+# You may start from `first_try`; besides the axis, think of lists, dtypes and devices. Replace the last two lines,
+# `# TODO` and `raise`, with your own. Run the cell, then the check below it, as often as you like.
 #
 # ### Exercise: `normalize_images` (10 minutes, 2 points)
 
@@ -337,9 +351,8 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # 5, add 0.5, and cut off what is still below 0 or above 1.)
 #
 # For training it is usual to take one mean and one standard deviation of each channel, computed on the *whole training
-# set*, and to use them for all pictures, also for test images. Then a dark picture stays darker than a bright one: all
-# pictures are shifted and scaled in the same way, and only the training set as a whole has mean 0 and standard
-# deviation 1.
+# set*, and to use them for all pictures, also for test images. Then a dark picture stays darker than a bright one, and
+# only the training set as a whole has mean 0 and standard deviation 1.
 
 # %% [markdown]
 # ## A real Vision Transformer, fed wrongly
@@ -383,8 +396,9 @@ reveal("most-sure", max(sure, key=sure.get))
 # falling loss. The column order changes the answer, because this model was trained with the row order.
 #
 # Does it really cost nothing if a model is *trained* with the column order? Try it. Two small ViTs start from the same
-# random numbers and learn ten shapes that a program draws. The first model gets the drawings in the upper row, the
-# second model those in the lower row. **Predict first:** by how many points will their accuracies differ?
+# random numbers and learn ten shapes that a program draws, for four epochs (an *epoch* is one pass through the training
+# images). The first model gets the drawings in the upper row, the second model those in the lower row. **Predict
+# first:** by how many points will their accuracies differ?
 
 # %%
 upper = shapes(4000)
@@ -453,9 +467,8 @@ reveal("lit-patch", word)
 # %% [markdown]
 # ## A first bug hunt (6 minutes)
 #
-# Every lesson has one, since much of a programmer's work is reading code that somebody else wrote. The next cell shows
-# another version of `normalize_images`, into which we put one bug. The seed chooses the bug. Read the program, and
-# decide which line you suspect.
+# Every lesson has one. The next cell shows another version of `normalize_images`, into which we put one bug; the seed
+# chooses which. Read the program, and decide which line you suspect.
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -463,8 +476,9 @@ suspect = hunt("normalize_images", SEED)
 suspect
 
 # %% [markdown]
-# Can you see the bug? Here is the photo at noon again: on the left normalized by your function, on the right by the
-# suspect. Each channel of a normalized picture has mean 0 and standard deviation 1; the suspect's numbers are printed.
+# Can you see the bug? Here is the photo at noon again, normalized with its own statistics: on the left by your
+# function, on the right by the suspect. Each channel should have mean 0 and standard deviation 1; the suspect's numbers
+# are printed.
 
 # %% tags=["raises-exception"]
 statistics = lit[0].mean(dim=(0, 2, 3)), lit[0].std(dim=(0, 2, 3))
@@ -512,9 +526,9 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
 
 # %% [markdown]
-# **Do you need a GPU?** No: on a laptop most cells of a lesson run in seconds. Lessons 04 and 05 train small models,
-# which may take a minute or two. From lesson 06 on training is the subject, and cells that run for minutes say so. On
-# Colab you can borrow a GPU under *Runtime › Change runtime type*.
+# On a laptop most cells of a lesson run in seconds. Lessons 04 and 05 train small models, which may take a minute or
+# two. From lesson 06 on training is the subject, and cells that run for minutes say so. On Colab you can borrow a GPU
+# under *Runtime › Change runtime type*.
 
 # %% [markdown]
 # ## A harder one, without points
@@ -557,8 +571,8 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 #
 # ---
 #
-# **What you can do now:** you can read a report, and you know that a right shape proves little. Next lesson:
-# `01_patchify`, in which a photo becomes a sentence.
+# **What you can do now:** you can name the steps of a ViT and read a report, and you know that neither a falling loss
+# nor a right shape proves much. Next lesson: `01_patchify`, in which a photo becomes a sentence.
 #
 # **Further reading.** Karpathy 2019, *A Recipe for Training Neural Networks*: neural networks fail silently. Zhang et
 # al. 2017, *Understanding Deep Learning Requires Rethinking Generalization*: a network's loss falls even on random

@@ -61,8 +61,8 @@ show_images(picture, titles=["Grace Hopper"])
 # neighbor to the right, and so on, as you read a page.
 #
 # **Predict first.** Our picture has 3 channels, 288 rows and 240 columns. With `patch_size = 16`, how many tokens are
-# there, and how many numbers does each one hold? Do all tokens together hold more numbers than the picture, or fewer?
-# Write it down before you run the next cell.
+# there, and how many numbers does each one hold? Put both into the next cell. Do all tokens together hold more numbers
+# than the picture, fewer, or as many?
 
 # %%
 predict("tokens", 270)
@@ -97,15 +97,15 @@ show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
 # Confetti. `reshape` never changes the order of the numbers. It reads them in the order of their indices, and the last
-# index changes fastest: first all pixels of row 0, then those of row 1, and so on. Then it cuts this long line into
-# pieces of 768 numbers. So each "patch" consists of a few rows of one channel, cut and stacked into a square. The patch
-# shows colors because the first third of its numbers is drawn as red, the next as green, the last as blue, although all
-# of them come from one channel. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached
-# 40.1 %, the right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`). So short a
-# training does not show that confetti is as good; it shows that a model which learns may still be wrong.
+# index changes fastest: first all pixels of row 0, then those of row 1, and so on, all of the red channel before the
+# green one. Then it cuts this long line into pieces of 768 numbers. So each "patch" consists of a few rows of *one*
+# channel, cut and stacked into a square. It shows colors because its first third is drawn as red, the next as green,
+# the last as blue. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached 40.1 %, the
+# right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`). So short a training
+# does not show that confetti is as good; it shows that a model which learns may still be wrong.
 #
-# Our checks call this mistake *strips, not squares*. Your `patchify` will not make it. It will also refuse an image
-# whose height or width the patch size does not divide: such an image has to be resized or cropped first.
+# Our checks call this mistake *strips, not squares*. Your `patchify` has one more duty: to refuse an image whose height
+# or width the patch size does not divide. Such an image has to be resized or cropped first.
 
 # %% [markdown]
 # ## Two kinds of axes
@@ -231,7 +231,7 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 
 # %% [markdown]
 # Half the patch size: four times as many tokens, each with a quarter of the numbers, and sixteen times as many pairs.
-# So small patches are expensive, as the next question makes you count. (Pairs are not the whole cost. The Linears and
+# So small patches are expensive; the next question asks how expensive. (Pairs are not the whole cost. The Linears and
 # the MLP of a block, which you build in lessons 03 and 04, treat each token alone: their work grows only four times.)
 
 # %% [markdown] question="patches-or-pixels" points=2
@@ -317,16 +317,17 @@ middle[:, ::2] = 0.5  # every second token turns gray
 show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second word deleted"])
 
 # %% [markdown]
-# You still recognize her. A picture is a very redundant sentence: it says most things more than once, so you can read
-# the picture with half of its words deleted. Masked autoencoders (He et al. 2022) turn this into a training task: three
-# quarters of the patches are deleted, and the model learns to fill them in.
+# You still recognize her. A picture says most things more than once, so you can read it with half of its words deleted.
+# Masked autoencoders (He et al. 2022) turn this into a training task: three quarters of the patches are deleted, and
+# the model learns to fill them in.
 
 # %% [markdown]
 # ## From pixels to tokens
 #
 # So far a token was an unrolled patch: raw pixels. The model works with vectors of `embed_dim` numbers, and a single
-# Linear, the same for every patch, computes them from the pixels: `token = projection(patch)`. There is no activation
-# and no mixing of patches. From here on we call the *output* of this Linear a token.
+# Linear, the same for every patch, computes them from the pixels: `token = projection(patch)`, from (batch, tokens,
+# channels · patch_size²) to (batch, tokens, embed_dim). (In ViT-B/16 the two lengths happen to be equal: 768.) There is
+# no activation and no mixing of patches. From here on we call the *output* of this Linear a token.
 #
 # ### Exercise: `PatchEmbedding` (12 minutes, 5 points)
 
@@ -405,9 +406,10 @@ reveal("random-directions", 100 * left, within=5)
 show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" for d in (768, 192, 48)])
 
 # %% [markdown]
-# 768 random directions lose next to nothing. With 192 the picture fades, and with 48 little is left: a random Linear
-# keeps random directions, and most of a patch lies outside them. On average 192 random directions out of 768 keep
-# 192/768 of the sum of squares, a quarter, and 48 keep a sixteenth.
+# 768 random directions lose next to nothing: a random square matrix practically always has an inverse. With 192 the
+# picture fades, and with 48 little is left: a random Linear keeps random directions, and most of a patch lies outside
+# them. On average 192 random directions out of 768 keep 192/768 of the sum of squares, a quarter, and 48 keep a
+# sixteenth.
 #
 # Is that because `embed_dim` is small, or because the directions are random? Let us compare 48 random directions with
 # the best directions for this very picture. The best are its *principal components*: the directions in which its
@@ -436,9 +438,10 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
 
 # %% [markdown]
 # Twelve are enough to recognize her. The percentage says how much of the variance is kept: 48 random directions keep
-# less than the best 3. (These are best for *this* picture; a model needs directions that suit all pictures.) So a token
-# can be short if its Linear keeps the right directions. Training does not look for those that keep the most; it looks
-# for those that help with the task. In lesson 08 you look at the directions that two trained models have found.
+# less than the best 3. (Their share is about 48/768 again, a sixteenth. The best ones are best for *this* picture; a
+# model needs directions that suit all pictures.) So a token can be short if its Linear keeps the right directions.
+# Training does not look for those that keep the most; it looks for those that help with the task. In lesson 08 you look
+# at the directions that two trained models have found.
 
 # %% [markdown]
 # ## A convolution in disguise
@@ -447,9 +450,11 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
 # one number of one token, the same number that a Linear gives on the unrolled patch.](../figures/conv_is_linear.svg)
 #
 # Read the source code of the `VisionTransformer` in torchvision, in timm or by the paper's authors, and you find no
-# patchify at all. You find a convolution whose kernel and stride are both as large as a patch. At each stop the kernel
-# multiplies the pixels of one patch by its weights and adds the products up. You have just written a layer that does
-# the same. (Some newer models for images of mixed sizes, such as timm's NaFlexVit, cut patches first and use a Linear.)
+# patchify at all. You find a convolution whose kernels and stride are as large as a patch. At each stop a kernel
+# multiplies the pixels of one patch by its weights, adds the products up, and adds its bias: that is one number of one
+# token. There are `embed_dim` kernels, one for each row of your Linear's weight: you have just written a layer that
+# does the same. (Some newer models for images of mixed sizes, such as timm's NaFlexVit, cut patches first and use a
+# Linear.)
 #
 # ### Exercise: `conv_from_linear` (12 minutes, 5 points)
 
@@ -526,9 +531,11 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # windows do not overlap. (In mathematics a convolution flips its kernel; PyTorch's does not.) The pictures show one
 # number of each token, at the place of its patch.
 #
-# Be careful with `flatten(2).transpose(1, 2)`, though. If you write `reshape` instead, you get the right shape and
-# the wrong tokens (the third picture). Accuracy will not warn you: 52.6 % against 52.8 % in the figure of lesson 00, a
-# difference that three seeds cannot distinguish from chance, with a *lower* training loss.
+# Be careful with the last step, though. The convolution gives (batch, embed_dim, rows, columns), one small map for each
+# number of the tokens. `flatten(2)` joins rows and columns, and `transpose(1, 2)` brings the tokens to the front. If
+# you write `reshape` instead, you get the right shape and the wrong tokens (the third picture): each consists of pieces
+# of a map. Accuracy will not warn you: 52.6 % against 52.8 % in the figure of lesson 00, a difference that three seeds
+# cannot distinguish from chance, with a *lower* training loss.
 #
 # The library einops (Rogozhnikov 2022) writes your `patchify` in one line, with a name for each axis:
 #
@@ -540,8 +547,9 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # channels *last*: `(p q c)`. To load weights of such a model here, you have to permute the columns of its Linear.
 
 # %% [markdown]
-# One small batch finds nearly every mistake of this lesson: two images in which each number says where it stands.
-# **Predict first:** which eight numbers does token 1 of image 1 hold?
+# One small batch finds nearly every mistake of this lesson: two images of 2 channels, 4 rows and 6 columns, in which
+# each number says where it stands. For example, 1123 stands in image 1, channel 1, row 2, column 3. **Predict first:**
+# with patches of 2 × 2, which eight numbers does token 1 of image 1 hold?
 
 # %%
 places = torch.meshgrid(torch.arange(2), torch.arange(2), torch.arange(4), torch.arange(6), indexing="ij")
@@ -647,10 +655,9 @@ show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
 # ## A second bug hunt, with a random bug (5 minutes)
 #
 # The two bugs above are the same for everybody. The next one is chosen by a seed, from the mistakes that our checks
-# know. (In a hurry? You can skip this hunt, unless your instructor gave you a seed.) Its program uses another tool:
-# `unfold(axis, size, step)` slides a window along an axis, so
-# `torch.arange(6).unfold(0, 3, 3)` is [[0, 1, 2], [3, 4, 5]]. **Predict first:** what will the photo look like when
-# this program cuts it?
+# know. (In a hurry? Skip this hunt, unless your instructor gave you a seed.) The program uses another tool:
+# `unfold(axis, size, step)` slides a window along an axis, so `torch.arange(6).unfold(0, 3, 3)` is [[0, 1, 2], [3, 4,
+# 5]]. **Predict first:** what will the photo look like when this program cuts it?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -696,9 +703,9 @@ suspect.check(mended)
 # ## Keep what you wrote
 #
 # Later lessons are built on this one. `keep` puts your functions into a file of yours, `my_vit.py`, beside this
-# notebook. In a class where each lesson has its own folder, the file lies beside these folders; on Colab it lies in
-# your Drive, if you have mounted it. It is plain Python, yours to read and to change. A part that has not passed its
-# check is not kept. The next lesson then uses our version of this part, and says so.
+# notebook. (In a class where each lesson has its own folder, it lies beside these folders; on Colab, in your Drive, if
+# you have mounted it.) It is plain Python, yours to read and to change. A part that has not passed its check is not
+# kept; the next lesson then uses our version, and says so.
 
 # %%
 keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")

@@ -90,14 +90,18 @@ summaries = torch.cat([read(tokens).mean(dim=1), read(shuffled).mean(dim=1)])
 show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over all tokens")
 
 # %% [markdown]
-# It was (b), and so the mean of all tokens is the same, up to rounding: to attention, the photo and the shuffled photo
-# are *the same picture*. The name for this is *permutation equivariance*: shuffle what goes in, and what comes out is
-# shuffled in the same way, and otherwise unchanged. The tokens are the rows of a matrix X, and a shuffle multiplies X
-# by a matrix P that has a single 1 in each row and in each column. For every such P:
+# It was (b). The name for this is *permutation equivariance*: shuffle what goes in, and what comes out is shuffled in
+# the same way, and otherwise unchanged. The tokens are the rows of a matrix X, and a shuffle multiplies X by a matrix P
+# that has a single 1 in each row and in each column. For every such P:
 #
 # $$\text{attention}(P X) = P \, \text{attention}(X)$$
 #
-# Taking the mean then removes the P: the result is *invariant*, it does not change at all.
+# Why? Attention computes A X, and the weights in A come from the dot products X Xᵀ, row by row. For the shuffled tokens
+# the dot products are P X Xᵀ Pᵀ, so the weights are P A Pᵀ, and the result is P A Pᵀ P X = P A X, because Pᵀ P = I.
+# (Lesson 03 adds Linears to attention. They treat every token alike, so the equation stays true.)
+#
+# Taking the mean over all tokens removes the P: the result is *invariant*, it does not change at all, up to rounding.
+# Judged by this mean, the photo and the shuffled photo are *the same picture*.
 #
 # So attention reads a sentence as a *bag of words*: it sees which words there are, but not their order. Something has
 # to say where each word stands.
@@ -106,10 +110,10 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 # ## A clock with many hands
 #
 # The plan: give every position a vector of its own, as long as a token, and *add* it to the token that stands there.
-# Which vector? The number of the position itself would be a bad choice: the numbers in a token are of size 1 or less,
-# and adding 269 to each of them (the last of the 270 positions in lesson 01) would drown what the patch says. Divide it
-# by 269, then? Now two neighbors differ by less than 0.004, little beside what the patch says. And a step of three
-# places would be 3/269 here, but another number in a sentence of another length.
+# Which vector? The number of the position itself would be a bad choice: the numbers in a token are about 1 in size, and
+# adding 269 to each of them (the last of the 270 positions in lesson 01) would drown what the patch says. Divide it by
+# 269, then? Now two neighbors differ by less than 0.004, little beside what the patch says. And a step of three places
+# would be 3/269 here, but another number in a sentence of another length.
 #
 # The way we write numbers solves this: with digits. However large a number is, no digit is larger than 9 (in binary:
 # 1), and each digit changes more slowly than the digit to its right. In the figure below each column is one number from
@@ -133,10 +137,10 @@ show_matrix(bits.flip(1).T, "digit", "position", title="counting in binary", val
 # ![A heat map of the sinusoidal position table, and three of its columns as waves of growing
 # length.](../figures/positions_sine.svg)
 #
-# A row shows all hands at one time; a column shows one coordinate of one hand over time. The first hand goes around
-# once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000. So over the 48 positions of this
-# figure more than a third of the columns hardly change: 10000 suits sentences of many words, and a grid of patches uses
-# only the faster hands.
+# A row shows all hands at one position; a column shows one coordinate of one hand, from position to position. The first
+# hand goes around once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000. So over the 48
+# positions of this figure more than a third of the columns hardly change: 10000 is a good choice for sentences of many
+# words, but a grid of patches uses only the faster hands.
 
 # %% [markdown]
 # ### Exercise: `sinusoidal_positions` (15 minutes, 6 points)
@@ -242,7 +246,7 @@ show_matrix(table @ table.T / 16, "position", "position", title="dot products of
 
 # %% [markdown]
 # Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. But only
-# the closest neighbors stand out clearly. Farther from the diagonal the dot product goes up and down while it falls, so
+# the closest neighbors stand out clearly. Farther away the dot product falls on the whole, but also rises in places, so
 # different distances can give the same value.
 #
 # Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But
@@ -259,11 +263,11 @@ weights = (10 * rows @ matrix @ rows.T).softmax(dim=1)  # shares that add up to 
 show_matrix(weights, "position that looks", "position looked at", title="look five to the left")
 
 # %% [markdown]
-# Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So, with positions alone,
-# one fixed set of weights in attention can express "look five to the left", and it works at every position from 5 on.
-# (For the first five rows, the places −5 to −1 do not exist, and the rows that come closest are found instead.)
-# Vaswani et al. give this as the reason for their table. In a model, each position is added to a token. A dot product
-# of two such sums has four terms: token with token, token with position, position with token, and position with
+# Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So one fixed set of weights
+# in attention can express "look five to the left", and it works at every position from 5 on. (For the first five rows,
+# the places −5 to −1 do not exist, and the rows that come closest are found instead.) Vaswani et al. give this as the
+# reason for their table. But here there are positions alone. In a model, each position is added to a token, and a dot
+# product of two such sums has four terms: token with token, token with position, position with token, and position with
 # position. Only the last of the four is drawn here.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
@@ -401,16 +405,15 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 #
 # Why *add* a position, and not put it beside the patch? If a Linear reads both, this is adding, too. Suppose that each
 # patch's pixels are followed by a vector for its place: 1 at that place, 0 at all others. One Linear on both gives the
-# embedded patch *plus* one column of the Linear's weight, the column of that place. That is a learned position, added.
-# (With a row of the sinusoidal table in place of the 1 and the zeros, that row is passed through a Linear and added.)
+# embedded patch *plus* the column of the Linear's weight that meets the 1. That is a learned position, added.
 #
-# One could object that such a table knows less. It is only a list: nothing in it says that in a grid of 8 columns patch
-# 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) compared kinds of positions in ViT-B/16. Each model
-# was first trained on a large set of other images, and then had to classify ImageNet after five labeled images a class.
-# The model without positions reached 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %, and with
-# learned distances (called *relative* positions) 64.0 %. Having positions mattered; which kind hardly mattered. The
-# authors guess that the reason is the size of the grid: among 14 × 14 patches it is easy to learn which are neighbors;
-# among 224 × 224 pixels it might not be.
+# One could object that a learned table knows less. It is only a list: nothing in it says that in a grid of 8 columns
+# patch 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) compared kinds of positions in ViT-B/16, trained
+# on a large set of other images and then given five labeled ImageNet images of each class. Without positions it reached
+# 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %, and with learned distances (called
+# *relative* positions) 64.0 %. Having positions mattered; which kind hardly mattered. The authors guess that the reason
+# is the size of the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it
+# might not be.
 #
 # So what does training write into the list? Here is a ViT that was trained on 45,000 small photos; half of the time it
 # saw them mirrored. Nothing in the list said which patches share a row or a column. **Predict first:** how similar, on
@@ -445,8 +448,7 @@ show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title
 # %% [markdown]
 # Two bright lines cross. One, the diagonal, shows that near columns are similar. The other joins columns 0 and 7, 1 and
 # 6, 2 and 5: the pairs that a mirror exchanges. To this model the left edge is more like the right edge (0.40) than
-# like the column beside it (0.27).
-# Neither of your two formulas contains a mirror; the model learned it from its data.
+# like the column beside it (0.27). Neither of your two formulas contains a mirror; the model learned it from its data.
 #
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
@@ -470,8 +472,8 @@ explore_positions(tables, grid_size=(8, 8))
 #
 # In the end a ViT has to give *one* answer for a whole picture. From which token should it read this answer? The first
 # ViT adds a token that stands for no patch, as BERT (Devlin et al. 2019) had done for sentences: the *class token*. It
-# starts as a parameter, the same for every picture; in each layer it collects from the patches what is needed for the
-# answer. (Another way is to take the mean over all patches. Lesson 07 compares the two.)
+# starts as a parameter, the same for every picture. So all that it knows of a picture it has to collect from the
+# patches, layer by layer. (Another way is to take the mean over all patches. Lesson 07 compares the two.)
 #
 # Three steps, in this order: **expand, concatenate, add**.
 
@@ -536,8 +538,7 @@ def add_class_token(tokens, class_token, positions):
 check("add_class_token", add_class_token)
 
 # %% [markdown]
-# You can also add the positions *before* you concatenate, if you split them: row 0 is added to the class token, the
-# other rows to the patches. If you do not split them, the shapes do not fit, and torch stops.
+# You can also add the positions *before* you concatenate: row 0 to the class token, the other rows to the patches.
 #
 # Back to the experiment that started this lesson: the photo and the shuffled photo, read by attention, now with a class
 # token in front and your 2-D positions. The positions stay in their order, and only the patches are shuffled. **Predict
@@ -569,8 +570,8 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # tests this: there they start larger.
 #
 # The model from above was trained for longer. It has four blocks. Beside attention they contain *norms* and *MLPs*,
-# which you build in lesson 04; for now it is enough that both work on each token alone.
-# **Predict first:** we erase the patches' rows from its positions. Can it still tell the photo from the shuffled photo?
+# which you build in lesson 04; for now it is enough that both work on each token alone. **Predict first:** we erase the
+# patches' rows from its positions. Can it still tell the photo from the shuffled photo?
 
 # %%
 vit, mixed = trained_vit(), torch.randperm(64)
@@ -609,8 +610,8 @@ reveal("positions-for-384", 1 + (384 // 16) ** 2)
 # %% [markdown]
 # It needs 577, and training has made only 197. This is the price of a learned list: it has no row for a new place.
 # Fortunately, as you saw, the positions of neighboring patches are more similar than those of distant patches. So each
-# dimension, laid out on the grid, is like a small picture, and a picture can be enlarged (Dosovitskiy et al. 2021,
-# section 3.2).
+# dimension, laid out on the grid, is like a small, noisy picture, and the value between two places can be guessed from
+# those around it, as when a picture is enlarged (Dosovitskiy et al. 2021, section 3.2).
 #
 # ### Exercise: `resize_positions` (15 minutes, 5 points)
 
@@ -760,9 +761,9 @@ show_position_similarity(theirs, new_grid)
 check("resize_positions", resize_from_the_internet)
 
 # %% [markdown]
-# There are two reshapes without the transposes that belong to them, and the number of rows is never tested. The second
-# reshape undoes the first as long as the grid stays the same, and the author tested nothing else. A good test looks
-# where right and wrong *differ*.
+# There are two reshapes without the transposes that belong to them: (patches, embed_dim) is cut as if the dimensions
+# came first. And the number of rows is never tested. The second reshape undoes the first as long as the grid stays the
+# same, and the author tested nothing else. A good test looks where right and wrong *differ*.
 #
 # Almost any other grid will do, for example (9, 12). There the maps no longer show a blob around each patch, but dots
 # and stripes that repeat, wherever the patch stands.
