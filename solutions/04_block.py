@@ -423,7 +423,6 @@ for name, norm in suspects.items():
 # |---|---|
 # | x is as it was | tidy |
 # | a token alone gives the same | crowd |
-# | mean 0 and variance 1, with few dimensions | crowd, unbiased, generous |
 # | the example worked out on paper | unbiased, hasty, stubborn, generous |
 #
 # Only the example on paper catches "hasty" and "stubborn". Only a look at x catches "tidy", whose results are right.
@@ -829,9 +828,10 @@ draw(pulls, "block", "gradient of fc1")
 # %% [markdown]
 # At block 0 the two gradients are of similar size: from three seeds (`benchmarks/results/short_lessons.json`) the
 # larger is at most 1.8 times the smaller. With pre-norm the gradient then shrinks, on the whole, to about a third in
-# the last block: the stream grows, each new branch is a smaller part of it, and changing a late block changes the
-# output little. With post-norm every norm brings the tokens back to the same length, so each of the 48 branches is a
-# large part of the stream when it is added, the last as much as the first.
+# the last block. In a mere sum all branches would count alike. But what an early block adds is a large part of the
+# still short stream, and all later branches read it; what a late block adds is a small part of a long stream, and
+# hardly any branch reads it. With post-norm every norm brings the tokens back to the same length, so each of the 48
+# branches is a large part of the stream when it is added, the last as much as the first.
 
 # %% [markdown]
 # Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same

@@ -467,7 +467,7 @@ for name, dataset in (("drawings it learned from", toy_train), ("drawings it nev
     print(f"{name:26} loss {loss:.3f}, {accuracy:.1%} right")
 
 # %% [markdown]
-# The second line is the answer. It is worse than the first: part of what looked like knowledge was memory. From now
+# The second line is the answer. As far as it is worse than the first, what looked like knowledge was memory. From now
 # on, every model is also measured on pictures from which it does not learn.
 
 # %%
@@ -718,8 +718,8 @@ for name, one_epoch in (("the suspect", suspect.program), ("yours", train_one_ep
 draw(losses, "epoch", "training loss")
 
 # %% [markdown]
-# Are both lines the same? A curve does not show every fault; `moved` and `reported` from above show more. Repair a
-# copy.
+# Are both lines the same? A curve does not show every fault. Try `moved(suspect.program, 2)` and
+# `reported(suspect.program, [4, 2])`, and compare with the same calls of `train_one_epoch`. Then repair a copy.
 #
 # If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of
 # `fix_training` above and run the check again: the same check grades both.
@@ -890,11 +890,13 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 # %% [markdown]
 # ## What weight decay should not touch
 #
-# Weight decay pulls numbers a little toward zero at every step (Loshchilov and Hutter 2019), so a weight stays large
-# only if the gradients keep pushing it. For the matrices of a model this often improves the accuracy on new images
-# (Steiner et al. 2022 measure it). By convention the other parameters are left alone: the weight of a LayerNorm is a
-# scale around **1**, a bias is an offset, a position says where a token lies, and the class token is a starting value.
-# There is little reason to pull those toward zero.
+# Weight decay pulls numbers a little toward zero at every step, so a weight stays large only if the gradients keep
+# pushing it. AdamW does this apart from the gradient: `weight.mul_(1 - lr * decay)`, above. (The `weight_decay` of
+# `torch.optim.Adam` is added to the gradient and divided by its typical size, so a weight with large gradients hardly
+# shrinks.) For the matrices of a model, decay often improves the accuracy on new images (Steiner et al. 2022 measure
+# it). By convention the other parameters are left alone: the weight of a LayerNorm is a scale around **1**, a bias is
+# an offset, a position says where a token lies, and the class token is a starting value. There is little reason to pull
+# those toward zero.
 #
 # **Predict first.** In a small ViT, what share of the parameter *tensors* are matrices? And what share of all *numbers*
 # is in them?
@@ -1057,10 +1059,10 @@ for patience in (1, 2, 3):
     print(f"patience {patience}: stops after epoch {stops}, best loss so far {stopping.best}")
 
 # %% [markdown]
-# These losses are invented, as in the figure. A patience of 1 stopped before the best epoch. With a constant rate a
-# larger patience costs little besides time, if you keep the weights of the best epoch and not those of the last.
-# (It does cost a little: the more epochs you choose from, the more the best number overstates the truth, as above.)
-# With a schedule, stopping has a price, too: see the end of "Overfitting on purpose".
+# These losses are invented, as in the figure. A patience of 1 stopped before the best epoch. A larger patience costs
+# time, and little else if you keep the weights of the best epoch and not those of the last. (But the more epochs you
+# choose from, the more the best number overstates the truth, as above.) With a schedule, stopping itself has a price:
+# see the end of "Overfitting on purpose".
 
 # %% [markdown]
 # ## All together
@@ -1139,16 +1141,18 @@ for rate, batch in zip(rates, batches, strict=False):
 calm = torch.tensor(losses).unfold(0, 5, 1).mean(dim=1)  # means over 5 steps: single batches are noisy
 lowest = calm.nan_to_num(math.inf).argmin()  # large rates may end in NaN, which argmin would take for the lowest
 print(f"lowest at a rate of {rates[2 + lowest]:.4f}")
-draw({"mean of 5 steps": (rates[2:-2], calm.tolist())}, "learning rate", "training loss", xscale="log")
+capped = calm.clamp(max=3.5).tolist()  # cut off, or the losses on the right would flatten all the rest
+draw({"mean of 5 steps": (rates[2:-2], capped)}, "learning rate", "training loss", xscale="log")
 
 # %% [markdown]
 # ![The loss of 100 steps against the learning rate on a logarithmic axis: flat on the left, falling in the middle, a
 # bottom, then a wall. A marked band a little left of the bottom is where to take the peak
 # rate.](../figures/rate_finder.svg)
 #
-# On the left the curve is flat: the steps are too small. Where it falls, the model learns. On the right the loss shoots
-# up. Take the peak rate from where the curve still falls, since 100 steps can survive a rate that is too high for a
-# whole training. In our picture the lowest point is at 0.0048, and we took a little less than half of that, 0.002. One
+# On the left the curve is flat: the steps are too small. Where it falls, the model learns. To the right of the lowest
+# point the loss rises, slowly at first, then steeply. Take the peak rate from where the curve still falls, since 100
+# steps can survive a rate that is too high for a whole training. In our picture the lowest point is at 0.0048, and we
+# took a little less than half of that, 0.002. One
 # of the fast.ai library's rules is a tenth of the lowest point's rate. Where it matters, try both. Your own lowest
 # point will lie somewhere else: one run with noisy batches tells the order of magnitude, and no more. And a rate
 # belongs to one model, one optimizer and one batch size: larger batches have less noise, and usually allow a larger
@@ -1178,6 +1182,10 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # the standard error of such an accuracy is 0.7 points). Model, split, loop, evaluation, schedule and groups are yours;
 # AdamW is from torch, and the batches are from the course. Large models trained on many more images reach 99 %. This
 # one had sixteen patches, a fifth of the images and about a minute; lesson 07 looks for what would help.
+#
+# In the first two epochs our validation loss was *below* the training loss (1.86 and 2.05, then 1.72 and 1.76). That is
+# no leak: the training loss is a mean over the whole epoch, the validation loss is taken at its end, when the model is
+# better.
 #
 # What did each tool add? **Predict first:** without which of the three would this training lose most: the schedule, the
 # weight decay, or AdamW (with SGD and momentum in its place)? And which of them could go without any visible loss?
@@ -1254,8 +1262,8 @@ for name, weights in (("best", best_weights), ("last", last_weights)):
 # before, but the model gives its wrong answers higher probabilities, and cross-entropy punishes a confident wrong
 # answer heavily. In our run the model was 31 % sure of its wrong answers after the best epoch, and 77 % after the last.
 # (Guo et al. 2017, *On Calibration of Modern Neural Networks*, saw the same in a deep ResNet.) If you need
-# probabilities, keep the weights of the best epoch, or correct them as below. If you need only the most likely class,
-# these three runs even gained two or three points by going on.
+# probabilities, keep the weights of the best epoch, or correct the probabilities as below. If you need only the most
+# likely class, these three runs even gained two or three points by going on.
 #
 # Is it really the confidence? That can be tested. **Predict first.** Divide all logits of the last epoch by one number,
 # the *temperature*. What happens to the accuracy? And how much of the loss goes away?
@@ -1348,9 +1356,10 @@ reveal("loses-the-update", "bfloat16" if weight.bfloat16() + update.bfloat16() =
 
 # %% [markdown]
 # Each of the two 16-bit formats loses one of the two. So training uses **mixed** precision (Micikevicius et al. 2018):
-# the weights and the optimizer stay in float32, and the large products are computed in 16 bits. With float16 the loss
-# is multiplied by a large number before `backward`, so that small gradients survive, and the gradients are divided by
-# it before the update (`torch.amp.GradScaler`). With bfloat16 that is not needed.
+# the weights and the optimizer stay in float32, and the large products are computed in 16 bits. (So memory is saved on
+# what is stored for `backward`, not on the weights.) With float16 the loss is multiplied by a large number before
+# `backward`, so that small gradients survive, and the gradients are divided by it before the update
+# (`torch.amp.GradScaler`). With bfloat16 that is not needed.
 #
 # `torch.autocast` chooses the dtype of each operation. With bfloat16 your loop changes in two places: the forward pass
 # runs under it, and the logits go back to float32 before the loss is taken:
@@ -1401,8 +1410,8 @@ keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter
 # </details>
 # <details><summary>2. Your validation accuracy is higher than your training accuracy. Must there be a leak?</summary>
 #
-# No. Training accuracy is taken while the model still learns, with dropout and augmentation in its way. What should
-# make you suspicious is a validation accuracy far above what others reach with such a model.
+# No. Training accuracy is a mean over the epoch, and is often taken with dropout and augmentation, which make the task
+# harder. What should make you suspicious is a validation accuracy far above what others reach with such a model.
 #
 # </details>
 # <details><summary>3. Why does <code>evaluate</code> need <code>model.eval()</code> <em>and</em>

@@ -1366,7 +1366,7 @@ print(f"of {sum(each.numel() for each in model.parameters()):,} numbers {learnin
 #
 # How far does each way get? Our runs at 100 images per class, from three seeds, with the images and epochs of the table
 # above. (The rates were again chosen on the other superclasses: 0.001 for the last block and 0.01 for the head; 0.01
-# for all that learns with LoRA.)
+# for all that learns with LoRA. That was the largest of three for LoRA, so a larger one might do better.)
 #
 # | what learns | numbers | % right | minus fine-tuning |
 # |---|---|---|---|

@@ -118,6 +118,9 @@ def test_the_convnet_is_trained_at_the_best_of_the_rates_that_were_tried():
 def test_first_epochs_and_overfitting_are_reported_as_they_were():
     run = log("lesson_cifar.json")["results"]["base"]["0"]["validation_accuracy"]
     assert f"{100 * run[0]:.1f} % right after the first epoch and {100 * run[-1]:.1f} % after the sixth" in TRAINING
+    base = log("lesson_cifar.json")["results"]["base"]["0"]
+    first, second = ([f"{base[f'{which}_loss'][epoch]:.2f}" for which in ("validation", "train")] for epoch in (0, 1))
+    assert f"({' and '.join(first)}, then {' and '.join(second)})" in TRAINING
     for seed, run in log("lesson_cifar.json")["results"]["few images"].items():
         losses, accuracies = run["validation_loss"], run["validation_accuracy"]
         best = losses.index(min(losses))
