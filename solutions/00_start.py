@@ -18,8 +18,9 @@
 # (PyTorch's library for images) publishes will run in your own code, and give the same answers as in torchvision's
 # model, up to rounding.
 #
-# But how will you know that a piece is right? Not by watching the *training loss* fall, the number that training makes
-# smaller. This lesson shows why, and which tool you will use instead.
+# But how will you know that a piece is right? Not by watching the *training loss* fall, the number that says how wrong
+# a model is on its training images. This lesson first shows why: broken models learn, too. Then you write a first small
+# function, and meet the tool that finds mistakes in it, a *check*.
 #
 # **After this lesson you can**
 # - name the steps of a Vision Transformer, and the shape of what goes through them;
@@ -74,9 +75,10 @@ print(patch[0, 0, :3, :3])
 # %% [markdown]
 # A Vision Transformer cuts the small photo into squares, here 16 *patches* of 8 × 8 pixels, and takes them row by row,
 # as a page is read. Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: that is its word (Dosovitskiy et
-# al. 2021, *An Image is Worth 16x16 Words*). All words go in at once. They look at each other, several times, so that
-# the patch with the nose learns about the cap; this step is called *attention*. These are the steps of the small model
-# in the next section, for one photo:
+# al. 2021, *An Image is Worth 16x16 Words*). All words go in at once. They look at each other, several times: each
+# takes up a weighted mean of numbers that are computed from all of them, so that the word of the nose also says
+# something about the cap. This step is called *attention*. These are the steps of the small model in the next section,
+# for one photo:
 #
 # | step | shape | lesson |
 # |---|---|---|
@@ -101,8 +103,9 @@ print(patch[0, 0, :3, :3])
 # They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. Most bugs in
 # this course raise no error, and the program goes on running.
 #
-# We trained a small ViT on CIFAR-10, a data set of small photos of ten kinds of things. Then we trained eight more from
-# the start, each with one bug that is easily made. None of the eight raises an error. Here are two of them:
+# We trained a small ViT on CIFAR-10, a data set of small photos in ten classes, such as cats and trucks. Then we
+# trained eight more from the start, each with one bug that is easily made. None of the eight raises an error. Here are
+# two of them:
 #
 # - *tokens column by column*: the patches are read from top to bottom, one column after the other, although they should
 #   be read row by row;
@@ -140,8 +143,7 @@ reveal("over-the-batch", 10, within=3)
 # photos does not distinguish five of the eight from the right model.** The training loss is no better judge: two of the
 # five end with a clearly *lower* one than the right model, and one with a clearly higher one.
 #
-# **A falling loss, and even a good accuracy, do not tell you whether a model is right.** You will train broken models
-# yourself: one in this lesson, others in lessons 04 and 05.
+# **A falling loss, and even a good accuracy, do not tell you whether a model is right.**
 #
 # <details><summary>How we measured, for later</summary>
 #
@@ -211,13 +213,17 @@ print(subtracted[0, 0])
 check("normalize_images", first_try)
 
 # %% [markdown]
-# It fails, and the mistake has a name. Read the report from top to bottom. Every line is one claim about your function
-# and starts with its verdict, **pass** or **fail**. Some claims can be judged only after another claim has passed.
-# Until then they are *undecided*, and below the failed claim the report says how many of them wait for it. An undecided
-# claim does not count as a mistake, but it earns its points only when it passes.
+# It fails, and the mistake has a name. Why did the function stop here, when it ran on our thumbnail? The check used
+# five channels and six columns: five means do not line up with six columns. The thumbnail has as many columns as
+# channels, and so it hid the mistake.
 #
-# Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes the mistake,
-# its *likely cause* by name and *where to look*. The report never gives the answer away.
+# Read every report from top to bottom. Each line is one claim about your function and starts with its verdict, **pass**
+# or **fail**. Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes
+# the mistake, its *likely cause* by name and *where to look*. The answer itself is never shown.
+#
+# Some claims can be judged only after another claim has passed. Until then they are *undecided*, and below the failed
+# claim the report says how many of them wait for it. An undecided claim does not count as a mistake, but it earns its
+# points only when it passes.
 #
 # <details><summary>How points are counted</summary>
 #
@@ -225,9 +231,6 @@ check("normalize_images", first_try)
 # Such a claim earns points only in proportion: if half of the other claims pass, it earns half of its points.
 #
 # </details>
-#
-# Why did the function stop here, when it ran on our thumbnail? The check used five channels and six columns: five means
-# do not line up with six columns. The thumbnail has as many columns as channels, and so it hid the mistake.
 
 # %% [markdown]
 # ## Broadcasting, or which axis meets which
@@ -357,10 +360,11 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # %% [markdown]
 # ## A real Vision Transformer, fed wrongly
 #
-# The course brings a small trained ViT. It cuts 32 × 32 pixels into 64 patches of 4 × 4, and it knows ten kinds of
-# things, none of them a person. Your function prepares the photo for it. We feed it three times: normalized, as in its
-# training; not normalized; and normalized, but with the patches set out column by column. **Predict first:** which of
-# the three end in an error, if any? And for which input will the model be most sure of its answer?
+# The course brings a small ViT that is trained on CIFAR-10. It cuts 32 × 32 pixels into 64 patches of 4 × 4. It has no
+# class for people, so none of its answers to this photo can be right. Your function prepares the photo. The model gets
+# it three times: normalized, as in its training; not normalized; and normalized, but with the patches set out column by
+# column. **Predict first:** which of the three end in an error, if any? And for which input will the model be most sure
+# of its answer?
 
 # %%
 predict("most-sure", "as in its training", choices=("as in its training", "not normalized", "column by column"))
@@ -391,14 +395,15 @@ for name, given in inputs.items():
 reveal("most-sure", max(sure, key=sure.get))
 
 # %% [markdown]
-# No error: each time an image goes in and ten scores come out. (None of the answers can be right: the model has no
-# class for people.) The model is most sure where the input was not normalized, so being sure proves as little as a
-# falling loss. The column order changes the answer, because this model was trained with the row order.
+# No error: each time an image goes in and ten scores come out. The model is most sure where the input was not
+# normalized, so being sure proves as little as a falling loss. The column order changes the answer, because this model
+# was trained with the row order.
 #
 # Does it really cost nothing if a model is *trained* with the column order? Try it. Two small ViTs start from the same
 # random numbers and learn ten shapes that a program draws, for four epochs (an *epoch* is one pass through the training
-# images). The first model gets the drawings in the upper row, the second model those in the lower row. **Predict
-# first:** by how many points will their accuracies differ?
+# images). The first model gets the drawings in the upper row, the second model those in the lower row. There the
+# patches have changed places: read row by row, they give the same sentence as the drawing above read column by column.
+# **Predict first:** by how many points will their accuracies differ?
 
 # %%
 upper = shapes(4000)
@@ -446,7 +451,8 @@ for name, given in {"row by row": marked, "column by column": by_columns(marked,
 reveal("lit-patch", word)
 
 # %% [markdown]
-# A check works like this: it chooses an input on which right and wrong *must* differ.
+# A check works like this: it chooses an input on which right and wrong *must* differ. Here it was one white patch; for
+# `first_try` it was images with five channels and six columns.
 
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)
@@ -571,8 +577,9 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads
 #
 # ---
 #
-# **What you can do now:** you can name the steps of a ViT and read a report, and you know that neither a falling loss
-# nor a right shape proves much. Next lesson: `01_patchify`, in which a photo becomes a sentence.
+# **What you can do now:** you can name the steps of a ViT, normalize images by channel and read a report, and you know
+# that neither a falling loss nor a right shape proves much. Next lesson: `01_patchify`, in which a photo becomes a
+# sentence.
 #
 # **Further reading.** Karpathy 2019, *A Recipe for Training Neural Networks*: neural networks fail silently. Zhang et
 # al. 2017, *Understanding Deep Learning Requires Rethinking Generalization*: a network's loss falls even on random

@@ -56,9 +56,10 @@ show_images(picture, titles=["Grace Hopper"])
 # ![A portrait cut into a grid of square patches, numbered row by row from the top left, and the same patches laid
 # out in one row as a sequence of tokens.](../figures/patchify_grid.svg)
 #
-# A *patch* is a square of `patch_size` × `patch_size` pixels. Unrolled into one vector, it becomes a *token* (for now;
-# soon a Linear will follow). The picture above becomes a sequence: the token in the top left corner first, then its
-# neighbor to the right, and so on, as you read a page.
+# A *patch* is a square of `patch_size` × `patch_size` pixels. Unrolled into one vector, it becomes a *token*. (In
+# lesson 00 a token was what a Linear makes of this vector. That Linear comes later in this lesson; until then the token
+# is the vector itself.) The picture above becomes a sequence: the token in the top left corner first, then its neighbor
+# to the right, and so on, as you read a page.
 #
 # **Predict first.** Our picture has 3 channels, 288 rows and 240 columns. With `patch_size = 16`, how many tokens are
 # there, and how many numbers does each one hold? Put both into the next cell. Do all tokens together hold more numbers
@@ -102,7 +103,7 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # channel, cut and stacked into a square. It shows colors because its first third is drawn as red, the next as green,
 # the last as blue. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached 40.1 %, the
 # right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`). So short a training
-# does not show that confetti is as good; it shows that a model which learns may still be wrong.
+# does not show that confetti is as good.
 #
 # Our checks call this mistake *strips, not squares*. Your `patchify` has one more duty: to refuse an image whose height
 # or width the patch size does not divide. Such an image has to be resized or cropped first.
@@ -114,11 +115,12 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # patch; channel, pixel row and pixel column say where inside it. Below, the order in memory beside the order in a
 # token.](../figures/patchify_axes.svg)
 #
-# Split the height axis into two axes: *which row of patches*, and *which pixel row inside the patch*. Split the width
-# axis in the same way. Now every number has six coordinates. Three coordinates name **the patch**: the image, the patch
-# row and the patch column. The other three name the place **inside the patch**: the channel, the pixel row and the
-# pixel column. In the result, the three axes that name the patch must come first, and the three axes that name the
-# place inside it must come last.
+# Split the height axis into two axes: *which row of patches*, and *which pixel row inside the patch*. A row of the
+# image is `patch_size` · (patch row) + (pixel row): from one row to the next the pixel row changes faster, so it is the
+# second of the two. Split the width axis in the same way. Now every number has six coordinates. Three name **the
+# patch**: the image, the patch row and the patch column. The other three name the place **inside the patch**: the
+# channel, the pixel row and the pixel column. In the result, the three axes that name the patch must come first, and
+# the other three last.
 
 # %%
 tiny = torch.arange(16).reshape(1, 1, 4, 4)
@@ -385,9 +387,10 @@ class PatchEmbedding(nn.Module):
 check("PatchEmbedding", PatchEmbedding)
 
 # %% [markdown]
-# **Predict first.** Can the picture be recovered from its tokens if a token has 768 numbers, as many as its patch? And
-# with 192, or 48? We leave the weights random and undo the Linear as well as possible, with its pseudo-inverse (the
-# matrix that comes closest to an inverse).
+# Can the picture be recovered from its tokens if a token has 768 numbers, as many as its patch? And with 192, or 48? We
+# leave the weights random and undo the Linear as well as possible, with its pseudo-inverse (the matrix that comes
+# closest to an inverse). **Predict first:** square all numbers of the picture and add them up. Which share of this sum
+# is left when a token has 192 numbers?
 
 # %%
 predict("random-directions", 50)  # in %: 192 numbers keep how much of the picture's sum of squares?
@@ -415,8 +418,8 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" f
 # the best directions for this very picture. The best are its *principal components*: the directions in which its
 # patches vary most. (In the code, `svd` finds them, and `qr` makes random directions at right angles to each other.)
 # In both cases we first subtract the mean patch. The sum of squares of what remains measures the *variance* of the
-# patches; we ask which share of it the directions keep, and then add the mean again. **Predict first:** how many of
-# the best directions do you need to recognize her?
+# patches; we ask which share of it the directions keep, and then add the mean again. **Predict first:** which share do
+# the best 12 directions keep, and will you recognize her?
 
 # %%
 predict("best-directions", 80)  # in %: how much of the variance do the best 12 directions keep?
@@ -452,9 +455,9 @@ show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
 # Read the source code of the `VisionTransformer` in torchvision, in timm or by the paper's authors, and you find no
 # patchify at all. You find a convolution whose kernels and stride are as large as a patch. At each stop a kernel
 # multiplies the pixels of one patch by its weights, adds the products up, and adds its bias: that is one number of one
-# token. There are `embed_dim` kernels, one for each row of your Linear's weight: you have just written a layer that
-# does the same. (Some newer models for images of mixed sizes, such as timm's NaFlexVit, cut patches first and use a
-# Linear.)
+# token. There are `embed_dim` kernels, one for each row of your Linear's weight, so with the right weights the
+# convolution gives the numbers of your Linear. (Some newer models for images of mixed sizes, such as timm's NaFlexVit,
+# cut patches first and use a Linear.)
 #
 # ### Exercise: `conv_from_linear` (12 minutes, 5 points)
 
@@ -532,10 +535,11 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # number of each token, at the place of its patch.
 #
 # Be careful with the last step, though. The convolution gives (batch, embed_dim, rows, columns), one small map for each
-# number of the tokens. `flatten(2)` joins rows and columns, and `transpose(1, 2)` brings the tokens to the front. If
-# you write `reshape` instead, you get the right shape and the wrong tokens (the third picture): each consists of pieces
-# of a map. Accuracy will not warn you: 52.6 % against 52.8 % in the figure of lesson 00, a difference that three seeds
-# cannot distinguish from chance, with a *lower* training loss.
+# number of the tokens. `flatten(2)` joins rows and columns, and `transpose(1, 2)` puts the tokens before their numbers.
+# If you write `reshape` instead, you get the right shape and the wrong tokens (the third picture): here each holds one
+# number from each of 192 patches, where it should hold 192 numbers from one. Accuracy will not warn you: 52.6 % against
+# 52.8 % in the figure of lesson 00, a difference that three seeds cannot distinguish from chance, with a *lower*
+# training loss.
 #
 # The library einops (Rogozhnikov 2022) writes your `patchify` in one line, with a name for each axis:
 #
@@ -547,9 +551,9 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # channels *last*: `(p q c)`. To load weights of such a model here, you have to permute the columns of its Linear.
 
 # %% [markdown]
-# One small batch finds nearly every mistake of this lesson: two images of 2 channels, 4 rows and 6 columns, in which
-# each number says where it stands. For example, 1123 stands in image 1, channel 1, row 2, column 3. **Predict first:**
-# with patches of 2 × 2, which eight numbers does token 1 of image 1 hold?
+# One small batch shows where every number went: two images of 2 channels, 4 rows and 6 columns, in which each number
+# says where it stood. For example, 1123 stood in image 1, channel 1, row 2, column 3. **Predict first:** with patches
+# of 2 × 2, which eight numbers does token 1 of image 1 hold?
 
 # %%
 places = torch.meshgrid(torch.arange(2), torch.arange(2), torch.arange(4), torch.arange(6), indexing="ij")
