@@ -8,6 +8,7 @@ operator, an import or the course's own package is not noted.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -69,7 +70,10 @@ class Watch:
         folders = [os.path.join(os.path.abspath(course), name, "") for name in packages] if course else []
         self._folders = tuple(folders)
         self._names: dict[str, None] = {}
-        self._kinds: dict[int, tuple[CodeType, str, str]] = {}
+        # a library's function may run in the middle of an answer, whenever garbage is collected; those that cells add
+        # are noted like any other
+        called_back = [code for each in gc.callbacks if (code := getattr(each, "__code__", None))]
+        self._kinds: dict[int, tuple[CodeType, str, str]] = {id(code): (code, _CLOSED, "") for code in called_back}
         self._place = _Place()
         self._functions, self._operators = _Functions(self), _Operators(self)
 

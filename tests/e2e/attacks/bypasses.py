@@ -146,6 +146,8 @@ ATTENTION = [
                "(F, 'scaled_dot_' + 'product_attention')"),
 ]  # fmt: skip
 NORMS = [
+    _norm("a norm among the garbage collector's callbacks", "import gc", "g = getattr(F, 'layer' + '_norm')",
+          "gc.callbacks.append(g)", "f = lambda x, eps: g(x, x.shape[-1:], eps=eps)"),
     _norm("torch's own module function, found by a search",
           "cm = [v for k, v in vars(nn.modules._functions).items() if k.startswith('CrossMap')][0]", """
 def f(x, eps):

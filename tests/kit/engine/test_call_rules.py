@@ -1,16 +1,18 @@
 """What an answer may call, as ``check`` says it in the student's own process."""
 
+import gc
 import sys
 import threading
 
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis.internal.conjecture import junkdrawer
 from torch import nn
 
 from exercise_kit.engine import check
 from exercise_kit.engine.call_rules import is_operation, not_allowed
-from exercise_kit.worker.call_trace import MOST_NAMES, OPERATORS, REMOVED
+from exercise_kit.worker.call_trace import MOST_NAMES, OPERATORS, REMOVED, Watch
 from vit_course import encoder
 from vit_course.attention import MultiHeadSelfAttention
 from vit_course.exercises.forbidden_calls import RULES
@@ -79,6 +81,29 @@ def expect_no_points(answer, called):
 def test_a_right_answer_passes_in_whatever_wrapping(wrapping):
     report = check("layer_norm", wrapping(plain), points=5)
     assert (report.problem, report.score) == (None, 5), str(report)
+
+
+def noted(watch, answer):
+    watch.around(answer)(torch.ones(2, 3), torch.ones(3), torch.zeros(3), 1e-6)
+    return watch.names()
+
+
+def collecting(x, weight, bias, eps):
+    gc.collect()
+    return plain(x, weight, bias, eps)
+
+
+def test_what_runs_because_garbage_is_collected_is_not_the_answer_s(monkeypatch):
+    """A library may have Python call it back at every collection: a right answer is not to be blamed for that."""
+    monkeypatch.setattr(junkdrawer, "_gc_initialized", False)
+    before = list(gc.callbacks)
+    watch = Watch(None, ())
+    junkdrawer.gc_cumulative_time()  # which adds such a function
+    try:
+        assert any(name.startswith("hypothesis.") for name in noted(watch, collecting)), "added by a cell, it is noted"
+        assert not any(name.startswith("hypothesis.") for name in noted(Watch(None, ()), collecting))
+    finally:
+        gc.callbacks[:] = before
 
 
 def test_a_compiled_module_is_the_module():
