@@ -10,7 +10,6 @@ a run that was stopped goes on where it was. Prints tables and writes results/fi
 from __future__ import annotations
 
 import argparse
-import ast
 import copy
 import itertools
 import json
@@ -27,10 +26,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from lesson_cifar import define
 from torch import Tensor, nn
 from torch.optim import AdamW
 
-from exercise_kit.authoring.lesson import read_lesson
 from vit_course.data import SUPERCLASSES, Augmentation, Batches, ImageDataset, grouped, load_npz, split_indices
 from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
 from vit_course.metrics import paired_interval
@@ -69,7 +68,6 @@ MOVED_AT = (10, 100)  # images a class
 VERSIONS = 10  # of each image, shifted and mirrored, for a probe that sees what fine-tuning sees
 LARGER = 48  # pixels a side
 Features = tuple[Tensor, Tensor]  # with their labels
-ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "fine_tuning.json"
 
 
@@ -157,12 +155,8 @@ def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
 
 def with_lora(model: nn.Module, num_classes: int) -> nn.Module:
     """The model as the lesson's own function of this name gives it."""
-    names: dict[str, Any] = {"torch": torch, "nn": nn, "copy": copy, "replace_head": replace_head}
-    for cell in read_lesson(ROOT, ROOT / "solutions" / "09_fine_tuning.py").cells:
-        if "class LoRA" in cell.source:
-            parts = [each for each in ast.parse(cell.source).body if isinstance(each, ast.ClassDef | ast.FunctionDef)]
-            exec(compile(ast.Module(parts, type_ignores=[]), "09_fine_tuning.py", "exec"), names)
-    adapted: nn.Module = names["with_lora"](model, num_classes)
+    names = {"torch": torch, "nn": nn, "copy": copy, "replace_head": replace_head}
+    adapted: nn.Module = define("09_fine_tuning", names, within="class LoRA")["with_lora"](model, num_classes)
     return adapted
 
 

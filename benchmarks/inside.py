@@ -10,7 +10,6 @@ where it was. Writes results/inside.json.
 
 from __future__ import annotations
 
-import ast
 import json
 from dataclasses import replace
 from functools import partial
@@ -19,10 +18,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lesson_cifar import parser_of, save
+from lesson_cifar import define, parser_of, save
 from torch import Tensor
 
-from exercise_kit.authoring.lesson import Role, read_lesson
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, load_npz, shapes, train_validation_split
 from vit_course.interpret import attention_rollout, mean_attention_distance, record
@@ -30,7 +28,6 @@ from vit_course.trained import trained_vit
 from vit_course.training import TrainingSettings, fit
 from vit_course.vit import VisionTransformer
 
-ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "inside.json"
 SEEDS = (0, 1, 2)
 SMALL = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0)
@@ -40,11 +37,7 @@ def lesson_functions(model: VisionTransformer, pictures: ImageDataset) -> dict[s
     """The functions of lesson 08, which look for model, config and pictures among their own global names."""
     names: dict[str, Any] = {"torch": torch, "F": F, "record": record}
     names |= {"model": model.eval(), "config": model.config, "pictures": pictures}
-    for cell in read_lesson(ROOT, ROOT / "solutions" / "08_inside.py").cells:
-        if cell.role is Role.CODE:
-            functions = [each for each in ast.parse(cell.source).body if isinstance(each, ast.FunctionDef)]
-            exec(compile(ast.Module(functions, type_ignores=[]), "08_inside.py", "exec"), names)
-    return names
+    return define("08_inside", names)
 
 
 def covering(lesson: dict[str, Any], fresh: VisionTransformer, images: Tensor) -> dict[str, Any]:
@@ -166,8 +159,8 @@ def main() -> None:
     arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     result: dict[str, Any] = {"benchmark": "inside", "torch": torch.__version__}
-    result |= {"photos": {}, "drawings": {}, "heads": {}, "photos_before_any_block": None}
-    result["photos_read_by_the_head"] = None
+    result |= {"photos": {}, "drawings": {}, "heads": {}}
+    result |= {"photos_before_any_block": None, "photos_read_by_the_head": None}
     if arguments.output.exists():
         result |= json.loads(arguments.output.read_text())
     result["photos_before_any_block"] = rounded(result["photos_before_any_block"] or before_any_block(arguments.data))

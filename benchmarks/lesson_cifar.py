@@ -9,6 +9,7 @@ writes results/lesson_cifar.json, which figures/training.py and figures/experime
 from __future__ import annotations
 
 import argparse
+import ast
 import itertools
 import json
 import re
@@ -30,6 +31,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 from torchvision.ops import stochastic_depth
 
+from exercise_kit.authoring.lesson import Role, read_lesson
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, load_npz, split_indices
 from vit_course.metrics import paired_interval
@@ -47,6 +49,7 @@ CONVNET_RATES, CONVNET_RATE = (6e-4, 2e-3, 6e-3), 6e-3  # tried, and the best of
 SICK_STEPS, SICK_EVERY, SICK_VALIDATION, SICK_RATE = 300, 50, 2_000, 1e-3
 TEMPERATURES = (1, 1.5, 2, 3, 4, 6)
 FINDER_STEPS, LOWEST_RATE, HIGHEST_RATE = 100, 1e-5, 1.0
+ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "lesson_cifar.json"
 
 
@@ -351,6 +354,21 @@ def table(result: dict[str, Any]) -> str:
         last = [run["validation_accuracy"][-1] for run in runs.values()]
         lines.append(f"{name:40}  {mean(last):5.1%}   " + "  ".join(f"{accuracy:5.1%}" for accuracy in last))
     return "\n".join(lines)
+
+
+def define(lesson: str, names: dict[str, Any], within: str = "") -> dict[str, Any]:
+    """``names`` with a lesson's functions and classes, which look for everything else among them.
+
+    Args:
+        lesson: its name, as "08_inside".
+        names: what the definitions use.
+        within: a text of the cells that are meant; all cells where it is empty.
+    """
+    for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
+        if cell.role is Role.CODE and within in cell.source:
+            parts = [each for each in ast.parse(cell.source).body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
+            exec(compile(ast.Module(parts, type_ignores=[]), f"{lesson}.py", "exec"), names)
+    return names
 
 
 def images_of(data: Path) -> tuple[ImageDataset, ImageDataset]:

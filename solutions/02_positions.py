@@ -415,9 +415,9 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # is the size of the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it
 # might not be.
 #
-# So what does training write into the list? Here is a ViT that was trained on 45,000 small photos; half of the time it
-# saw them mirrored. Nothing in the list said which patches share a row or a column. **Predict first:** how similar, on
-# a scale from −1 to 1, are the positions of two patches side by side? (Before the training it was 0, up to chance.)
+# So what does training write into the list? Here is a ViT that was trained on 45,000 small photos. Nothing in the list
+# said which patches share a row or a column. **Predict first:** how similar, on a scale from −1 to 1, are the positions
+# of two patches side by side? (Before the training it was 0, up to chance.)
 
 # %%
 predict("learned-neighbors", 0.8)
@@ -435,9 +435,9 @@ for steps in (4, 2, 1):
 reveal("learned-neighbors", in_row, within=0.1)
 
 # %% [markdown]
-# Neighbors have become similar, side by side and one above the other, and similarity falls with distance: the list has
-# learned that there are rows *and* columns. A likely reason is that neighboring patches often show parts of the same
-# thing, so that it pays to treat them alike.
+# Neighbors have become similar, side by side and one above the other, more so than patches two or four steps apart: the
+# list has learned that there are rows *and* columns. A likely reason is that neighboring patches often show parts of
+# the same thing, so that it pays to treat them alike.
 #
 # Now compare column with column. Take two patches of the same row: how similar are their positions, on average over the
 # eight rows? **Predict first:** half of the time this model saw a photo mirrored. Can you see that in its positions?
@@ -564,14 +564,14 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # *can* tell "dog bites man" from "man bites dog".
 #
 # Whether a model makes use of this is another question. In our benchmark of three epochs
-# (`benchmarks/results/broken_vit_all.json`) a ViT that never adds its positions reached 41.1 %, the right one 40.9 %.
-# (One run against the mean of three, so the difference says nothing.) Why did positions not help? The right model's
-# learned positions start near zero, and in so short a training they may stay too small to have an effect. Lesson 07
-# tests this: there they start larger.
+# (`benchmarks/results/broken_vit_all.json`) a ViT that never adds its positions reached 41.1 %, and three runs of the
+# right one 40.6 to 41.2 %. Why did positions not help? The right model's learned positions start near zero, and in so
+# short a training they may stay too small to have an effect. Lesson 07 tests this: there they start larger.
 #
-# The model from above was trained for longer. It has four blocks. Beside attention they contain *norms* and *MLPs*,
-# which you build in lesson 04; for now it is enough that both work on each token alone. **Predict first:** we erase the
-# patches' rows from its positions. Can it still tell the photo from the shuffled photo?
+# The model from above was trained for longer, and its positions started larger (0.5 against 0.02). It has four blocks.
+# Beside attention they contain *norms* and *MLPs*, which you build in lesson 04; for now it is enough that both work on
+# each token alone. **Predict first:** we erase the patches' rows from its positions. Can it still tell the photo from
+# the shuffled photo?
 
 # %%
 vit, mixed = trained_vit(), torch.randperm(64)
@@ -596,8 +596,8 @@ for name, (of_photo, of_shuffled) in answers.items():
 # over unchanged.](../figures/resize_positions.svg)
 #
 # A ViT is often trained on small images, which have few tokens and are cheap, and then fine-tuned and used on larger
-# ones. The patches keep their 16 pixels, so there are more of them. A model for 224 pixels has 1 + 14 · 14 = 197
-# positions. How many does it need for 384 pixels?
+# ones. The patches keep their size, so there are more of them. With patches of 16 × 16 pixels, a model for images of
+# 224 × 224 has 1 + 14 · 14 = 197 positions. How many does it need for 384 × 384?
 
 # %%
 predict("positions-for-384", 577)
@@ -609,9 +609,9 @@ reveal("positions-for-384", 1 + (384 // 16) ** 2)
 
 # %% [markdown]
 # It needs 577, and training has made only 197. This is the price of a learned list: it has no row for a new place.
-# Fortunately, as you saw, the positions of neighboring patches are more similar than those of distant patches. So each
-# dimension, laid out on the grid, is like a small, noisy picture, and the value between two places can be guessed from
-# those around it, as when a picture is enlarged (Dosovitskiy et al. 2021, section 3.2).
+# Fortunately, as you saw, neighboring patches have similar positions. So each dimension, laid out on the grid, is like
+# a small, noisy picture, and the value between two places can be guessed from those around it, as when a picture is
+# enlarged (Dosovitskiy et al. 2021, section 3.2).
 #
 # ### Exercise: `resize_positions` (15 minutes, 5 points)
 
@@ -827,10 +827,10 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 #
 # For every distance k there is *one* matrix that turns row p of the table into row p + k, for all p. Above, least
 # squares found it for us. Now find it for `sinusoidal_positions` by hand: what do sine and cosine of a sum have to do
-# with those of its parts? Build it, 16 × 16, for k = 3, and compare `table[:-3] @ matrix.T` with `table[3:]`, both in
-# float64 (`table.double()`): for tables of a few hundred rows they differ by less than 0.00001. Your matrix only
-# rotates pairs of numbers. Why does it follow that the dot product of two rows depends on their distance alone? In
-# lesson 10 you use such rotations inside attention.
+# with those of its parts? Build it, 16 × 16, for k = 3. With `table = sinusoidal_positions(300, 16).double()`, compare
+# `table[:-3] @ matrix.T` with `table[3:]`: they differ by less than 0.00001. Your matrix only rotates pairs of numbers.
+# Why does it follow that the dot product of two rows depends on their distance alone? In lesson 10 you use such
+# rotations inside attention.
 
 # %% [markdown]
 # ## Test yourself

@@ -447,12 +447,15 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
 
 def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
     rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
-    strips, none, right = (
+    strips, none = (
         100 * mean(rows[name])
-        for name in ("PatchEmbedding: embedding of strips", "VisionTransformer: positions never added", "right")
+        for name in ("PatchEmbedding: embedding of strips", "VisionTransformer: positions never added")
     )
-    assert f"ours reached {strips:.1f} %, the right one {right:.1f} %" in text_of("01_patchify")
-    assert f"never adds its positions reached {none:.1f} %, the right one {right:.1f} %" in text_of("02_positions")
+    each = [100 * accuracy for accuracy in rows["right"]]
+    assert f"ours reached {strips:.1f} %, the right one {mean(each):.1f} %" in text_of("01_patchify")
+    of_three = f"and three runs of the right one {min(each):.1f} to {max(each):.1f} %"
+    assert f"never adds its positions reached {none:.1f} %, {of_three}" in text_of("02_positions")
+    assert len(each) == 3
     found = models("fair_bet.json")
     reshaped, right = mean(found["PatchEmbedding: reshaped where transposed"]), mean(found["right"])
     assert f"{reshaped:.1f} % against {right:.1f} % in the figure of lesson 00" in text_of("01_patchify")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from typing import Any
 
 import pytest
 
 from tests.course.test_quoted_numbers import ROOT, log, text_of
+from vit_course.data import Augmentation
 from vit_course.explore import DIVISORS, explore_softmax
+from vit_course.training import TrainingSettings
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
+from hand_in import SETTINGS
 from short_lessons import played
 
 LOG = log("short_lessons.json")
@@ -119,6 +123,12 @@ def test_what_blocks_without_additions_learn_is_quoted_as_it_was():
     for name in ("8 blocks", *(f"{count} without additions" for count in (2, 4, 8)), "8 without, a tenth of the rate"):
         assert f"| {name} | {each([run['losses'][name] for run in found], 2)} |" in text
     assert all(run["tokens"]["NoStream"] < 1e-6 < 0.1 < run["tokens"]["EncoderBlock"] for run in found)
+
+
+def test_the_model_with_muon_was_trained_with_the_settings_that_lesson_07_prints():
+    printed = re.search(r"settings = (TrainingSettings\(.*?\)) history", text_of("07_experiments").replace("# ", ""))
+    names = {"TrainingSettings": TrainingSettings, "Augmentation": Augmentation, "device": "cpu"}
+    assert eval(printed[1], names) == SETTINGS
 
 
 def test_the_stream_and_first_losses_of_05_are_quoted_as_they_were():
