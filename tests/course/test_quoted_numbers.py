@@ -28,7 +28,7 @@ def text_of(lesson: str) -> str:
     return " ".join(word for cell in cells for word in cell.source.split())
 
 
-TRAINING, EXPERIMENTS, TRANSFER = (text_of(name) for name in ("06_training", "07_experiments", "09_fine_tuning"))
+TRAINING, EXPERIMENTS = (text_of(name) for name in ("06_training", "07_experiments"))
 
 
 def log(name: str) -> dict[str, Any]:
@@ -559,208 +559,13 @@ def test_the_minutes_of_one_recipe_range_as_the_readme_says():
     assert f"the three runs of `cpu-coffee` took {min(minutes):.1f} to {max(minutes):.1f} minutes" in readme
 
 
-WAYS_THAT_TRAIN = ("fine-tuning", "from nothing")
-
-
-def ways(per_class: int) -> dict[str, list[float]]:
-    """Per cent of the test images right, for each way to learn from so many images a class."""
-    found: dict[str, list[float]] = {}
-    for run in log("fine_tuning.json")["runs"].values():
-        if (run["task"], run["per_class"]) == ("test", per_class):
-            found.setdefault(run["way"], []).append(100 * run["accuracy"])
-    return found
-
-
-@pytest.mark.parametrize("per_class", [10, 100])
-def test_every_way_is_quoted_from_its_runs(per_class):
-    found = ways(per_class)
-    each = [found[way] for way in ("probe", "probe, moved images", "fine-tuning", "from nothing")]
-    assert [len(accuracies) for accuracies in each] == [3] * 4
-    assert f"| {per_class} | {' | '.join(map(in_a_cell, each))} |" in TRANSFER
-    gaps = [interval(accuracies, each[0]) for accuracies in each[1:]]
-    assert f"| minus the probe | | {' | '.join(gaps)} |" in TRANSFER
-
-
-def test_the_answer_to_which_way_gives_the_intervals_of_its_table():
-    few, many = ways(10), ways(100)
-    fine, nothing = ([interval(found[way], found["probe"]) for found in (few, many)] for way in WAYS_THAT_TRAIN)
-    assert f"({fine[0]} and {fine[1]} points)" in TRANSFER
-    assert f"({nothing[0]}); at 100 the interval contains 0 ({nothing[1]})" in TRANSFER
-
-
-def test_the_lead_of_fine_tuning_over_a_probe_that_sees_what_it_sees_is_quoted():
-    leads = [interval(ways(count)["fine-tuning"], ways(count)["probe, moved images"]) for count in (10, 100)]
-    few, many = (lead.lstrip("+") for lead in leads)
-    assert f"(by {few} and {many})" in TRANSFER
-    assert f"by {few} points at 10 images per class and by {many} at 100" in TRANSFER
-
-
-@pytest.mark.parametrize(("per_class", "best"), [(10, 1e-1), (100, 1e-2), (1000, 1e-4)])
-def test_the_weight_decay_of_the_probe_is_the_best_of_a_range_that_goes_beyond_it(per_class, best):
-    wanted = ("tuning", "probe", per_class)
-    runs = log("fine_tuning.json")["runs"].values()
-    tried = {run["rate"]: run["accuracy"] for run in runs if (run["task"], run["way"], run["per_class"]) == wanted}
-    assert max(tried, key=tried.__getitem__) == best
-    assert min(tried) < best < max(tried)
-    assert f"{per_class}: {best:.0e}".replace("-0", "-") in TRANSFER
-
-
-def test_the_largest_task_is_quoted_from_its_run():
-    probe, fine, nothing = (ways(1000)[way] for way in ("probe", *WAYS_THAT_TRAIN))
-    assert f"| 1,000, one seed | {in_a_cell(probe)} | not run | {in_a_cell(fine)} | {in_a_cell(nothing)} |" in TRANSFER
-    behind, ahead = fine[0] - nothing[0], nothing[0] - probe[0]
-    assert f"is {behind:.1f} points behind fine-tuning and {ahead:.1f} points ahead of the probe" in TRANSFER
-
-
-@pytest.mark.parametrize(
-    ("way", "title"),
-    [
-        ("fine-tuning", "random, backbone 0.0003, head 0.003"),
-        ("both rates low", "random, 0.0003 for all"),
-        ("both rates high", "random, 0.003 for all"),
-        ("one rate", "random, 0.001 for all"),
-        ("one rate, zero head", "zero, 0.001 for all"),
-        ("one rate, probe first", "fitted first (a probe), 0.001 for all"),
-    ],
-)
-def test_the_table_of_learning_rates_is_that_of_its_benchmark(way, title):
-    found, two = ways(100)[way], ways(100)["fine-tuning"]
-    if way == "fine-tuning":
-        against = ""
-    elif len(found) == 1:
-        against = f"{found[0] - two[0]:+.1f}".replace("-", "−")
-    else:
-        against = interval(found, two)
-    assert " ".join(f"| {title} | {', '.join(f'{each:.1f}' for each in found)} | {against} |".split()) in TRANSFER
-
-
-@pytest.mark.parametrize(
-    ("way", "title"),
-    [
-        ("probe", "the head (the probe) | 970"),
-        ("LoRA", "the head, and LoRA of rank 4 | 7,114"),
-        ("last block", "the head, the norm and the last block | 75,946"),
-        ("fine-tuning", "all (fine-tuning) | 311,338"),
-    ],
-)
-def test_what_learns_is_compared_with_fine_tuning(way, title):
-    found, everything = ways(100)[way], ways(100)["fine-tuning"]
-    assert len(found) == 3
-    against = f" {interval(found, everything)} |" if way != "fine-tuning" else " |"
-    assert f"| {title} | {in_a_cell(found)} |{against}" in TRANSFER
-
-
-@pytest.mark.parametrize(
-    ("way", "chosen"), [("LoRA", "0.01 for all that learns"), ("last block", "0.001 for the last")]
-)
-def test_what_learns_does_so_at_the_best_rate_of_the_other_task(way, chosen):
-    runs = [run for run in log("fine_tuning.json")["runs"].values() if run["way"] == way]
-    tried = {run["rate"]: run["accuracy"] for run in runs if run["task"] == "tuning"}
-    best = max(tried, key=tried.__getitem__)
-    assert chosen.startswith(f"{best} ")
-    assert chosen in TRANSFER
-    assert {run["rate"] for run in runs if run["task"] == "test"} == {best}
-
-
-def test_the_starts_of_the_head_are_compared_at_one_rate():
-    random, zero, fitted = (ways(100)[f"one rate{start}"][0] for start in ("", ", zero head", ", probe first"))
-    assert (
-        f"the zero head was {random - zero:.1f} points lower and the fitted head {fitted - random:.1f} higher"
-        in TRANSFER
-    )
-
-
-def test_the_choice_of_one_rate_is_quoted():
-    tried = {
-        (run["way"], run["rate"]): 100 * run["accuracy"]
-        for run in log("fine_tuning.json")["runs"].values()
-        if run["task"] == "tuning"
-    }
-    one = {rate: accuracy for (way, rate), accuracy in tried.items() if way == "one rate"}
-    assert max(one, key=one.__getitem__) == 0.001
-    assert f"reach {listed([one[rate] for rate in (0.0001, 0.0003, 0.001, 0.003)])}" in TRANSFER
-    assert f"the chosen pair {tried['fine-tuning', 0.0003]:.1f} %" in TRANSFER
-
-
-@pytest.mark.parametrize("name", ["features", "logits", "fresh features", "pixels"])
-def test_what_a_probe_is_fitted_on_is_quoted(name):
-    found, key = log("fine_tuning.json")["shown"], name.replace("fresh features", "never trained")
-    shares = [100 * found[f"{key}, draw {seed}"] for seed in range(3)]
-    assert f"| {name} | {', '.join(f'{each:.1f}' for each in shares)} |" in TRANSFER
-    decay = found[f"{key}: weight decay"]
-    assert any(f'report("{name}", {each},' in TRANSFER for each in (decay, f"{decay:.0e}".replace("-0", "-")))
-
-
-def test_the_probes_of_each_block_are_quoted():
-    found = log("fine_tuning.json")["shown"]
-    shares = {
-        (name, block): [100 * found[f"{name} after block {block}, draw {seed}"] for seed in range(3)]
-        for name in ("class token", "mean patch")
-        for block in range(4)
-    }
-    for block in range(4):
-        cells = " | ".join(in_a_cell(shares[name, block]) for name in ("class token", "mean patch"))
-        assert f"| {block} | {cells} |" in TRANSFER
-    last, before = (
-        [100 * found[f"class token after block {block}, draw {seed}, best decay"] for seed in range(3)]
-        for block in (3, 2)
-    )
-    steps = interval(shares["class token", 3], shares["class token", 2]), interval(last, before)
-    assert "is a step back: {} points with one weight decay for all, and still {} where".format(*steps) in TRANSFER
-    best = [max(range(4), key=lambda block: shares["class token", block][seed]) for seed in range(3)]
-    assert best == [2, 2, 2]
-
-
-def test_fresh_features_are_below_pixels_and_not_apart_from_logits():
-    found = log("fine_tuning.json")["shown"]
-    fresh, pixels, logits = (
-        [100 * found[f"{key}, draw {seed}"] for seed in range(3)] for key in ("never trained", "pixels", "logits")
-    )
-    assert f"than from the pixels themselves, {interval(fresh, pixels)} points" in TRANSFER
-    gap, half = paired_interval(logits, fresh)
-    assert abs(gap) < half
-
-
-def test_the_old_answers_and_the_near_copy_are_quoted():
-    found = log("fine_tuning.json")["shown"]
-    people = found["people called dog"] + found["people called cat"]
-    land = [found[f"large natural outdoor scenes called {each}"] for each in ("airplane", "ship")]
-    assert f"calls {100 * people:.0f} % of the people a dog or a cat, and {100 * sum(land):.0f} %" in TRANSFER
-    assert f"one photo twice, with a cosine of {found['most alike test and training image']:.3f}" in TRANSFER
-    assert found["pairs with a cosine above 0.999"] == 1
-    assert f"it is right on {100 * found['nearest training image right']:.1f} %" in TRANSFER
-
-
-def test_what_09_shows_of_another_resolution_is_what_its_benchmark_found():
-    shown = {name: 100 * share for name, share in log("fine_tuning.json")["shown"].items()}
-    resized, anew = shown["positions resized"], shown["positions drawn anew"]
-    for words in (
-        f"{shown['features, draw 0']:.1f} % at 32 pixels",
-        f"{resized:.1f} % at 48 pixels with resized positions",
-        f"{anew:.1f} % with positions drawn anew",
-        f"reaches {shown['positions resized, old probe']:.1f} % at 48",
-    ):
-        assert words in TRANSFER
-
-
-@pytest.mark.parametrize("decay", ["0.0001", "0.001", "0.01", "0.1"])
-def test_the_table_of_the_leak_is_that_of_its_benchmark(decay):
-    found = log("fine_tuning.json")["shown"]
-    cells = [
-        f"{100 * found[f'{split}, {decay}: {images}']:.0f} %"
-        for split in ("mirrored, then divided", "divided, then mirrored")
-        for images in ("held back", "new")
-    ]
-    assert f"| {decay} | {' | '.join(cells)} |" in TRANSFER
-
-
 def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
     run = log("recipes/cpu-lunch-0.json")
     share, minutes = f"{100 * run['test']['top1']:.1f} %", f"{run['seconds'] / 60:.0f} minutes"
     card = " ".join((ROOT / "vit_course" / "weights" / "README.md").read_text(encoding="utf-8").split())
     assert share in text_of("05_vit")
-    assert share in TRANSFER
-    assert minutes in TRANSFER
+    assert share in text_of("09_fine_tuning")
+    assert minutes in text_of("09_fine_tuning")
     assert minutes in text_of("08_inside")
     assert minutes in card
     assert f"{100 * run['test']['top1']:.2f} % of 10,000" in card
