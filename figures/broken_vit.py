@@ -15,7 +15,8 @@ from canvas import Canvas
 from style import BACKGROUND, BLUE, HAIR, INK, QUIET, VERMILION, save_all, tint
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
-LEFT, RIGHT, TOP, ROW = 290, 600, 112, 34
+LEFT, RIGHT, TOP, ROW = 290, 560, 112, 34
+MEAN, LOSS = RIGHT + 60, RIGHT + 116  # where the two columns of numbers end
 CHANCE, HIGHEST = 0.1, 0.6
 WORDS = {
     "right": "the right model",
@@ -45,12 +46,13 @@ def axis(canvas: Canvas, rows: int) -> None:
         canvas.line([(x, TOP - 8), (x, bottom)], HAIR, 1, dashed=step == 1)
         canvas.text(x, bottom + 14, f"{10 * step}", 12, QUIET, align="center")
     canvas.text(place(CHANCE), TOP - 20, "chance", 12, QUIET, align="center")
-    canvas.text(RIGHT + 76, TOP - 20, "mean", 12, QUIET, align="right")
+    canvas.text(MEAN, TOP - 20, "mean", 12, QUIET, align="right")
+    canvas.text(LOSS, TOP - 20, "loss", 12, QUIET, align="right")
     canvas.text(LEFT, bottom + 38, "test images right, %", 13)
 
 
 def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
-    """A name, one mark for each seed (the first on top), and their mean."""
+    """A name, one mark for each seed (the first on top), their mean, and the mean loss at the end of training."""
     is_right, seeds = row["name"] == "right", len(row["accuracies"])
     canvas.text(24, y, WORDS[row["name"]], 13.5, weight="bold" if is_right else "normal")
     for seed, accuracy in enumerate(row["accuracies"]):
@@ -59,7 +61,13 @@ def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
             canvas.box(x - 4.5, level - 4.5, 9, 9, BACKGROUND, BLUE, line=2, radius=0)
         else:
             canvas.disc(x, level, 4.5, "", VERMILION)
-    canvas.text(RIGHT + 76, y, f"{mean(row['accuracies']):.1%}", 13, INK, align="right", weight="bold")
+    canvas.text(MEAN, y, f"{mean(row['accuracies']):.1%}", 13, INK, align="right", weight="bold")
+    canvas.text(LOSS, y, f"{last_loss(row):.2f}", 13, INK, align="right")
+
+
+def last_loss(row: dict[str, Any]) -> float:
+    """The mean over the seeds of the last epoch's loss; one log has every epoch's."""
+    return mean(each[-1] if isinstance(each, list) else each for each in row["train_losses"])
 
 
 def may_be_chance(accuracies: list[float], right: list[float]) -> bool:
@@ -91,15 +99,18 @@ def _drawn(file: str, rates: str) -> Canvas:
     axis(canvas, len(rows))
     for number, row in enumerate(rows):
         row_of(canvas, TOP + (number + 0.5) * ROW - 4, row)
-    canvas.text(RIGHT + 76, canvas.height - 20, "squares, narrow band: the right model", 12, QUIET, align="right")
+    canvas.text(LOSS, canvas.height - 20, "squares, narrow band: the right model", 12, QUIET, align="right")
     close = sum(may_be_chance(row["accuracies"], right) for row in rows if row["name"] != "right")
-    means = ", ".join(f"{WORDS[row['name']]} {mean(row['accuracies']):.1%}" for row in rows)
+    means = ", ".join(
+        f"{WORDS[row['name']]} {mean(row['accuracies']):.1%} ({last_loss(row):.2f})" for row in rows
+    )
     return canvas.describe(
         f"Test accuracy of the right ViT and of {len(rows) - 1} broken ones: for {close} of these the interval of the "
         f"difference from the right one contains 0.",
         f"""One line for each model, the best on top, with a dot for each random seed (squares for the right
         model), one above the other; a narrow blue band marks the range of the right model's seeds, {min(right):.1%}
-        to {max(right):.1%}. Mean accuracy on {data["test_images"]:,} test images: {means}. Chance is
+        to {max(right):.1%}. Mean accuracy on {data["test_images"]:,} test images, and in brackets the training
+        loss of the last epoch: {means}. Chance is
         {CHANCE:.0%}. Trained on {data["train_images"]:,} CIFAR-10 images for {epochs} epochs, {rates}.""",
     )
 

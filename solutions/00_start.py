@@ -19,14 +19,14 @@
 # model, up to rounding.
 #
 # But how will you know that a piece is right? Not by watching the *training loss* fall, the number that says how wrong
-# a model is on its training images. This lesson first shows why: broken models learn, too. Then you write a first small
-# function, and meet the tool that finds mistakes in it, a *check*.
+# a model is on its training images: broken models learn, too. In this lesson you write a first small function, and meet
+# the tool that finds mistakes in it, a *check*. Then nine models, eight of them broken, show why you need it.
 #
 # **After this lesson you can**
 # - name the steps of a Vision Transformer, and the shape of what goes through them;
-# - say why a good training curve proves little;
+# - apply one number per channel to a whole batch of images, by broadcasting;
 # - read a check's report, and find your way from it to the mistake;
-# - apply one number per channel to a whole batch of images, by broadcasting.
+# - say why a good training curve proves little.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -59,7 +59,8 @@ show_images(picture, titles=["Grace Hopper"])
 # The photo shows Grace Hopper, who wrote one of the first compilers. To a program it is a box of numbers: three
 # channels (red, green, blue) of 150 rows and 128 columns, each number between 0 and 1. A *classifier* turns such a box
 # into one score for each class that it knows, and its answer is the class with the highest score. Most classifiers of
-# this course get small photos, of 32 × 32 pixels.
+# this course get small photos, of 32 × 32 pixels. Photos go through a model in groups, called *batches*; here the batch
+# is a single photo.
 
 # %%
 square = picture[:, :, :128]  # without its lowest rows
@@ -77,8 +78,7 @@ print(patch[0, 0, :3, :3])
 # as a page is read. Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: that is its word (Dosovitskiy et
 # al. 2021, *An Image is Worth 16x16 Words*). All words go in at once. They look at each other, several times: each
 # takes up a weighted mean of numbers that are computed from all of them, so that the word of the nose also says
-# something about the cap. This step is called *attention*. These are the steps of the small model in the next section,
-# for one photo:
+# something about the cap. This step is called *attention*. These are the steps of a small model, for one photo:
 #
 # | step | shape | lesson |
 # |---|---|---|
@@ -97,77 +97,34 @@ print(patch[0, 0, :3, :3])
 # stage.](../figures/vit_architecture.svg)
 
 # %% [markdown]
-# ## Nine models, eight bugs
+# ## How to use these notebooks
 #
-# Grace Hopper loved to tell the story of a moth that her colleagues found in a relay of the Harvard Mark II in 1947.
-# They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. Most bugs in
-# this course raise no error, and the program goes on running.
+# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
+# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
+# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
 #
-# We trained a small ViT on CIFAR-10, a data set of small photos in ten classes, such as cats and trucks. Then we
-# trained eight more from the start, each with one bug that is easily made. None of the eight raises an error. Here are
-# two of them:
-#
-# - *tokens column by column*: the patches are read from top to bottom, one column after the other, although they should
-#   be read row by row;
-# - *attention over the batch*: photos go through the model in groups, called *batches*. The patches of *one* photo
-#   should look at each other. With this bug each patch looks at the patches at the same place in *other* photos.
-#   (torch's `nn.MultiheadAttention` does exactly this, without a warning, if you forget `batch_first=True`.)
-#
-# **Predict first.** *Accuracy* is the share of test photos that get the right answer. A model that only guesses has
-# 10 %, and the model without a bug reached about 53 %. What did these two reach? Put a number in the place of each
-# `...` below, and run the cell.
+# **On your own.** Go in order, predict before you run, and read reports to the end. From lesson 01 on, `keep` writes
+# your functions into a file of your own at the end of the lesson, and the next lesson uses them. The notebooks with
+# answers are in the repository's folder `solutions`; you learn more from them after you have tried.
 
 # %%
-predict("read-downwards", 40)  # of 100 pictures, how many are right?
-predict("over-the-batch", 30)
-
-# %%
-reveal("read-downwards", 53, within=3)
-reveal("over-the-batch", 10, within=3)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
 
 # %% [markdown]
-# ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one dot for each random seed. Five broken models
-# lie beside the right one, two lower; attention over the batch stays at chance.](../figures/broken_vit.svg)
-#
-# Attention over the batch: 10 %, the model only guesses. Its scores are computed from the extra token alone. With this
-# bug the extra token sees the extra tokens of other photos, which are the same as itself, but never a patch. So every
-# photo gets the same scores.
-#
-# Tokens column by column: 53 %, like the right model. This bug *cannot* cost accuracy here. The order is unusual but
-# always the same, and the model learns what each place in it means. It goes wrong as soon as something else relies on
-# the order: weights that were trained with the row order, or a map of where the model looks.
-#
-# Two others, *patches reshaped* and *heads split by view* (lessons 01 and 03 explain them), do mix up the numbers of
-# different patches, and reach 52.6 % each; the right model has 52.8 %. Each model has three marks because we trained it
-# three times, each time from other random numbers (from another *seed*). **With these three seeds, the accuracy on test
-# photos does not distinguish five of the eight from the right model.** The training loss is no better judge: two of the
-# five end with a clearly *lower* one than the right model, and one with a clearly higher one.
-#
-# **A falling loss, and even a good accuracy, do not tell you whether a model is right.**
-#
-# <details><summary>How we measured, for later</summary>
-#
-# The experiment is small: 25,000 training images, four blocks (rounds of attention), six *epochs* (passes through the
-# images). The numbers are means over three seeds. We compare each broken model with the right one seed by seed, and
-# give the difference a 95 % interval (lesson 07 explains it). For five of the eight the interval contains 0; it reaches
-# 1.2 to 2.2 points to either side of the mean difference. So we do not claim that these bugs cost nothing: one point of
-# accuracy could hide in such an interval. For each model we tried three learning rates (how far a training step goes),
-# one run for each rate, and kept the one that was best on *validation* images, which are set aside for such choices.
-# (For some models this is the largest or the smallest of the three, so a rate that we did not try may suit them still
-# better. Our log is `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and
-# positions that started near zero, two broken models *beat* the right one by about three points. Lesson 07 explains
-# why.
-#
-# </details>
+# On a laptop most cells of a lesson run in seconds. Lessons 04 and 05 train small models, which may take a minute or
+# two. From lesson 06 on training is the subject, and cells that run for minutes say so. On Colab you can borrow a GPU
+# under *Runtime › Change runtime type*.
 
 # %% [markdown]
 # ## One number per channel
 #
-# Let us break something small. Training is easier when the numbers that go in lie around zero and are about 1 in size
-# (LeCun et al. 1998, *Efficient BackProp*, explain why). But pixels lie between 0 and 1. So a ViT's images are
-# *normalized* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard deviation.
-# The numbers in the code below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them. (Google's
-# own ViTs expect 0.5 for every mean and every standard deviation. Use the numbers that the model was trained with.)
+# The first step of the table is yours to write. Training is easier when the numbers that go in lie around zero and are
+# about 1 in size (LeCun et al. 1998, *Efficient BackProp*, explain why). But pixels lie between 0 and 1. So a ViT's
+# images are *normalized* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard
+# deviation. The numbers in the code below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them.
+# (Google's own ViTs expect 0.5 for every mean and every standard deviation. Use the numbers that the model was trained
+# with.)
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
@@ -360,11 +317,11 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # %% [markdown]
 # ## A real Vision Transformer, fed wrongly
 #
-# The course brings a small ViT that is trained on CIFAR-10. It cuts 32 × 32 pixels into 64 patches of 4 × 4. It has no
-# class for people, so none of its answers to this photo can be right. Your function prepares the photo. The model gets
-# it three times: normalized, as in its training; not normalized; and normalized, but with the patches set out column by
-# column. **Predict first:** which of the three end in an error, if any? And for which input will the model be most sure
-# of its answer?
+# The course brings a small ViT that is trained on CIFAR-10, a data set of small photos in ten classes, such as cats and
+# trucks. It cuts 32 × 32 pixels into 64 patches of 4 × 4. It has no class for people, so none of its answers to this
+# photo can be right. Your function prepares the photo. The model gets it three times: normalized, as in its training;
+# not normalized; and normalized, but with the patches set out column by column. **Predict first:** which of the three
+# end in an error, if any? And for which input will the model be most sure of its answer?
 
 # %%
 predict("most-sure", "as in its training", choices=("as in its training", "not normalized", "column by column"))
@@ -399,11 +356,11 @@ reveal("most-sure", max(sure, key=sure.get))
 # normalized, so being sure proves as little as a falling loss. The column order changes the answer, because this model
 # was trained with the row order.
 #
-# Does it really cost nothing if a model is *trained* with the column order? Try it. Two small ViTs start from the same
-# random numbers and learn ten shapes that a program draws, for four epochs (an *epoch* is one pass through the training
-# images). The first model gets the drawings in the upper row, the second model those in the lower row. There the
-# patches have changed places: read row by row, they give the same sentence as the drawing above read column by column.
-# **Predict first:** by how many points will their accuracies differ?
+# What does it cost if a model is *trained* with the column order? Two small ViTs start from the same random numbers and
+# learn ten shapes that a program draws, for four *epochs* (passes through the training images). The first model gets
+# the drawings in the upper row, the second model those in the lower row. There the patches have changed places: read
+# row by row, they give the same sentence as the drawing above read column by column. Then we measure the *accuracy* of
+# both, the share of new drawings that get the right answer. **Predict first:** by how many points will the two differ?
 
 # %%
 upper = shapes(4000)
@@ -417,7 +374,7 @@ predict("rows-or-columns", 20)  # points between the two accuracies
 from vit_course import VisionTransformer, ViTConfig
 from vit_course.training import TrainingSettings, fit
 
-print("share of right answers after each of four epochs (about 10 seconds a model)")
+print("accuracy after each of four epochs (about 10 seconds a model)")
 accuracies = []
 for name, data in {"row by row": upper, "column by column": lower}.items():
     torch.manual_seed(0)
@@ -430,10 +387,75 @@ reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
 
 # %% [markdown]
 # Both learn, and about equally well: to us the lower row looks scrambled, but for a ViT it is no harder than the upper
-# row. (In our runs from three seeds the two are at most 1.2 points apart: `benchmarks/results/short_lessons.json`.
-# With so few drawings, a difference of a few points says nothing.)
+# row. This bug *cannot* cost accuracy here: the order is unusual but always the same, and the model learns what each
+# place in it means. It goes wrong as soon as something else relies on the order: weights that were trained with the
+# row order, as you saw, or a map of where the model looks. (We trained each model from three *seeds*, which means from
+# three sets of random numbers; the two are at most 1.2 points apart: `benchmarks/results/short_lessons.json`. With so
+# few drawings, a difference of a few points says nothing.)
+
+# %% [markdown]
+# ## Nine models, eight bugs
 #
-# Two trainings did not show which model reads in the wrong order. One picture shows it, without any training: make one
+# Grace Hopper loved to tell the story of a moth that her colleagues found in a relay of the Harvard Mark II in 1947.
+# They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. Most bugs in
+# this course raise no error, and the program goes on running.
+#
+# We trained a small ViT on the photos of CIFAR-10. Then we trained eight more from the start, each with one bug that is
+# easily made and raises no error. You know the column order. Here are two others:
+#
+# - *patches reshaped*: a token should hold 64 numbers of *one* patch. With this bug each of the 16 tokens holds four
+#   numbers of *every* patch, in the same order each time;
+# - *attention over the batch*: the patches of *one* photo should look at each other. With this bug each patch looks at
+#   the patches at the same place in the *other* photos of the batch. (torch's `nn.MultiheadAttention` does exactly
+#   this, without a warning, if you forget `batch_first=True`.)
+#
+# **Predict first.** A model that only guesses is right for 10 % of the photos, and the model without a bug was right
+# for about 53 %. What did these two reach? Put a number in the place of each `...` below, and run the cell.
+
+# %%
+predict("patches-reshaped", 30)  # of 100 photos, how many are right?
+predict("over-the-batch", 30)
+
+# %%
+reveal("patches-reshaped", 53, within=3)
+reveal("over-the-batch", 10, within=3)
+
+# %% [markdown]
+# ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one mark for each random seed, and the loss at the
+# end of training. Five broken models lie beside the right one, two lower; attention over the batch stays at
+# chance.](../figures/broken_vit.svg)
+#
+# Attention over the batch: 10 %, the model only guesses. Its scores are computed from the extra token alone. With this
+# bug the extra token sees the extra tokens of other photos, which are the same as itself, but never a patch. So every
+# photo gets the same scores.
+#
+# Patches reshaped: 52.6 %, and the right model has 52.8 %. In such tokens the patches are mixed already before any
+# attention, and the model learns to work with that.
+#
+# Each model has three marks, for we trained it from three seeds. **With these three seeds, the accuracy on test photos
+# does not distinguish five of the eight from the right model.** The training loss is no better judge: two of the five
+# end with a clearly *lower* one than the right model, and one with a clearly higher one.
+#
+# **A falling loss, and even a good accuracy, do not tell you whether a model is right.**
+#
+# <details><summary>How we measured, for later</summary>
+#
+# The experiment is small: 25,000 training images, four blocks (rounds of attention), six epochs. The numbers are means
+# over three seeds. We compare each broken model with the right one seed by seed, and give the difference a 95 %
+# interval (lesson 07 explains it). For five of the eight the interval contains 0; it reaches 1.2 to 2.2 points to
+# either side of the mean difference. So we do not claim that these bugs cost nothing: one point of accuracy could hide
+# in such an interval. For each model we tried three learning rates (how far a training step goes), one run for each
+# rate, and kept the one that was best on *validation* images, which are set aside for such choices. (For some models
+# this is the largest or the smallest of the three, so a rate that we did not try may suit them still better. Our log is
+# `benchmarks/results/fair_bet.json`.) In an earlier run, with one learning rate for all and positions that started near
+# zero, two broken models *beat* the right one by about three points. Lesson 07 explains why.
+#
+# </details>
+
+# %% [markdown]
+# ## One input that tells them apart
+#
+# Training did not show which model reads in the wrong order. One picture shows it, without any training: make one
 # patch white and all others black, and see which word of the sentence is white. Read row by row and counted from 0, as
 # in Python, the patch in row 0, column 1 is word 1. **Predict first:** which number does this patch get when the
 # patches are read column by column? (There are four rows.)
@@ -515,26 +537,6 @@ suspect.check(mended)
 # Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
 #
 # </details>
-
-# %% [markdown]
-# ## How to use these notebooks
-#
-# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
-# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
-# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
-#
-# **On your own.** Go in order, predict before you run, and read reports to the end. From lesson 01 on, `keep` writes
-# your functions into a file of your own at the end of the lesson, and the next lesson uses them. The notebooks with
-# answers are in the repository's folder `solutions`; you learn more from them after you have tried.
-
-# %%
-device = "cuda" if torch.cuda.is_available() else "cpu"
-print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
-
-# %% [markdown]
-# On a laptop most cells of a lesson run in seconds. Lessons 04 and 05 train small models, which may take a minute or
-# two. From lesson 06 on training is the subject, and cells that run for minutes say so. On Colab you can borrow a GPU
-# under *Runtime › Change runtime type*.
 
 # %% [markdown]
 # ## A harder one, without points
