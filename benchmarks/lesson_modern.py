@@ -1,9 +1,10 @@
-"""What lesson 10 quotes of its own cells: a masked autoencoder from three seeds, and what four short cells measure.
+"""What lesson 10 quotes of its own cells: larger images and a masked autoencoder, each from three seeds, and four short
+cells.
 
     python benchmarks/lesson_modern.py --data cifar10.npz
 
 Runs the functions that the lesson itself defines, read from solutions/10_modern.py; the experiment of that lesson is
-modern.py's. Takes twelve minutes on an idle core; a run that was stopped goes on where it was. Writes
+modern.py's. Takes twenty minutes on an idle core; a run that was stopped goes on where it was. Writes
 results/lesson_modern.json.
 """
 
@@ -12,12 +13,15 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from lesson_cifar import SEEDS, parser_of, row, save
+from torch import Tensor
 
 from exercise_kit.engine.lesson_answers import right_objects
 from vit_course.trained import trained_vit
@@ -25,6 +29,7 @@ from vit_course.trained import trained_vit
 ROOT = Path(__file__).parents[1]
 LESSON = ROOT / "solutions" / "10_modern.py"
 RESULTS = Path(__file__).parent / "results" / "lesson_modern.json"
+TRAINED = 4  # rows and columns of the grid that the lesson's models are trained with
 LAST = 250  # steps over which the loss is averaged
 REPEATS = 5  # of a measurement that varies
 WIDTHS = (1, 1.5, 2, 3, 4)  # of a blur, in pixels
@@ -40,6 +45,37 @@ def short_cells() -> dict[str, Any]:
         "largest_weights": {str(factor): [round(each, 3) for each in largest_weights(factor)] for factor in (1, 3, 10)},
         "speed_up": {str(each): [round(speed_up(each), 2) for _ in range(REPEATS)] for each in (65, 257, 1025)},
     }
+
+
+def between(query: Tensor, key: Tensor, grid_size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Like rotary_2d, but a larger grid covers the places of the trained one, as a resized table does."""
+    front, pairs = query.shape[-2] - grid_size[0] * grid_size[1], query.shape[-1] // 4
+    speeds = 100.0 ** (-torch.arange(pairs) / pairs)
+    places = [(torch.arange(side) + 0.5) * TRAINED / side - 0.5 for side in grid_size]
+    row, column = (each.flatten() for each in torch.meshgrid(*places, indexing="ij"))
+    angles = F.pad(torch.cat([torch.outer(row, speeds), torch.outer(column, speeds)], dim=1), (0, 0, front, 0))
+    turn = torch.polar(torch.ones_like(angles), angles)
+
+    def turned(vectors: Tensor) -> Tensor:
+        return torch.view_as_real(torch.view_as_complex(vectors.unflatten(-1, (-1, 2)).contiguous()) * turn).flatten(-2)
+
+    return turned(query), turned(key)
+
+
+def by_side(seed: int) -> dict[str, dict[str, float]]:
+    """Accuracies of a plain and of a rotary model from a seed, by the size of the images that they are given."""
+    names = ("by_side", "learn", "train", "ModernViT", "Arm", "Parts", "BASE")
+    measure, learn, train, model_class, arm, parts, base = right_objects(LESSON, names, "vit_course")
+    found = {}
+    for name, one in {"plain": arm(), "rotary": arm(parts(rotary=True), replace(base, positions="none"))}.items():
+        torch.manual_seed(seed)
+        model = model_class(one.config, one.parts)
+        learn(model, train.subset(slice(one.num_train)), one, seed)
+        found[name] = measure(model, one)
+    lesson = measure.__globals__
+    lesson["rotary_2d"] = between
+    found["rotary, between"] = measure(model, one)
+    return {name: {str(side): round(each, 2) for side, each in of_it.items()} for name, of_it in found.items()}
 
 
 def painted(seed: int) -> dict[str, Any]:
@@ -84,6 +120,10 @@ def main() -> None:
             save(arguments.output, result)
             print(f"{name}: {result[name]}", flush=True)
     for seed in SEEDS:
+        if str(seed) not in result.setdefault("by_side", {}):
+            result["by_side"][str(seed)] = by_side(seed)
+            save(arguments.output, result)
+            print(f"by side, seed {seed}: {result['by_side'][str(seed)]}", flush=True)
         if str(seed) not in result["painted"]:
             result["painted"][str(seed)] = painted(seed)
             save(arguments.output, result)

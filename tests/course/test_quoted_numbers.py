@@ -292,6 +292,23 @@ def test_what_short_cells_of_lesson_10_print_is_quoted():
     assert "{} times as fast with 65 tokens, {} times with 257, and {} times with 1,025".format(*ranges) in MODERN
 
 
+def test_larger_images_are_quoted_from_their_runs():
+    runs = list(log("lesson_modern.json")["by_side"].values())
+    rows = {"plain": "learned, table resized", "rotary": "rotary, counting on"}
+    rows |= {"rotary, between": "rotary, between the old places"}
+    for name, words in rows.items():
+        means = (mean([run[name][side] for run in runs]) for side in ("32", "48", "64"))
+        assert f"| {words} | {' | '.join(f'{each:.1f}' for each in means)} |" in MODERN
+    of_table, of_rotary = ([run[name]["32"] - run[name]["64"] for run in runs] for name in ("plain", "rotary, between"))
+    gap, half = paired_interval(of_table, of_rotary)
+    assert f"lose {mean(of_rotary):.1f} points at 64 pixels, the table loses {mean(of_table):.1f}" in MODERN
+    assert f"losses, {gap:.1f} ± {half:.1f}, contains 0" in MODERN
+    first = runs[0]
+    assert f"has {first['plain']['48']:.1f} % at 48 pixels and {first['plain']['64']:.1f} % at 64" in MODERN
+    assert f"only {first['rotary']['48']:.1f} and {first['rotary']['64']:.1f} %" in MODERN
+    assert all(run["rotary"]["32"] == run["rotary, between"]["32"] for run in runs), "one model, one grid"
+
+
 def test_the_masked_autoencoder_is_quoted_as_it_was():
     logged = log("lesson_modern.json")
     runs = list(logged["painted"].values())
