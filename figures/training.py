@@ -1,4 +1,4 @@
-"""Figures of lesson 06: the three piles, sick trainings, the learning-rate finder, early stopping."""
+"""Figures of lesson 06: the three piles, faulty trainings, the learning-rate finder, early stopping."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def smooth(losses: list[float], width: int = 5) -> np.ndarray:
 
 
 def sick_curves() -> Canvas:
-    """Six wrong trainings, each over the healthy one."""
+    """Six wrong trainings, each over a correct one."""
     curves = results()["curves"]
-    subtitle = "Loss of a small ViT on CIFAR-10, 300 steps. Dashed: the same healthy training in each."
-    canvas = Canvas(486, "Six sick trainings: what is wrong with each?", subtitle)
+    subtitle = "Loss of a small ViT on CIFAR-10, 300 steps. Dashed: the same correct training in each."
+    canvas = Canvas(486, "Six faulty trainings: what is wrong with each?", subtitle)
     for number, name in enumerate(PANELS):
         row, column = divmod(number, 3)
         x, y = 48 + 220 * column, 92 + 190 * row
@@ -85,16 +85,16 @@ def sick_curves() -> Canvas:
         if not number:
             label(axes, 150, 3.05, "training", BLUE)
             label(axes, 150, 2.52, "validation", shade(ORANGE))
-            label(axes, 150, 1.08, "healthy", QUIET)
+            label(axes, 150, 1.08, "correct", QUIET)
     canvas.text(676, 470, "step", 12, QUIET, align="right")
     ends = "; ".join(
         f"{letter} {np.mean(curves[name]['loss'][-30:]):.2f} and {curves[name]['validation_loss'][-1]:.2f}"
         for letter, name in zip("ABCDEF", PANELS, strict=True)
     )
     return canvas.describe(
-        "Six panels, A to F, each with the training loss of a sick run in blue, its validation loss as orange dots, "
-        "and a healthy run in dashed gray.",
-        f"""Six panels of loss against 300 steps, each over the same healthy run, which falls from 2.3 to
+        "Six panels, A to F, each with the training loss of a faulty run in blue, its validation loss as orange dots, "
+        "and a correct run in dashed gray.",
+        f"""Six panels of loss against 300 steps, each over the same correct run, which falls from 2.3 to
         {np.mean(curves["healthy"]["loss"][-30:]):.2f}. A shoots up in the first steps, then stays on a high plateau.
         B sinks a little, then climbs and shakes. C sinks slowly along a high line. D goes up and down like a saw, and
         its dots climb.

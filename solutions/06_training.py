@@ -486,7 +486,7 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # training batches (means over 5 steps), orange dots are the loss on validation images.
 #
 # ![Six panels, A to F, each with the loss curve of a faulty training in blue, dots of its validation
-# loss in orange, and a healthy training in dashed gray. A rises steeply at first and stays high. B
+# loss in orange, and a correct training in dashed gray. A rises steeply at first and stays high. B
 # sinks a little, then climbs. C sinks very slowly and stays above 2. D goes up and down like a saw,
 # while its dots climb. E is nearly flat. F falls to zero while the dots climb.](../figures/sick_curves.svg)
 #
