@@ -46,8 +46,9 @@ def axis(canvas: Canvas, rows: int) -> None:
         canvas.line([(x, TOP - 8), (x, bottom)], HAIR, 1, dashed=step == 1)
         canvas.text(x, bottom + 14, f"{10 * step}", 12, QUIET, align="center")
     canvas.text(place(CHANCE), TOP - 20, "chance", 12, QUIET, align="center")
-    canvas.text(MEAN, TOP - 20, "mean", 12, QUIET, align="right")
-    canvas.text(LOSS, TOP - 20, "loss", 12, QUIET, align="right")
+    for x, words in ((MEAN, ("mean", "accuracy")), (LOSS, ("training", "loss"))):
+        for line, word in enumerate(words):
+            canvas.text(x, TOP - 36 + 16 * line, word, 12, QUIET, align="right")
     canvas.text(LEFT, bottom + 38, "test images right, %", 13)
 
 
@@ -101,9 +102,7 @@ def _drawn(file: str, rates: str) -> Canvas:
         row_of(canvas, TOP + (number + 0.5) * ROW - 4, row)
     canvas.text(LOSS, canvas.height - 20, "squares, narrow band: the right model", 12, QUIET, align="right")
     close = sum(may_be_chance(row["accuracies"], right) for row in rows if row["name"] != "right")
-    means = ", ".join(
-        f"{WORDS[row['name']]} {mean(row['accuracies']):.1%} ({last_loss(row):.2f})" for row in rows
-    )
+    means = ", ".join(f"{WORDS[row['name']]} {mean(row['accuracies']):.1%} ({last_loss(row):.2f})" for row in rows)
     return canvas.describe(
         f"Test accuracy of the right ViT and of {len(rows) - 1} broken ones: for {close} of these the interval of the "
         f"difference from the right one contains 0.",

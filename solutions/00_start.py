@@ -35,9 +35,26 @@
 # | a first bug hunt | 6 | – |
 #
 # You need Python, a little PyTorch and a little linear algebra, but no GPU. The minutes are those of the exercises;
-# reading and experiments come on top. Run the cells from top to bottom, each with Shift + Enter. A cell with
-# `predict(...)` asks for your guess: put it in the place of the three dots, run the cell, and a later cell shows the
-# result beside your guess. Guesses are not graded.
+# reading and experiments come on top.
+
+# %% [markdown]
+# ## How to use these notebooks
+#
+# Run the cells from top to bottom, each with Shift + Enter. A cell with `predict(...)` asks for your guess: put it in
+# the place of the three dots, run the cell, and a later cell shows the result beside your guess. Guesses are not
+# graded.
+#
+# **On your own.** Go in order, predict before you run, and read what a check reports to the end. From lesson 01 on,
+# `keep` writes your functions into a file of your own at the end of the lesson, and the next lesson uses them. The
+# notebooks with answers are in the repository's folder `solutions`; you learn more from them after you have tried.
+#
+# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
+# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
+# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
+#
+# On a laptop most cells of a lesson run in seconds. Lessons 04 and 05 train small models, which may take a minute or
+# two. From lesson 06 on training is the subject, and cells that run for minutes say so. On Colab you can borrow a GPU
+# under *Runtime › Change runtime type*.
 
 # %%
 from dataclasses import replace
@@ -48,6 +65,9 @@ import torch.nn.functional as F
 from vit_course import check, hunt, predict, progress, reveal
 from vit_course.data import photo, shapes, train_validation_split
 from vit_course.plots import show_images
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
 
 picture = F.interpolate(photo()[None].float() / 255, size=(150, 128), mode="area")
 print("(batch, channels, height, width):", tuple(picture.shape))
@@ -89,42 +109,23 @@ print(patch[0, 0, :3, :3])
 # | the tokens look at each other, several times | (1, 17, 64) | 03, 04 |
 # | ten scores are computed from the extra token | (1, 10) | 05 |
 #
-# Here are the same steps in ViT-B/16, the large model whose weights you will load in lesson 05. There the extra token
-# is called the *class token*. You need not understand every box now; come back to the figure to see where you are.
+# Here are the same steps in ViT-B/16, the large model whose weights you will load in lesson 05 (16 stands for patches
+# of 16 × 16 pixels). In the figure the extra token is called the *class token*, and the scores *logits*. You need not
+# understand every box now; come back to the figure to see where you are.
 #
 # ![A Vision Transformer from image to scores: patches become tokens, a class token is put in front, positions are
 # added, twelve blocks follow, and the class token alone goes on to the head. The shape stands beside every
 # stage.](../figures/vit_architecture.svg)
 
 # %% [markdown]
-# ## How to use these notebooks
-#
-# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
-# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
-# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
-#
-# **On your own.** Go in order, predict before you run, and read reports to the end. From lesson 01 on, `keep` writes
-# your functions into a file of your own at the end of the lesson, and the next lesson uses them. The notebooks with
-# answers are in the repository's folder `solutions`; you learn more from them after you have tried.
-
-# %%
-device = "cuda" if torch.cuda.is_available() else "cpu"
-print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
-
-# %% [markdown]
-# On a laptop most cells of a lesson run in seconds. Lessons 04 and 05 train small models, which may take a minute or
-# two. From lesson 06 on training is the subject, and cells that run for minutes say so. On Colab you can borrow a GPU
-# under *Runtime › Change runtime type*.
-
-# %% [markdown]
 # ## One number per channel
 #
-# The first step of the table is yours to write. Training is easier when the numbers that go in lie around zero and are
-# about 1 in size (LeCun et al. 1998, *Efficient BackProp*, explain why). But pixels lie between 0 and 1. So a ViT's
-# images are *normalized* first: each channel (red, green, blue) has its mean subtracted and is divided by its standard
-# deviation. The numbers in the code below are those of ImageNet's training photos; torchvision's ViT-B/16 expects them.
-# (Google's own ViTs expect 0.5 for every mean and every standard deviation. Use the numbers that the model was trained
-# with.)
+# The first step of a ViT, bringing a photo's numbers to a common scale, is yours to write. Training is easier when the
+# numbers that go in lie around zero and are about 1 in size (LeCun et al. 1998, *Efficient BackProp*, explain why). But
+# pixels lie between 0 and 1. So a ViT's images are *normalized* first: each channel has its mean subtracted and is
+# divided by its standard deviation. The numbers in the code below are those of the training photos of ImageNet, 1.3
+# million photos in 1,000 classes; torchvision's ViT-B/16 expects them. (Google's own ViTs expect 0.5 for every mean and
+# every standard deviation. Use the numbers that the model was trained with.)
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
@@ -163,16 +164,15 @@ print(subtracted[0, 0])
 # ![A loop of four steps: write the function, check it, read the message, fix the code, check
 # again.](../figures/check_loop.svg)
 #
-# This course comes with *checks*. A check calls your function on inputs chosen to expose mistakes, and looks at what
-# comes back. When your answer is wrong and the mistake is a known one, the check tells you its name.
+# A *check* calls your function on inputs chosen to expose mistakes, and looks at what comes back. When your answer is
+# wrong and the mistake is a known one, the check tells you its name.
 
 # %%
 check("normalize_images", first_try)
 
 # %% [markdown]
 # It fails, and the mistake has a name. Why did the function stop here, when it ran on our thumbnail? The check used
-# five channels and six columns: five means do not line up with six columns. The thumbnail has as many columns as
-# channels, and so it hid the mistake.
+# five channels and six columns, and five means do not line up with six columns.
 #
 # Read every report from top to bottom. Each line is one claim about your function and starts with its verdict, **pass**
 # or **fail**. Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes
@@ -311,7 +311,7 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # 5, add 0.5, and cut off what is still below 0 or above 1.)
 #
 # For training it is usual to take one mean and one standard deviation of each channel, computed on the *whole training
-# set*, and to use them for all pictures, also for test images. Then a dark picture stays darker than a bright one, and
+# set*, and to use them for all pictures, also for new ones. Then a dark picture stays darker than a bright one, and
 # only the training set as a whole has mean 0 and standard deviation 1.
 
 # %% [markdown]
@@ -319,9 +319,10 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 #
 # The course brings a small ViT that is trained on CIFAR-10, a data set of small photos in ten classes, such as cats and
 # trucks. It cuts 32 × 32 pixels into 64 patches of 4 × 4. It has no class for people, so none of its answers to this
-# photo can be right. Your function prepares the photo. The model gets it three times: normalized, as in its training;
-# not normalized; and normalized, but with the patches set out column by column. **Predict first:** which of the three
-# end in an error, if any? And for which input will the model be most sure of its answer?
+# photo can be right. Your function prepares the photo. The model gets it three times: normalized as in its training,
+# with the statistics of its training set; not normalized; and normalized, but with the patches moved, so that the model
+# reads the photo column by column. **Predict first:** which of the three end in an error, if any? And for which input
+# will the model be most sure of its answer?
 
 # %%
 predict("most-sure", "as in its training", choices=("as in its training", "not normalized", "column by column"))
@@ -353,14 +354,26 @@ reveal("most-sure", max(sure, key=sure.get))
 
 # %% [markdown]
 # No error: each time an image goes in and ten scores come out. The model is most sure where the input was not
-# normalized, so being sure proves as little as a falling loss. The column order changes the answer, because this model
-# was trained with the row order.
+# normalized, so a sure answer does not prove that the input was right. The column order changes the answer, because
+# this model was trained with the row order.
+
+# %% [markdown]
+# ## Three models, two bugs
 #
-# What does it cost if a model is *trained* with the column order? Two small ViTs start from the same random numbers and
-# learn ten shapes that a program draws, for four *epochs* (passes through the training images). The first model gets
-# the drawings in the upper row, the second model those in the lower row. There the patches have changed places: read
-# row by row, they give the same sentence as the drawing above read column by column. Then we measure the *accuracy* of
-# both, the share of new drawings that get the right answer. **Predict first:** by how many points will the two differ?
+# Grace Hopper loved to tell the story of a moth that her colleagues found in a relay of the Harvard Mark II in 1947.
+# They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. Most bugs in
+# this course raise no error. What do they cost if a model is *trained* with them? Three small ViTs start from the same
+# random numbers and learn ten shapes that a program draws, for four *epochs* (passes through the training images):
+#
+# - *the right model* reads the patches of a drawing row by row;
+# - *tokens column by column*: the second model reads them column by column. To get this we move the patches, as above:
+#   the lower row below, read row by row, gives the same sentences as the upper row read column by column;
+# - *attention over the batch*: the patches of *one* drawing should look at each other. In the third model each patch
+#   looks at the patches at the same place in the *other* drawings of the batch. (torch's `nn.MultiheadAttention` does
+#   exactly this, without a warning, if you forget `batch_first=True`.)
+#
+# Then we measure their *accuracy*, the share of new drawings that get the right answer. Guessing gives about 10 %.
+# **Predict first:** by how many percentage points will the first two differ? And what will the third reach?
 
 # %%
 upper = shapes(4000)
@@ -368,73 +381,86 @@ lower = replace(upper, images=by_columns(upper.images, 8))
 show_images(torch.cat([upper.images[:6], lower.images[:6]]), columns=6)
 
 # %%
-predict("rows-or-columns", 20)  # points between the two accuracies
+predict("rows-or-columns", 20)  # percentage points between the first two
+predict("over-the-batch", 30)  # of 100 new drawings, how many does the third get right?
 
 # %% tags=["experiment"]
+from torch import nn
+
 from vit_course import VisionTransformer, ViTConfig
 from vit_course.training import TrainingSettings, fit
 
-print("accuracy after each of four epochs (about 10 seconds a model)")
+
+class OverTheBatch(nn.Module):
+    """Attention that takes the axis of the images for that of the tokens."""
+
+    def __init__(self, attention):
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, tokens):  # (batch, tokens, embed_dim)
+        return self.attention(tokens.transpose(0, 1)).transpose(0, 1)
+
+
+print("accuracy, and in brackets the training loss, of each of four epochs (about 10 seconds a model)")
 accuracies = []
-for name, data in {"row by row": upper, "column by column": lower}.items():
+for name, data in {"row by row": upper, "column by column": lower, "over the batch": upper}.items():
     torch.manual_seed(0)
     model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=64, depth=2, num_heads=4))
-    train, validation = train_validation_split(data, 1000)
+    if name == "over the batch":
+        for block in model.blocks:
+            block.attention = OverTheBatch(block.attention)
+    train, validation = train_validation_split(data, 1000)  # 3,000 drawings to learn from, 1,000 to measure on
     history = fit(model, train, validation, TrainingSettings(epochs=4, learning_rate=3e-3), progress=False)
     accuracies.append(100 * history.validation_accuracy[-1])
-    print(f"{name:16}", *(f"{accuracy:6.1%}" for accuracy in history.validation_accuracy))
+    each_epoch = zip(history.validation_accuracy, history.train_loss, strict=True)
+    print(f"{name:16}", "  ".join(f"{accuracy:.1%} ({loss:.2f})" for accuracy, loss in each_epoch))
 reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
+reveal("over-the-batch", accuracies[2], within=3)
 
 # %% [markdown]
-# Both learn, and about equally well: to us the lower row looks scrambled, but for a ViT it is no harder than the upper
-# row. This bug *cannot* cost accuracy here: the order is unusual but always the same, and the model learns what each
-# place in it means. It goes wrong as soon as something else relies on the order: weights that were trained with the
-# row order, as you saw, or a map of where the model looks. (We trained each model from three *seeds*, which means from
-# three sets of random numbers; the two are at most 1.2 points apart: `benchmarks/results/short_lessons.json`. With so
-# few drawings, a difference of a few points says nothing.)
+# *Attention over the batch*: about 10 %, the model only guesses. Its scores are computed from the extra token alone.
+# With this bug the extra token sees the extra tokens of other drawings, which are the same as itself, but never a
+# patch. So every drawing gets the same scores. The loss fell a little all the same: it takes some steps to learn that
+# no answer is more likely than another.
+#
+# *Tokens column by column*: as good as the right model. To us the lower row looks scrambled; for a ViT it is no harder
+# than the upper one. Apart from chance, the column order *cannot* cost accuracy here: it is always the same, and in the
+# row order, too, the model has to learn what each place means. It goes wrong as soon as something else relies on the
+# order: weights that were trained with the row order, as you saw, or a map of where the model looks. (We trained both
+# from three *seeds*, which means from three sets of random numbers; they are at most 2.9 points apart:
+# `benchmarks/results/short_lessons.json`. With so few drawings, a difference of a few points says nothing.)
 
 # %% [markdown]
 # ## Nine models, eight bugs
 #
-# Grace Hopper loved to tell the story of a moth that her colleagues found in a relay of the Harvard Mark II in 1947.
-# They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. Most bugs in
-# this course raise no error, and the program goes on running.
+# Is it the same with real photos? We trained a small ViT on CIFAR-10: the model of the table at the beginning, with 16
+# patches. Then we trained eight more from the start, each with one bug that is easily made and raises no error. You
+# know two of them. Here is a third, *patches reshaped*: a token should hold 64 numbers of *one* patch. With this bug
+# each of the 16 tokens holds four numbers of *every* patch, mixed in the same way for each photo (lesson 01 shows how
+# it happens).
 #
-# We trained a small ViT on the photos of CIFAR-10. Then we trained eight more from the start, each with one bug that is
-# easily made and raises no error. You know the column order. Here are two others:
-#
-# - *patches reshaped*: a token should hold 64 numbers of *one* patch. With this bug each of the 16 tokens holds four
-#   numbers of *every* patch, in the same order each time;
-# - *attention over the batch*: the patches of *one* photo should look at each other. With this bug each patch looks at
-#   the patches at the same place in the *other* photos of the batch. (torch's `nn.MultiheadAttention` does exactly
-#   this, without a warning, if you forget `batch_first=True`.)
-#
-# **Predict first.** A model that only guesses is right for 10 % of the photos, and the model without a bug was right
-# for about 53 %. What did these two reach? Put a number in the place of each `...` below, and run the cell.
+# **Predict first.** We measure on *test* photos, which had no part in training. The model without a bug was right for
+# about 53 % of them. What did the one with reshaped patches reach?
 
 # %%
 predict("patches-reshaped", 30)  # of 100 photos, how many are right?
-predict("over-the-batch", 30)
 
 # %%
 reveal("patches-reshaped", 53, within=3)
-reveal("over-the-batch", 10, within=3)
 
 # %% [markdown]
 # ![Accuracy on CIFAR-10 of the right model and of eight broken ones, one mark for each random seed, and the loss at the
 # end of training. Five broken models lie beside the right one, two lower; attention over the batch stays at
 # chance.](../figures/broken_vit.svg)
 #
-# Attention over the batch: 10 %, the model only guesses. Its scores are computed from the extra token alone. With this
-# bug the extra token sees the extra tokens of other photos, which are the same as itself, but never a patch. So every
-# photo gets the same scores.
+# 52.6 %, and the right model has 52.8 %. In such tokens the patches are mixed already before any attention, and the
+# model learns to work with that.
 #
-# Patches reshaped: 52.6 %, and the right model has 52.8 %. In such tokens the patches are mixed already before any
-# attention, and the model learns to work with that.
-#
-# Each model has three marks, for we trained it from three seeds. **With these three seeds, the accuracy on test photos
-# does not distinguish five of the eight from the right model.** The training loss is no better judge: two of the five
-# end with a clearly *lower* one than the right model, and one with a clearly higher one.
+# Each model has three marks, because we trained it from three seeds. **With these three seeds, the accuracy on test
+# photos does not distinguish five of the eight from the right model.** The training loss is no better judge: two of the
+# five end with a clearly *lower* one than the right model (0.91 and 0.96 against 1.05), and one with a clearly higher
+# one (1.13). Lessons 03 and 06 explain the other five bugs of the figure.
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.**
 #
@@ -455,10 +481,10 @@ reveal("over-the-batch", 10, within=3)
 # %% [markdown]
 # ## One input that tells them apart
 #
-# Training did not show which model reads in the wrong order. One picture shows it, without any training: make one
-# patch white and all others black, and see which word of the sentence is white. Read row by row and counted from 0, as
-# in Python, the patch in row 0, column 1 is word 1. **Predict first:** which number does this patch get when the
-# patches are read column by column? (There are four rows.)
+# Neither the drawings nor CIFAR-10 showed which model reads in the wrong order. One picture shows it, without any
+# training: make one patch white and all others black, and see which word of the sentence is white. Read row by row and
+# counted from 0, as in Python, the patch in row 0, column 1 is word 1. **Predict first:** which number does this patch
+# get when the patches are read column by column? (There are four rows.)
 
 # %%
 predict("lit-patch", 1)
@@ -484,7 +510,7 @@ reveal("lit-patch", word)
 #
 # ### BEGIN SOLUTION
 # A falling loss shows that the model learns something, not that it is the model you meant to write. In the figure a ViT
-# that reads its patches column by column reaches 53.3 %, the right one 52.8 % (their dots overlap: from seed to seed
+# that reads its patches column by column reaches 53.3 %, the right one 52.8 % (their ranges overlap: from seed to seed
 # the right one alone varies by more than that), so being more accurate than mine proves nothing either. Which inputs
 # would make your code and the right code give different numbers? Let us compare on those.
 #
@@ -550,10 +576,11 @@ suspect.check(mended)
 # %% [markdown]
 # ## Test yourself
 #
-# <details><summary>1. A check says <em>undecided</em>. Have you lost points for a mistake?</summary>
+# <details><summary>1. Two models reach the same accuracy; one ends with a training loss of 0.91, the other with 1.05.
+# Which one has the bug?</summary>
 #
-# No, but you have not earned its points yet. This claim can be judged only after another claim has passed. Look for the
-# line that says *fail*, fix what that line names, and run the check again.
+# These numbers do not tell. In the figure the broken model has the lower loss: it fits its training images more
+# closely, and that is all the loss says.
 #
 # </details>
 # <details><summary>2. Images are (8, 3, 32, 32). Which axis does a tensor of shape (32,) meet? And (32, 1)?</summary>

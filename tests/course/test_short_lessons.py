@@ -40,8 +40,14 @@ def test_a_lesson_that_quotes_the_log_names_it(lesson):
 
 
 def test_both_orders_learn_about_equally_well():
-    gap = max(abs(rows - columns) for rows, columns in (run["accuracies"] for run in runs("00_start")))
+    gap = max(abs(rows - columns) for rows, columns, _ in (run["accuracies"] for run in runs("00_start")))
     assert f"at most {gap:.1f} points apart" in text_of("00_start")
+
+
+def test_attention_over_the_batch_guesses_while_its_loss_falls():
+    for run in runs("00_start"):
+        assert run["accuracies"][2] == pytest.approx(10, abs=2)
+        assert run["losses_over_the_batch"] == sorted(run["losses_over_the_batch"], reverse=True)
 
 
 def test_few_directions_and_the_convolution_are_quoted_as_they_were():
