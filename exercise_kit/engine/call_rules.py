@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from exercise_kit.engine.compare import quoted
+from exercise_kit.quoting import quoted
 from exercise_kit.worker.call_trace import MOST_NAMES, OWN, REMOVED
 
 # operators of aten by their names without underscores at the ends; those that torch tags as pointwise come on top

@@ -24,11 +24,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import quoted
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Failure
+from exercise_kit.quoting import quoted
 
 TIE = 0.02  # twice the standard error of the difference between two models on 5,000 images
 STANDSTILL = 0.1  # of the way that the right model's loss falls from guessing

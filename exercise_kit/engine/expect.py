@@ -15,13 +15,13 @@ from exercise_kit.engine.compare import (
     expect_equal,
     expect_tensor,
     first_difference,
-    quoted,
     tolerance_of,
 )
 from exercise_kit.engine.errors import alike
 from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.observe import cotangent, weighted_sum
 

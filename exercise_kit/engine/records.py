@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import brief, close, quoted, short
+from exercise_kit.engine.compare import brief, close, short
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
 
 _ORDINARY_DTYPES = (

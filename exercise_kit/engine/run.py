@@ -19,7 +19,7 @@ from typing import Any
 from torch import nn
 
 from exercise_kit.engine.call_rules import not_allowed
-from exercise_kit.engine.compare import kind_of, listed, quoted
+from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.diagnosis import Record, diagnose, run
 from exercise_kit.engine.errors import LIBRARIES, OURS
@@ -32,6 +32,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
 from exercise_kit.progress.log import noting
+from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason, failure_kind
 from exercise_kit.worker.call_trace import Watch
 

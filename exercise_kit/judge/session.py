@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.engine.call_rules import not_allowed
-from exercise_kit.engine.compare import listed, quoted
+from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
 from exercise_kit.engine.run import as_result, sentence
 from exercise_kit.engine.student import Student
@@ -21,6 +21,7 @@ from exercise_kit.judge.name_mistakes import Replays, name_failures
 from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import cells_with_parts, marked, merge, not_graded, unevaluated
+from exercise_kit.quoting import quoted
 from exercise_kit.reasons import FlagNote, Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent

@@ -16,6 +16,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, MutableMapping, Sequence
+from functools import lru_cache
 from html import escape
 from typing import Any
 from zlib import crc32
@@ -194,12 +195,22 @@ def sanitize_markdown(
     """
     if len(markdown) > _LONGEST_SHOWN or _parsed_length(markdown) > longest_parsed:
         return f"<div><pre>{_one_block(escape(_cut(markdown)))}</pre></div>"
+    once = not attachments and len(markdown) <= _LONGEST_PARSED
+    return _parsed_once(markdown) if once else _parsed(markdown, attachments)
+
+
+def _parsed(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
     try:
         html = MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=attachments)).render(markdown)
     except Exception:  # a picture that is not attached, brackets a thousand deep: it is shown as it was typed
         html = f"<pre>{escape(markdown)}</pre>"
     harmless = bleach.clean(html, tags=_TAGS, attributes=_may_stay, protocols=_PROTOCOLS)
     return f"<div>{_one_block(harmless.strip())}</div>"
+
+
+_parsed_once = lru_cache(maxsize=512)(
+    _parsed
+)  # most text of a notebook is the lesson's, and the same for a whole class
 
 
 def _one_block(html: str) -> str:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from exercise_kit.engine.compare import kind_of, quoted
+from exercise_kit.engine.compare import kind_of
 from exercise_kit.engine.verdict import Verdict, in_notebook_kernel, paragraph, section
 from exercise_kit.progress.log import Event, events_here, note
+from exercise_kit.quoting import quoted
 
 Value = int | float | str
 _LONGEST, _LARGEST = 120, 1e300

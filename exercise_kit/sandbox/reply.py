@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import quoted
 from exercise_kit.engine.errors import Raised
 from exercise_kit.engine.local_backend import CallResult
 from exercise_kit.engine.records import OddTensor
 from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.quoting import quoted
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.sandbox import Worker
 from exercise_kit.worker.module_values import NamedParameters

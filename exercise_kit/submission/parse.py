@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from exercise_kit.engine.compare import quoted
+from exercise_kit.quoting import quoted
 from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.answer_cells import answers_of, parts_of
 from exercise_kit.submission.find import FoundFile
@@ -28,7 +28,6 @@ from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLes
 from exercise_kit.submission.result_file import ResultFile, find_result
 from exercise_kit.submission.similarity import copied_words
 from exercise_kit.submission.slice import Runnable, begun, definitions, is_empty, parse, required_cells
-from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, NoSubmission, Submission
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
@@ -219,6 +218,10 @@ def _copied(
 def _suspects(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], cells: tuple[CellSource, ...]
 ) -> Iterator[FlagNote]:
+    from exercise_kit.submission.static_rules import (
+        possible_bypass,  # imports torch, which nbgrader's process needs not
+    )
+
     for each in answers:
         if each.source and (used := possible_bypass(each.name, objects[each.name], cells)):
             yield FlagNote(POSSIBLE_BYPASS, each.name, f"{each.name} uses {quoted(used)}")

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ CONFIG = "nbgrader_config.py"
 SUBMITTED = "submitted"
 _STUDENT_FOLDERS = frozenset({SUBMITTED, "autograded", "feedback", "downloaded"})
 _NOTEBOOK_FOLDERS = frozenset({SUBMITTED, "autograded", "source", "release"})
+
+Stamps = tuple[tuple[str, int, int, int], ...]
+"""Files, each with its inode, the time of its last change in nanoseconds, and its size in bytes."""
 
 
 class ReleasedError(Exception):
@@ -187,7 +191,7 @@ class Lessons:
         if name not in self._read:
             if name not in self.names:
                 raise KeyError(name)
-            self._read[name] = _lesson(name, *self._notebooks(name))
+            self._read[name] = _read_lesson(self.class_dir, self.clone, name, self._stamps(name))
         return self._read[name]
 
     def model_notebook(self, name: str) -> Path | None:
@@ -215,6 +219,25 @@ class Lessons:
     def _with_answers(self, name: str) -> list[Path]:
         own = [self.class_dir / "source" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "solutions" / f"{name}.ipynb"]
+
+    def _stamps(self, name: str) -> Stamps:
+        """Which files a lesson is read from, and by what a change of one shows."""
+        own = [self.class_dir / "release" / name / f"{name}.ipynb"] if self.class_dir else []
+        files = [*self._with_answers(name), *own, self.clone / "notebooks" / f"{name}.ipynb"]
+        found = ((file, _stat(file)) for file in files)
+        return tuple((str(file), each.st_ino, each.st_mtime_ns, each.st_size) for file, each in found if each)
+
+
+@lru_cache(maxsize=64)  # nbgrader makes an object of every class again for every notebook
+def _read_lesson(class_dir: Path | None, clone: Path, name: str, _: Stamps) -> ReleasedLesson:
+    return _lesson(name, *Lessons(class_dir, clone)._notebooks(name))
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def cell_source(cell: dict[str, Any]) -> str:

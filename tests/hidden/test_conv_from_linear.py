@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from exercise_kit.engine.compare import expect_equal, quoted, shape
+from exercise_kit.engine.compare import expect_equal, shape
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.quoting import quoted
 from vit_course.exercises.l01_patchify.conv_from_linear import expect_strided_by_its_kernel
 
 AXES = ("image", "token", "dimension")

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from exercise_kit.engine.compare import expect_equal, kind_of, quoted, shape
+from exercise_kit.engine.compare import expect_equal, kind_of, shape
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.quoting import quoted
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit.load_torchvision import StateDict, stand_in, torchvision_names, torchvision_weights
 

@@ -25,8 +25,9 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import combinations
 
-from exercise_kit.engine.compare import kind_of, quoted
+from exercise_kit.engine.compare import kind_of
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.quoting import quoted
 from vit_course.exercises.catalog import EXERCISES
 
 _BUG = re.compile(r'\s*# bug "(?P<name>[^"]+)":(?: (?P<code>.*))?$')

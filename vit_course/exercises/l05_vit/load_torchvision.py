@@ -13,12 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import kind_of, quoted, shape
+from exercise_kit.engine.compare import kind_of, shape
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit import LESSON

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_tensor, kind_of, quoted, short
+from exercise_kit.engine.compare import close, expect_tensor, kind_of, short
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.quoting import quoted
 from vit_course.exercises.l07_experiments import LESSON
 
 # calls from which the share's distribution is read: the bounds below are five standard errors or more

@@ -14,9 +14,10 @@ from typing import Any
 
 from torch import Tensor
 
-from exercise_kit.engine.compare import listed, quoted, shape
+from exercise_kit.engine.compare import listed, shape
 from exercise_kit.engine.course import MOST_BYTES
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.quoting import quoted
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit.vision_transformer import parameter_shapes
 from vit_course.metrics import operations_of
