@@ -176,7 +176,7 @@ print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name
 # Two things in a block decide which tokens are mixed. Attention adds a mixture of tokens, and the residual connection
 # passes the token itself on. Rollout gives both the same weight, one half each. In the figure, the class token gives
 # patch A no weight in the last block, and still a quarter of it comes from A in the end. Find the two paths by which it
-# got there.
+# got there. (They bring 0.20 and 0.05.)
 
 # %% [markdown]
 # ### Exercise: `attention_rollout` (12 minutes, 3 points)
@@ -265,11 +265,11 @@ show_maps(image, maps)
 # %% [markdown]
 # In our run it spreads: the brightest patch has a smaller share of the light, which covers the whole shape. (The soft
 # edges come from the plotting: the map has only 8 × 8 values.) The last block alone is patchy and looks at three tips.
-# Rollout includes the blocks before, and is smoother. Part of this is to be expected: row 0 of the
-# product is a weighted mean of the rows of many tokens, and these tokens look at different patches. (It need not
-# happen: a last block that looks at one patch only would gather the light there.) Rollout also leaves a good deal out:
-# values, MLPs, and the fact that one head may matter more than another. And it counts attention and the token itself as
-# one half each. Is that right? We can measure it.
+# Rollout includes the blocks before, and is smoother. Part of this is to be expected: row 0 of the product is a
+# weighted mean of the rows of many tokens, and these tokens look at different patches. (It need not happen: a last
+# block that looks at one patch only would gather the light there.) Rollout also leaves a good deal out: values, MLPs,
+# and the fact that one head may matter more than another. And it counts attention and the token itself as one half
+# each. We can measure whether that is right.
 #
 # **Predict first.** Compare lengths: is what attention adds to a token about as long as the token, longer, or shorter?
 
@@ -293,13 +293,12 @@ for block, (of_class, of_patches) in enumerate(attention_shares(pictures.images[
 
 # %% [markdown]
 # Rollout takes 50 % for all. In our three runs attention's share is 95 to 97 % for the class token in block 0 (and 56
-# to 60 % for the patches). The class token begins as a very short vector, so after block 0 nearly all of it comes from
-# attention: here rollout gives too much to the token itself. In the later blocks the shares are 36 to 45 %: there it
-# gives too much to attention (`benchmarks/results/inside.json`, heads). Lengths are a crude measure, since the two
-# vectors may point
-# in opposite directions. (Kobayashi et al. 2020, *Attention Is Not Only a Weight*, measure the length of what each
-# token really contributes.) So rollout is a useful way to combine maps, not an exact account of what the model
-# computes.
+# to 60 % for the patches). The class token begins as a very short vector, so once attention has been added, nearly all
+# of it comes from there: here rollout gives too much to the token itself. In the later blocks the shares are 36 to
+# 45 %: there it gives too much to attention (`benchmarks/results/inside.json`, heads). Lengths are a crude measure,
+# since the two vectors may point in opposite directions. (Kobayashi et al. 2020, *Attention Is Not Only a Weight*,
+# measure the length of what each token really contributes.) So rollout is a useful way to combine maps, not an exact
+# account of what the model computes.
 
 # %% [markdown]
 # ## How far do heads look?
@@ -500,8 +499,9 @@ figure
 # The nearest head is in the second layer, with a mean distance of 12.2 pixels; equal attention to all patches would
 # give 16.55, and equal attention to the neighbors alone about 4.7. So even this head is far from local. Perhaps it does
 # not look near at all: a head that always looks at the middle gets nearly the same, 12.4, and no control was logged to
-# apart. The *first* layer has no near head. Take care with the maps, too: they follow the patch in the middle, and in
-# photos the subject is mostly in the middle. So light around the middle does not prove that a neighborhood grows.
+# tell the two apart. The *first* layer has no near head. Take care with the maps, too: they follow the patch in the
+# middle, and in photos the subject is mostly in the middle. So light around the middle does not prove that a
+# neighborhood grows.
 #
 # This does not settle your question. Photos, size, depth, pooling, the head, the start of the positions (0.5 here)
 # and 40 minutes of training all differ from ours at once, and it is one run with one seed.
@@ -521,8 +521,8 @@ fit(placed, train, pictures, settings, progress=False)
 show_distances(pictures.images[:200], placed, new_model(placed.config))
 
 # %% [markdown]
-# In our runs from three seeds, the most local of all heads was 1.2 pixels nearer than its control, no more than with
-# small positions. So the start of the positions is not what keeps these heads from looking near, or not that alone.
+# In our runs from three seeds, the most local of all heads was 1.2 pixels nearer than its control; with small positions
+# it was 1.6. So the start of the positions is not what keeps these heads from looking near, or not that alone.
 
 # %% [markdown]
 # ## What the first layers have learned
@@ -591,7 +591,8 @@ finally:  # a hook that is not removed runs in every later call
 # There is one line for each block: the mean length of its tokens. In lesson 04 you saw it grow in untrained blocks.
 # PyTorch has two kinds of hooks around a forward. `register_forward_hook` calls you with (module, inputs, output) once
 # the module is done; `register_forward_pre_hook` with (module, inputs) before it begins. `inputs` is always a tuple, of
-# the positional arguments only.
+# the positional arguments only. If your function returns something, it takes the place of the output or of the input.
+# To listen only, return nothing.
 #
 # Now for attention. A block calls its attention without `return_weights=True`, so no output holds the weights. But you
 # can keep the input of the attention, and then call the attention again yourself: `attention(x, return_weights=True)`,
@@ -602,8 +603,7 @@ finally:  # a hook that is not removed runs in every later call
 # <details><summary>Written down? Then look.</summary>
 #
 # The hook is called again, which calls the module, which calls the hook ... Python allows only so many calls inside one
-# another (a thousand, where nothing has changed that), and each round takes four: after a few hundred rounds there is a
-# `RecursionError`. So keep the input, remove the hook, and call the module afterward.
+# another, and then there is a `RecursionError`. So keep the input, remove the hook, and call the module afterward.
 #
 # </details>
 
@@ -833,8 +833,8 @@ cover_anything(images)
 # This is the cost of eight random patches. Now we test three maps: that of the last block, rollout, and the rollout of
 # the *fresh* model, which has never learned anything.
 #
-# **Predict first, in writing.** Write down two numbers for each map: the accuracy when its most looked-at patches are
-# covered, and when its least looked-at patches are. For a good map the first number is low and the second is high.
+# **Predict first.** Write down two numbers for each map: the accuracy when its most looked-at patches are covered, and
+# when its least looked-at patches are. For a good map the first number is low and the second is high.
 
 
 # %%
@@ -899,9 +899,9 @@ cover_by_maps(images, {"gradient": gradient_map(images)}, number=23)
 
 # %% [markdown]
 # In our runs its first column lies between the fresh model's map and rollout: with what it names most covered, 39.8,
-# 47.8 and 40.2 % are right. The map of the last block does better than that in two runs of three. In the second column
-# it is as good as rollout. It says where a *small* change of a pixel would move this logit, and not what the model does
-# without that patch, or why.
+# 47.8 and 40.2 % are right. (The last block's number is lower than that in two runs of three.) In the second column the
+# gradient is as good as rollout. It says where a *small* change of a pixel would move this logit, and not what the
+# model does without that patch, or why.
 #
 # Covering changes the picture. We can also change the *model*: take one head out, and see what the others can do
 # without it. That is called **ablation**. There are two ways to take it out. *Zero* ablation puts zeros in the place of
@@ -1133,9 +1133,9 @@ for block, pairs in enumerate(after_blocks):
 
 # %% [markdown]
 # In our run 20.9, 41.5, 67.1 and 76.6 %. After block 0 the head gets half of what the probe found, after block 2 the
-# same. So early on the class token holds more than the head can read: it lies in other directions, and later blocks
-# write it into those of the head. (Without a class token we take the mean before the norm, the model after it: then
-# the last number is only close to its accuracy.)
+# same. So early on the class token holds more than the head can read: it lies in other directions than those that the
+# head has learned. (Without a class token we take the mean before the norm, the model after it: then the last number is
+# only close to its accuracy.)
 
 # %% [markdown]
 # Compare with what you wrote, and then with the drawings. In our run with the course's model, on a photo of an animal
@@ -1145,9 +1145,8 @@ for block, pairs in enumerate(after_blocks):
 # would hardly see it. The first filter is one plain color, and others are edges: light beside dark, or orange above
 # blue. They are in no line of our code; training has made them.
 #
-# Covering costs far less than with drawings: 72.5 % are right with nothing covered, 65.5 % without the patches that
-# rollout names and 72.5 % without those that it ignores. One accuracy on 200 images has a standard error of 3 points,
-# so we drew twice 200 more. The means of three times 200 (`benchmarks/results/inside.json`):
+# Covering costs far less than with drawings. One accuracy on 200 images has a standard error of 3 points, so we drew
+# 200 photos three times. The means (`benchmarks/results/inside.json`):
 #
 # | covered, % right | most looked at | least looked at |
 # |---|---|---|
@@ -1191,9 +1190,9 @@ for block, pairs in enumerate(after_blocks):
 # <details><summary>2. A head gives each patch the weight 1/64. What is its distance: 0, or the maximum?</summary>
 #
 # Neither. It is the mean distance between two patches of the grid, 16.55 pixels, about half the side of the picture:
-# our dashed line. A head that prefers far patches lies above it. One that gives all its weight evenly to the patches of
-# the rim comes to 18.97, and one that looks at patch 36, right beside the middle, to 12.4; the most is 31.43, where
-# every patch looks at the corner that is farthest from it.
+# our dashed line. A head that prefers far patches lies above it: equal weights on the patches of the rim give 18.97. A
+# head that looks at patch 36 alone, right beside the middle, lies below, at 12.4. The most is 31.43, where every patch
+# looks at the corner that is farthest from it.
 #
 # </details>
 # <details><summary>3. Your hook works, and the second call of your function records two inputs. What
