@@ -947,9 +947,9 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 #
 # ### What does a convolutional network reach?
 #
-# The obvious rival of a ViT: four 3 × 3 convolutions, with about as many parameters as `BASE` (which has 214,218; the cell
-# prints the other number) and four fifths of its operations. **Predict first**, in writing: which is ahead, and by how
-# many points? (Three trainings, at the best of three rates for *this* model. Skip the last line if you are short of
+# The obvious rival of a ViT: four 3 × 3 convolutions, with about as many parameters as `BASE` (which has 214,218; the
+# cell prints the other number) and four fifths of its operations. **Predict first**, in writing: which is ahead, and by
+# how many points? (Three trainings, at the best of three rates for *this* model. Skip the last line if you are short of
 # time.)
 
 

@@ -52,7 +52,7 @@ from vit_course import (
     reveal,
 )
 from vit_course.data import Augmentation, load_dataset, own_picture, photo, shapes, train_validation_split
-from vit_course.plots import show_images, show_position_similarity
+from vit_course.plots import show_images, show_matrix, show_position_similarity
 from vit_course.plots_attention import (
     plot_attention_distance,
     save_every_head,
@@ -914,11 +914,11 @@ cover_by_maps(images, {"gradient": gradient_map(images)}, number=23)
 # %%
 def right_without(block, head, images, mean):
     """Accuracy when a head's part of what the projection reads is its mean everywhere, or zero."""
-    own = slice(head * config.head_dim, (head + 1) * config.head_dim)
+    part = slice(head * config.head_dim, (head + 1) * config.head_dim)
 
     def silence(module, inputs):
         heads = inputs[0].clone()
-        heads[..., own] = heads[..., own].mean(dim=(0, 1)) if mean else 0
+        heads[..., part] = heads[..., part].mean(dim=(0, 1)) if mean else 0
         return (heads,)  # what a pre-hook returns replaces the input
 
     handle = model.blocks[block].attention.projection.register_forward_pre_hook(silence)
@@ -929,10 +929,10 @@ def right_without(block, head, images, mean):
 
 
 print(f"all heads: {right(images):.1%} right")
-for block in range(config.depth):
-    for name, mean in {"zeros": False, "mean": True}.items():
-        each = [right_without(block, head, images, mean) for head in range(config.num_heads)]
-        print(f"block {block}, {name:5} for head 0, 1, ...: ", "  ".join(f"{share:.1%}" for share in each))
+places = [(mean, head) for mean in (False, True) for head in range(config.num_heads)]
+left = [[right_without(block, head, images, mean) for mean, head in places] for block in range(config.depth)]
+columns = f"heads as zeros, and from {config.num_heads} on the same heads as their mean"
+show_matrix(100 * torch.tensor(left), "block", columns, "right without this head, in %")
 
 # %% [markdown]
 # Was it the head that you chose? (One accuracy on 500 drawings has a standard error of one point at 94 % and of two at
