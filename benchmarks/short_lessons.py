@@ -2,10 +2,10 @@
 
     python benchmarks/short_lessons.py --data cifar10.npz
 
-Runs the cells of the lessons themselves, with the right answers, as far as the last one that is quoted. A seed is added
-to every seed of a lesson, so with seed 0 the cells do what they do for a student. The data are for lesson 07: one model
-with small positions, from one seed. Takes ten minutes on an idle core; a run that was stopped goes on where it was.
-Writes results/short_lessons.json.
+Runs the cells of the lessons themselves, with the right answers, as far as the last one that is quoted. A seed is
+added to every seed of a lesson, so with seed 0 the cells do what they do for a student. The data are for lesson 00,
+whose model is fed wrongly, and for lesson 07: one model with small positions, from one seed. Takes ten minutes on an
+idle core; a run that was stopped goes on where it was. Writes results/short_lessons.json.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from unittest.mock import MagicMock, patch
 
 import torch
 from lesson_cifar import SEEDS, parser_of, save
+from torchvision.transforms.functional import normalize
 
 import vit_course
 from exercise_kit.authoring.lesson import Role, read_lesson
+from vit_course.data import load_dataset
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "short_lessons.json"
@@ -59,6 +61,22 @@ def start(seed: int) -> dict[str, Any]:
     """
     names, _ = played("00_start", 'reveal("rows-or-columns"', seed)
     return {"accuracies": names["accuracies"], "losses_over_the_batch": names["history"].train_loss}
+
+
+def fed_wrongly(_: int) -> dict[str, Any]:
+    """Per cent of the test photos that the course's model gets right, by how lesson 00 prepares them."""
+    names, _ = played("00_start", 'reveal("errors-raised"', 0)
+    vit, by_columns, (_, test) = names["vit"], names["by_columns"], load_dataset("cifar10")
+    found: dict[str, float] = dict.fromkeys(names["inputs"], 0.0)
+    for pixels, labels in zip(test.images.split(500), test.labels.split(500), strict=True):
+        small = pixels.float() / 255
+        ready = normalize(small, vit.mean, vit.std)
+        others = normalize(255 * small, vit.mean, vit.std), normalize(small.flip(1), vit.mean, vit.std)
+        inputs = zip(found, (ready, small, *others, by_columns(ready, 4)), strict=True)
+        with torch.no_grad():
+            for name, given in inputs:
+                found[name] += 100 * (vit.model(given).argmax(dim=1) == labels).sum().item() / len(test)
+    return {"right": found}
 
 
 def patchify(seed: int) -> dict[str, Any]:
@@ -137,6 +155,7 @@ def rounded(found: Any) -> Any:
 
 MEASURES: dict[str, tuple[Callable[[int], dict[str, Any]], tuple[int, ...]]] = {
     "00_start": (start, SEEDS),
+    "00_fed_wrongly": (fed_wrongly, SEEDS[:1]),
     "01_patchify": (patchify, SEEDS),
     "03_attention": (attention, SEEDS),
     "04_block": (block, SEEDS),

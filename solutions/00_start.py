@@ -13,14 +13,14 @@
 # %% [markdown]
 # # 00 · A broken ViT still learns
 #
-# A Vision Transformer (ViT) reads a picture as other Transformers read a sentence: cut into pieces, each of which looks
-# at all others. You are going to build one by hand, piece by piece. In lesson 05 the weights that torchvision
-# (PyTorch's library for images) publishes will run in your own code, and give the same answers as in torchvision's
-# model, up to rounding.
+# A Vision Transformer (ViT) cuts a picture into pieces and reads them as other Transformers read the words of a
+# sentence. You are going to build one by hand, part by part. In lesson 05 the weights that torchvision (PyTorch's
+# library for images) publishes will run in your own code, and give the same answers as in torchvision's model, up to
+# rounding.
 #
-# But how will you know that a piece is right? The *training loss* says how wrong a model is on its training images. It
-# falls for broken models, too. In this lesson you write a first small function, and meet the tool that finds mistakes
-# in it, a *check*. Then broken models, two that you train and eight that we trained, show why you need it.
+# But how will you know that a part is right? The *training loss* says how wrong a model is on its training images. It
+# also falls when the model is broken. In this lesson you write a first small function, and meet the tool that finds
+# mistakes in it, a *check*. Then broken models, two that you train and eight that we trained, show why you need it.
 #
 # **After this lesson you can**
 # - name the steps of a Vision Transformer, and the shape of what goes through them;
@@ -34,8 +34,8 @@
 # | one written question | 3 | 1 |
 # | a first bug hunt | 6 | – |
 #
-# You need Python, a little PyTorch and a little linear algebra, but no GPU. The minutes are those of the exercises;
-# reading and experiments come on top.
+# You need Python, a little PyTorch and a little linear algebra, but no GPU. The minutes are those of the exercises
+# alone, without reading and experiments.
 
 # %% [markdown]
 # ## How to use these notebooks
@@ -52,9 +52,9 @@
 # locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
 # Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
 #
-# On a laptop most cells of a lesson run in seconds. This lesson trains three small models in about half a minute;
-# training in lessons 04 and 05 may take a minute or two. From lesson 06 on training is the subject, and cells that run
-# for minutes say so. On Colab you can use a GPU: *Runtime › Change runtime type*.
+# On a laptop most cells run in seconds. This lesson trains three small models in about half a minute; training in
+# lessons 04 and 05 may take a minute or two. From lesson 06 on, cells that run for minutes say so. On Colab you can use
+# a GPU: *Runtime › Change runtime type*.
 
 # %%
 from dataclasses import replace
@@ -62,35 +62,95 @@ from dataclasses import replace
 import torch
 import torch.nn.functional as F
 
+from torchvision.transforms.functional import normalize
+
 from vit_course import check, hunt, predict, progress, reveal
-from vit_course.data import photo, shapes, train_validation_split
+from vit_course.data import cat, shapes, train_validation_split
 from vit_course.plots import show_images
+from vit_course.trained import trained_vit
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
 
-picture = F.interpolate(photo()[None].float() / 255, size=(150, 128), mode="area")  # a batch of one, made smaller
-print("(batch, channels, height, width):", tuple(picture.shape))
-show_images(picture, titles=["Grace Hopper"])
+picture = cat()[None].float() / 255  # a batch of one photo, its numbers between 0 and 1
+small = F.interpolate(picture, size=(32, 32), mode="area")
+show_images(torch.cat([picture, F.interpolate(small, size=(128, 128))]), titles=["a cat", "in 32 x 32 pixels"])
+
+# %% [markdown]
+# ## A model that works
+#
+# To a program a photo is a box of numbers: three channels (red, green, blue) of rows and columns. A *classifier* turns
+# such a box into one score for each class that it knows, and its answer is the class with the highest score. The course
+# comes with a small ViT, trained on CIFAR-10, a data set of photos of 32 × 32 pixels in ten classes, such as cats and
+# trucks; it is right on 76.7 % of the test photos, which had no part in its training. What does it say to the cat?
+
+# %%
+vit = trained_vit()
+
+
+def answer_of(images):
+    """The model's answer, and how sure it is."""
+    shares = vit.model(images).softmax(dim=1)[0]  # its scores, made into shares that add up to 1
+    return f"{vit.classes[shares.argmax()]}, {shares.max():.0%}"
+
+
+ready = normalize(small, vit.mean, vit.std)  # as in its training; you are going to write this function
+print("(batch, channels, height, width):", tuple(ready.shape))
+print("the model's answer:", answer_of(ready))
+
+# %% [markdown]
+# Now let us feed it wrongly, in four ways that happen every day: the photo is not normalized; its numbers go from 0 to
+# 255; its channels come as blue, green, red, as OpenCV reads them; and its patches, squares of 4 × 4 pixels, are set
+# out column by column, where the model expects them row by row. **Predict first:** how many of the four raise an error?
+
+# %%
+predict("errors-raised", 2)
+
+
+# %%
+def by_columns(images, size):
+    """Whole patches change places: the one of row 1, column 2 moves to row 2, column 1. Their pixels stay in order."""
+    moved = images.clone()
+    for row in range(0, 32, size):
+        for column in range(0, 32, size):
+            rows, columns = slice(row, row + size), slice(column, column + size)
+            moved[:, :, rows, columns] = images[:, :, columns, rows]
+    return moved
+
+
+inputs = {
+    "as in its training": ready,
+    "not normalized": small,
+    "from 0 to 255": normalize(255 * small, vit.mean, vit.std),
+    "blue, green, red": normalize(small.flip(1), vit.mean, vit.std),
+    "column by column": by_columns(ready, 4),
+}
+answers, errors = {}, 0
+for name, given in inputs.items():
+    try:
+        answers[name] = answer_of(given)
+    except Exception as error:
+        answers[name], errors = f"{type(error).__name__}: {error}", errors + 1
+    print(f"{name:18} {answers[name]}")
+reveal("errors-raised", errors)
+
+# %% [markdown]
+# None. Each time an image goes in and an answer comes out. With two of the inputs the cat becomes an airplane, once
+# with more certainty than the right input gives to *cat*. And where nothing was normalized, the answer is right and
+# even a little surer. Is that input as good? No: on all 10,000 test photos it is right on 25.8 %, the right input on
+# 76.7 %. (Numbers from 0 to 255: 6.8 %, less than guessing; blue, green, red: 48.8 %; column by column: 55.8 %.
+# `benchmarks/results/short_lessons.json`.) So one right answer proves little, and no error proves nothing.
 
 # %% [markdown]
 # ## One photo, sixteen words
 #
-# The photo shows Grace Hopper, who wrote one of the first compilers. To a program it is a box of numbers: three
-# channels (red, green, blue) of 150 rows and 128 columns, each number between 0 and 1. A *classifier* turns such a box
-# into one score for each class that it knows, and its answer is the class with the highest score. Photos go through a
-# model in groups, called *batches*; here the batch is a single photo. Most classifiers of this course get small photos,
-# of 32 × 32 pixels. The next cell makes the photo that small and takes out one square of 8 × 8 pixels, a *patch*.
+# How does a ViT read a photo? As a sentence. Photos go through the model in groups, called *batches*; here the batch is
+# a single photo. The next cell takes one square of 8 × 8 pixels out of it, a *patch*.
 
 # %%
-square = picture[:, :, :128]  # without its lowest rows
-small = F.interpolate(square, size=(32, 32), mode="area")
 patch = small[:, :, 8:16, 8:16]  # the second of four patches from the top, the second from the left
-enlarged = [F.interpolate(each, size=(128, 128)) for each in (square, small, patch)]
-show_images(torch.cat(enlarged), titles=["the photo", "32 x 32 pixels", "one patch"])
-
-# %%
-print("the patch's upper left corner, in red:")
+show_images(torch.cat([F.interpolate(each, size=(128, 128)) for each in (small, patch)]), titles=["photo", "one patch"])
+print("the patch's upper left corner, in the red channel:")
 print(patch[0, 0, :3, :3])
 
 # %% [markdown]
@@ -98,7 +158,7 @@ print(patch[0, 0, :3, :3])
 # is read. Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: that is its word (Dosovitskiy et al. 2021,
 # *An Image is Worth 16x16 Words*). All words go in at once. They look at each other, several times: each receives a
 # weighted mean of numbers that are computed from all of them, so that the word for the nose also says something about
-# the cap. This step is called *attention*. These are the steps of a small model, for one photo:
+# the eyes. This step is called *attention*. These are the steps of a small model, for one photo:
 #
 # | step | shape | lesson |
 # |---|---|---|
@@ -106,7 +166,7 @@ print(patch[0, 0, :3, :3])
 # | it is cut into 16 patches, each a list of 192 numbers | (1, 16, 192) | 01 |
 # | each list is turned into a list of 64 numbers, a *token* | (1, 16, 64) | 01 |
 # | an extra token is put in front, and every token is told its place | (1, 17, 64) | 02 |
-# | the tokens look at each other, several times | (1, 17, 64) | 03, 04 |
+# | several times: the tokens look at each other, then each goes through a small network | (1, 17, 64) | 03, 04 |
 # | ten scores are computed from the extra token | (1, 10) | 05 |
 #
 # Here are the same steps in ViT-B/16, the large model whose weights you will load in lesson 05 (16 stands for patches
@@ -120,17 +180,18 @@ print(patch[0, 0, :3, :3])
 # %% [markdown]
 # ## One number per channel
 #
-# The first step of a ViT, bringing a photo's numbers to a common scale, is yours to write. Training is easier when the
-# numbers that go in lie around zero and are about 1 in size (LeCun et al. 1998, *Efficient BackProp*, explain why). But
-# pixels lie between 0 and 1. So a ViT's images are *normalized* first: from each channel a mean is subtracted, and the
-# rest is divided by a standard deviation. Both are computed once, from all training photos. The numbers in the code
-# below are those of ImageNet, 1.3 million photos in 1,000 classes; torchvision's ViT-B/16 expects them. (The ViTs that
-# Google published first expect 0.5 for all six. Use the numbers that the model was trained with.)
+# You write the first step of a ViT, which brings a photo's numbers to a common scale. Training is easier when the
+# numbers that go in lie around zero and are about 1 in size. But pixels lie between 0 and 1, and where all inputs of a
+# Linear are positive, the gradient of one input vector either raises all weights of an output or lowers them all (LeCun
+# et al. 1998, *Efficient BackProp*). So a ViT's images are *normalized* first: from each channel a mean is subtracted,
+# and the rest is divided by a standard deviation. Both are computed once, from all training photos. The numbers in the
+# code below are those of ImageNet, 1.3 million photos in 1,000 classes; torchvision's ViT-B/16 expects them. (The ViTs
+# that Google published first expect 0.5 for all six. Use the numbers that the model was trained with.)
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
-# In code one line seems to be enough, the last line of the function below. The lines before it check that there is one
-# mean for each channel:
+# In code one line seems to be enough, the `return` below. The lines before it check that there is one mean for each
+# channel:
 
 
 # %%
@@ -179,8 +240,7 @@ check("normalize_images", first_try)
 # the mistake, its *likely cause* by name and *where to look*. Our own code is never shown.
 #
 # Some claims can be judged only after another claim has passed. Until then they are *undecided*, and below the failed
-# claim the report says how many of them wait for it. An undecided claim does not count as a mistake, but it earns its
-# points only when it passes.
+# claim the report says how many of them wait for it. An undecided claim does not count as a mistake.
 #
 # <details><summary>How points are counted</summary>
 #
@@ -286,7 +346,13 @@ def normalize_images(images, mean, std):
 check("normalize_images", normalize_images)
 
 # %% [markdown]
-# All checks pass? Then put your function to work. Below is the photo in three kinds of light: at noon, at dusk, and in
+# All checks pass? Then the model can have your function in place of torchvision's:
+
+# %%
+print("the model's answer:", answer_of(normalize_images(small, vit.mean, vit.std)))
+
+# %% [markdown]
+# Your function can do more than that. Below is the photo in three kinds of light: at noon, at dusk, and in
 # a darkroom. Every channel is multiplied by a number of its own, and a little haze (a small constant) is added. Then
 # each channel of each picture is normalized with its *own* mean and standard deviation. **Predict first:** what will
 # the three look like?
@@ -311,14 +377,15 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # picture with its own statistics undoes both. (A normalized picture has negative numbers, too. To show it we divide by
 # 5, add 0.5, and cut off what is still below 0 or above 1.)
 #
-# With the statistics of the *whole training set*, which are usual for training and are used for new pictures, too, a
-# dark picture stays darker than a bright one: only the training set as a whole has mean 0 and standard deviation 1.
+# Usually all pictures, new ones too, are normalized with the statistics of the *whole training set*. Then a dark
+# picture stays darker than a bright one: only the training set as a whole has mean 0 and standard deviation 1.
 
 # %% [markdown]
 # ## A first bug hunt (6 minutes)
 #
 # Every lesson has one. The next cell shows another version of `normalize_images`, into which we put one bug; the seed
-# chooses which. Read the program, and decide which line you suspect.
+# chooses which. (A torch method whose name ends in `_`, as `sub_`, changes its tensor instead of making a new one.)
+# Read the program, and decide which line you suspect.
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -361,66 +428,20 @@ suspect.check(mended)
 # </details>
 
 # %% [markdown]
-# ## A real Vision Transformer, fed wrongly
-#
-# The course comes with a small ViT, trained on CIFAR-10, a data set of small photos in ten classes, such as cats and
-# trucks. It cuts 32 × 32 pixels into 64 patches of 4 × 4. It has no class for people, so none of its answers to this
-# photo can be right. Your function prepares the photo. The model gets it three times: normalized as in its training,
-# with the statistics of its training set; not normalized; and normalized, but with the patches moved, so that the model
-# reads the photo column by column. **Predict first:** how many of the three raise an error?
-
-# %%
-predict("errors-raised", 2)
-
-# %%
-from vit_course.trained import trained_vit
-
-vit = trained_vit()
-
-
-def by_columns(images, size):
-    """Whole patches change places: the one of row 1, column 2 moves to row 2, column 1. Their pixels stay in order."""
-    moved = images.clone()
-    for row in range(0, 32, size):
-        for column in range(0, 32, size):
-            rows, columns = slice(row, row + size), slice(column, column + size)
-            moved[:, :, rows, columns] = images[:, :, columns, rows]
-    return moved
-
-
-ready = normalize_images(small, vit.mean, vit.std)
-inputs = {"as in its training": ready, "not normalized": small, "column by column": by_columns(ready, 4)}
-answers, errors = {}, 0
-for name, given in inputs.items():
-    try:
-        shares = vit.model(given).softmax(dim=1)[0]  # ten scores, made into shares that add up to 1
-    except Exception as error:
-        errors += 1
-        print(f"{name:18} {error}")
-    else:
-        answers[name] = vit.classes[shares.argmax()]
-        print(f"{name:18} {tuple(given.shape)} in, ten scores out: {answers[name]}, {shares.max():.0%}")
-reveal("errors-raised", errors)
-
-# %% [markdown]
-# None: each time an image goes in and ten scores come out. The model is most sure where the input was not normalized,
-# so a sure answer does not prove that the input was right. The column order changes the answer, because this model was
-# trained with the row order.
-
-# %% [markdown]
 # ## Broken models
 #
-# Grace Hopper loved to tell the story of a moth that her colleagues found in a relay of the Harvard Mark II in 1947.
-# They taped it into the logbook as the "first actual case of bug being found". That bug could be seen. Most bugs in
-# this course raise no error. What do they cost if a model is *trained* with them? Three small ViTs start from the same
-# random numbers and learn ten shapes that a program draws, for four *epochs* (passes through the training images):
+# In 1947 colleagues of Grace Hopper, who wrote one of the first compilers, found a moth in a relay of the Harvard Mark
+# II, and taped it into the logbook as the "first actual case of bug being found". That bug could be seen. What do bugs
+# that raise no error cost if a model is *trained* with them? Three small ViTs start from the same random numbers and
+# learn ten shapes that a program draws, for four *epochs* (passes through the training images):
 #
 # - *the right model* reads the patches of a drawing row by row;
-# - *tokens column by column*: the second model reads them column by column. To get this we move the patches, as above:
-#   below, a lower drawing read row by row gives the same sentence as the drawing above it read column by column;
+# - *tokens column by column*: the second model reads them column by column. To get this we move the patches with
+#   `by_columns`: in each pair below, the lower drawing read row by row gives the same sentence as the upper one read
+#   column by column;
 # - *attention over the batch*: the patches of *one* drawing should look at each other. In the third model each patch
-#   looks at the patches at the same place in the *other* drawings of the batch. (torch's `nn.MultiheadAttention` does
-#   exactly this, without a warning, if you forget `batch_first=True`.)
+#   looks at the patches at the same place in all drawings of the batch. (torch's `nn.MultiheadAttention` does exactly
+#   this, without a warning, if you forget `batch_first=True`.)
 #
 # Then we measure their *accuracy*, the share of new drawings that get the right answer. **Predict first:** by how many
 # percentage points will the first two differ? And what will the third reach?
@@ -469,27 +490,26 @@ reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
 reveal("over-the-batch", accuracies[2], within=3)
 
 # %% [markdown]
-# *Attention over the batch*: about 10 %, as a model has that only guesses. Its scores are computed from the extra token
-# alone. With this bug the extra token sees the extra tokens of other drawings, which are the same as itself, but never
-# a patch. So every drawing gets the same scores. The loss fell a little all the same: it takes some steps to learn that
-# no class is more likely than another. It ends at 2.30, which is log 10: the loss of a model that gives each of ten
-# classes the share 1/10.
+# *Attention over the batch*: about 10 %, no better than guessing. The scores are computed from the extra token alone.
+# With this bug the extra token sees the extra tokens of other drawings, which are the same as itself, but never a
+# patch. So every drawing gets the same scores. Still the loss fell a little, to 2.30, which is log 10: the loss of a
+# model that gives each of ten classes the share 1/10. It takes some steps to learn that no class is more likely than
+# another.
 #
-# *Tokens column by column*: as good as the right model. To us the lower drawings look scrambled; for a ViT they are no
-# harder than the upper ones. Apart from chance, the column order *cannot* cost accuracy here: it is the same for every
-# drawing, and what each place means the model has to learn in either order. It goes wrong as soon as something else
-# relies on the order: weights that were trained with the row order, as you saw, or a map of where the model looks. (We
-# trained both from three *seeds*, which means from three sets of random numbers; they are at most 2.9 points apart:
-# `benchmarks/results/short_lessons.json`. With so few drawings, a difference of a few points says nothing.)
+# *Tokens column by column*: about as good as the right model. The lower drawings look scrambled to us, but apart from
+# chance the column order *cannot* cost accuracy here: it is the same for every drawing, and the model has to learn what
+# each place means in either order. It goes wrong as soon as something else relies on the order: weights that were
+# trained with the row order, as you saw, or a map of where the model looks. (From three *seeds*, that is, three sets of
+# random numbers, the two models are at most 2.9 points apart: `benchmarks/results/short_lessons.json`. With so few
+# drawings, a difference of a few points says nothing.)
 
 # %% [markdown]
 # ### Nine models, eight bugs
 #
-# Is it the same with real photos? We trained a small ViT on CIFAR-10: the model of the table at the beginning, with 16
-# patches. Then we trained eight more from random weights, each with one bug that is easily made and raises no error.
-# You know two of the bugs. Here is a third, *patches reshaped*: a token should hold 64 numbers of *one* patch. With
-# this bug each of the 16 tokens holds four numbers of *every* patch, mixed in the same way for each photo (lesson 01
-# shows how it happens).
+# Is it the same with real photos? We trained a small ViT on CIFAR-10, the model of the table at the beginning, and
+# eight more, each with one bug that is easily made and raises no error. You know two of the bugs. Here is a third,
+# *patches reshaped*: a token should hold 64 numbers computed from *one* patch. With this bug each of the 16 tokens
+# holds four numbers of *every* patch, in the same order for each photo (lesson 01 shows how it happens).
 #
 # **Predict first.** We measure on *test* photos, which had no part in training. The model without a bug was right for
 # about 53 % of them. What did the one with reshaped patches reach?
@@ -507,10 +527,10 @@ reveal("patches-reshaped", 53, within=3)
 #
 # 52.6 %, and the right model has 52.8 %, although the patches are mixed before any attention.
 #
-# Each model has three marks, because we trained it from three seeds. **With these three seeds, the accuracy on test
-# photos does not distinguish five of the eight from the right model.** The training loss is no better judge: two of the
-# five end with a clearly *lower* one than the right model (0.91 and 0.96 against 1.05), and one with a clearly higher
-# one (1.13). Lessons 03 and 06 explain the other five bugs of the figure.
+# **With these three seeds, the accuracy on test photos does not distinguish five of the eight from the right model.**
+# The training loss is no better judge: two of the five end with a clearly *lower* one than the right model (0.91 and
+# 0.96 against 1.05), and one with a clearly higher one (1.13). Lessons 03 and 06 explain the other five bugs of the
+# figure.
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.**
 #
@@ -548,9 +568,9 @@ for name, given in {"row by row": marked, "column by column": by_columns(marked,
 reveal("lit-patch", word)
 
 # %% [markdown]
-# A check works like this: it chooses an input on which right and wrong *must* differ. Here it was one white patch; for
-# `first_try` it was images with five channels and six columns. For attention over the batch two different photos are
-# enough: the broken model gives both the same scores.
+# Word 4: the first column holds words 0 to 3. A check works like this: it chooses an input on which right and wrong
+# *must* differ. Here it was one white patch; for `first_try` it was images with five channels and six columns. For
+# attention over the batch two different photos are enough: the broken model gives both the same scores.
 
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)
@@ -572,10 +592,10 @@ reveal("lit-patch", word)
 # ## A harder one, without points
 #
 # Compute the mean and the standard deviation of each channel for a data set that does not fit into memory: go through
-# it once, in batches of different sizes, and keep only a few numbers from each batch. You are right when batches of any
-# size give what `images.double().mean(dim=(0, 2, 3))` and `.std(...)` give for all images at once (torch's `std`
-# divides by n − 1). Then add 10,000 to every pixel, in float32. Which of your results goes wrong now, and which way of
-# adding up avoids the error? (Welford 1962 has one for single numbers, Chan, Golub and LeVeque 1979 one for batches.)
+# it once, in batches of different sizes, and keep only a few numbers from each batch. Compare with
+# `images.double().mean(dim=(0, 2, 3))` and `.std(...)` of all images at once (torch's `std` divides by n − 1). Then add
+# 10,000 to every pixel, in float32. Which of your results goes wrong now, and which way of adding up avoids the error?
+# (Welford 1962 has one for single numbers, Chan, Golub and LeVeque 1979 one for batches.)
 
 # %% [markdown]
 # ## Test yourself
@@ -600,8 +620,8 @@ reveal("lit-patch", word)
 # subtracting*.
 #
 # </details>
-# <details><summary>4. Eight photos of 32 × 32 pixels go into a ViT with patches of 4 and ten classes. Which shape goes
-# in, into how many words is each photo cut, and which shape comes out?</summary>
+# <details><summary>4. Eight photos of 32 × 32 pixels go into a ViT with patches of 4 × 4 pixels and ten classes. Which
+# shape goes in, into how many words is each photo cut, and which shape comes out?</summary>
 #
 # (8, 3, 32, 32) goes in. Each photo is cut into 8 · 8 = 64 words of 3 · 4 · 4 = 48 numbers. (8, 10) comes out: ten
 # scores for each photo.

@@ -25,7 +25,7 @@ NAMED = "`benchmarks/results/short_lessons.json`"
 def runs(lesson: str) -> list[dict[str, Any]]:
     """What each seed found."""
     found = list(LOG[lesson].values())
-    assert len(found) == (1 if lesson == "07_experiments" else 3)
+    assert len(found) == (1 if lesson in ("00_fed_wrongly", "07_experiments") else 3)
     return found
 
 
@@ -166,13 +166,25 @@ def test_positions_that_start_small_stay_small():
     assert round(found["after"]["positions"] / found["before"]["positions"]) == 4
 
 
-def test_the_photo_that_is_not_normalized_gets_the_surest_answer():
+def test_a_model_that_is_fed_wrongly_answers_as_00_says():
     names, printed = played("00_start", 'reveal("errors-raised"', 0)
     assert names["errors"] == 0
-    lines = [line for line in printed.splitlines() if "scores out" in line]
-    sure = {line[:18].strip(): int(line.rpartition(", ")[2].rstrip("%")) for line in lines}
-    assert max(sure, key=sure.__getitem__) == "not normalized"
-    assert names["answers"]["as in its training"] != names["answers"]["column by column"]
+    found = {name: answer.split(", ") for name, answer in names["answers"].items()}
+    answers = {name: answer for name, (answer, _) in found.items()}
+    sure = {name: int(share.rstrip("%")) for name, (_, share) in found.items()}
+    assert answers["as in its training"] == answers["not normalized"] == "cat"
+    assert sure["not normalized"] > sure["as in its training"]
+    airplanes = [name for name, answer in answers.items() if answer == "airplane"]
+    assert airplanes == ["from 0 to 255", "blue, green, red"]
+    assert [sure[name] > sure["as in its training"] for name in airplanes].count(True) == 1
+
+
+def test_what_wrong_food_costs_is_quoted_as_logged():
+    right = {name: f"{share:.1f} %" for name, share in runs("00_fed_wrongly")[0]["right"].items()}
+    text = text_of("00_start")
+    assert f"it is right on {right['not normalized']}, the right input on {right['as in its training']}" in text
+    assert f"from 0 to 255: {right['from 0 to 255']}, less than guessing" in text
+    assert f"blue, green, red: {right['blue, green, red']}; column by column: {right['column by column']}" in text
 
 
 def test_learned_positions_are_as_similar_as_02_says():

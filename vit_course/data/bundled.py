@@ -1,4 +1,4 @@
-"""Data that need no download: real handwriting, a photograph to look at, and 32x32 drawings of ten plain shapes.
+"""Data that need no download: real handwriting, two photographs to look at, and 32x32 drawings of ten plain shapes.
 
 Each drawing holds one shape at a random place, size and angle, in one color on a shaded ground of another, under a
 little noise. A shape is a signed distance: negative inside, zero on the outline, positive outside. Signed distances
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -163,6 +164,17 @@ def digits() -> ImageDataset:
     pixels, labels = load_digits(return_X_y=True)
     images = (torch.from_numpy(pixels) * (255 / 16)).round().to(torch.uint8).view(-1, 1, 8, 8)
     return ImageDataset(images, torch.from_numpy(labels).long(), tuple("0123456789"), "digits")
+
+
+def cat() -> Tensor:
+    """Chelsea, a cat: (3, 128, 128) uint8, the middle of the photograph, made smaller.
+
+    Taken by Stéfan van der Walt, who has waived all rights (CC0); from scikit-image, `skimage.data.chelsea`.
+    """
+    from matplotlib.image import imread
+
+    pixels = torch.from_numpy(imread(Path(__file__).with_name("cat.png"))[:, :, :3].copy())  # (height, width, channels)
+    return (255 * pixels).round().to(torch.uint8).permute(2, 0, 1).contiguous()
 
 
 def photo() -> Tensor:

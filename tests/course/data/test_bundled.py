@@ -5,7 +5,7 @@ import builtins
 import pytest
 import torch
 
-from vit_course.data import digits, photo, shapes
+from vit_course.data import cat, digits, photo, shapes
 
 
 class TestShapes:
@@ -53,3 +53,10 @@ def test_the_photo_is_upright_and_in_color() -> None:
     assert (picture.dtype, picture.shape) == (torch.uint8, (3, 600, 512))
     red, _, blue = picture[:, 20:120, 420:500].float().mean((1, 2))  # the wall behind her, top right
     assert blue > red + 40
+
+
+def test_the_cat_is_upright_and_in_color() -> None:
+    picture = cat()
+    assert (picture.dtype, picture.shape) == (torch.uint8, (3, 128, 128))
+    red, green, blue = picture[:, 98:110, 65:75].float().mean((1, 2))  # its nose
+    assert red > green + 40 > blue + 40
