@@ -29,11 +29,6 @@ GROUPS = {
         "16 wide, sine": "lab sheet",
         "the same, softmax first": "lab sheet, softmax before the loss",
     },
-    "a bug": {
-        "scrambled": "scrambled",
-        "from 0.02": "small positions",
-        "from 0.02, scrambled": "small positions, scrambled",
-    },
 }
 
 
@@ -43,7 +38,7 @@ def cifar_experiments() -> Canvas:
     rows = sum(len(group) for group in GROUPS.values())
     height = 92 + 30 * rows + 12 * len(GROUPS) + 56
     subtitle = f"Validation images right at the end; {log['data']['num_validation']:,} images, one mark for each seed."
-    canvas = Canvas(height, "Six experiments and a bug, three seeds each", subtitle)
+    canvas = Canvas(height, "Six experiments, three seeds each", subtitle)
     left, right, low, high = 318, 606, 25.0, 55.0
     y, notes = 92.0, []
     bottom = height - 52

@@ -107,9 +107,9 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # with one row for each token, and so do the keys and the values.
 #
 # Why a query *and* a key? Suppose that they were the same vector. Then the dot product of tokens A and B would be that
-# of B and A: if the nose fits what the cap looks for, the cap would fit equally well what the nose looks for. And the
-# dot product of a token with itself would be its squared length, never below 0. With two Linears A can look for B while
-# B looks for something else.
+# of B and A: if the nose looked for the cap, the cap would look for the nose just as much. And the dot product of a
+# token with itself would be its squared length, never below 0. With two Linears A can look for B while B looks for
+# something else.
 #
 # > **weights** = softmax( **query** · **key**ᵀ / √head_dim )
 # >
@@ -132,8 +132,6 @@ show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "
 # %% [markdown]
 # ## Why divide by the root
 #
-# One part of the formula still looks arbitrary: what is that root doing there?
-#
 # **Predict first.** Take two vectors of `head_dim` independent random numbers, each with mean 0 and standard
 # deviation 1. Their dot product is a sum of `head_dim` products. How large is it typically for `head_dim = 4`, for
 # 64, for 256? Write down three numbers.
@@ -148,10 +146,10 @@ for head_dim in (4, 64, 256):
 reveal("dot-product-of-256", products.std(), within=2)
 
 # %% [markdown]
-# Each product adds 1 to the *variance*, so the variance of the sum is `head_dim`, and the typical size of the sum is
-# the root of `head_dim`: 2, 8, 16. Scores of size 16 are too large for a softmax. A softmax depends only on
-# *differences* of scores, and a difference of 16 means that one key gets e¹⁶ times, nine million times, the weight of
-# the other.
+# Each product has mean 0 and variance 1 · 1 = 1, and variances of independent numbers add up. So the variance of the
+# sum is `head_dim`, and its typical size is the root of `head_dim`: 2, 8, 16. Scores of size 16 are too large for a
+# softmax. A softmax depends only on *differences* of scores, and a difference of 16 means that one key gets e¹⁶ times,
+# nine million times, the weight of the other.
 
 
 # %%
@@ -179,13 +177,13 @@ print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} d
 # ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
 # root of head_dim do not.](../figures/softmax_scale.svg)
 #
-# If the numbers of query and key have standard deviation 1, a query of 256 numbers gives, on average, about nine tenths
-# of its weight to one token among 64 before anything is learned. With the root, the weight is spread over many tokens,
-# whatever the size of the head. The numbers that two new Linears make are smaller, but the root matters there as well:
-# see the last line that the cell printed.
+# Without the root, an untrained query of 256 numbers gives, on average, about nine tenths of its weight to one token
+# among 64. (This holds if the numbers of query and key have standard deviation 1. Those that two new Linears make are
+# smaller, but the root matters there as well: see the last line that the cell printed.) With the root, the weight is
+# spread over many tokens, whatever the size of the head.
 #
-# **Predict first.** In how many rows of a head of 256 numbers is one weight above 0.99, without the root: in none, in a
-# tenth, or in half of them? To change these weights, training needs a gradient. Does the query of such a row get a
+# **Predict first.** Without the root, a head of 256 numbers: in how many of its rows is one weight above 0.99? In none,
+# in a tenth, or in half of them? To change these weights, training needs a gradient. Does the query of such a row get a
 # larger gradient than the queries of the other rows, or a smaller one?
 
 
@@ -220,16 +218,15 @@ for head_dim in (4, 64, 256):
 # weight is 1 and the others are 0, all of these are 0.)
 #
 # The other rows get a large gradient, and it grows with the size of the head. One matrix makes all queries, so what it
-# learns from the other rows changes the stuck rows as well. How much harm is done only a training can show: see *no
-# scaling* in the figure of lesson 00 (its heads have 16 numbers).
+# learns from the other rows changes the stuck rows as well. Only training can show how much harm a missing root does:
+# see *no scaling* in the figure of lesson 00 (its heads have 16 numbers).
 #
 # Divided by the root, no row is stuck, and the gradient is about the same for each size. (Vaswani et al. 2017, section
 # 3.2.1, *suspect* that this is what the root is good for.)
 
 # %% [markdown]
 # Now choose the divisor yourself: one query, 16 keys. (The number that divides the scores is also called the
-# *temperature* of the softmax.) For each `head_dim`, find the divisor that makes the largest weight about ¼. **Predict
-# first:** which divisor is it for 256?
+# *temperature* of the softmax.) For each `head_dim`, find the divisor that makes the largest weight about ¼.
 
 # %%
 from vit_course.explore import explore_softmax
@@ -702,7 +699,7 @@ print("largest difference:", difference.abs().max().item())
 
 # %% [markdown]
 # They agree up to rounding. Trained weights fit as well, as you will see in lesson 05. (In later projects, call
-# `F.scaled_dot_product_attention(query, key, value)`: it gives the output that yours gives, mostly faster, but not the
+# `F.scaled_dot_product_attention(query, key, value)`: it gives the output that yours gives, usually faster, but not the
 # weights.)
 #
 # **A word on dropout** (Srivastava et al. 2014). In training some models set a few of the *attention weights* to zero
@@ -903,9 +900,9 @@ for name, attend in suspects.items():
     print(f"{name:>12}: {'INNOCENT' if is_attention(attend) else 'guilty'}")
 
 # %% [markdown]
-# "Odd" adds 3 to every number of every key, and that changes nothing at all: all scores of a query change by the same
-# amount, and a softmax depends only on differences. That is also why a bias on the keys is a parameter that does
-# nothing.
+# "Odd" adds 3 to every number of every key, and that changes nothing at all: all scores of a query grow by the same
+# number (3 times the sum of the query's numbers, divided by the root), and a softmax depends only on differences. That
+# is also why a bias on the keys is a parameter that does nothing: query · (key + bias) is query · key + query · bias.
 #
 # And the other six? "Hot-headed" does not divide by the root. "Deaf" ignores the query. "Gossip" gives each key the
 # value of its neighbor. "Liar" returns weights that it did not use. "On its side" takes the softmax along the queries.
@@ -918,7 +915,7 @@ for name, attend in suspects.items():
 # | keys and values shuffled alike change nothing | gossip |
 # | the output is the mean of the values under those very weights | gossip, liar |
 # | an image gets the same answer alone and in a batch | herd |
-# | with scores in the thousands the largest takes nearly all | deaf, liar, on its side; herd, if you compute scores |
+# | with very large scores the largest takes nearly all | deaf, liar, on its side; herd, if your test computes scores |
 # | the shapes are right when all sizes differ | none of these six, but others in the check |
 # | the weights of the pencil example | hot-headed, deaf, liar, on its side |
 #
@@ -946,8 +943,8 @@ print("your test says:", "INNOCENT" if is_attention(suspect) else "guilty")
 show_matrix(weights, "query", "key", "the suspect's weights")
 
 # %% [markdown]
-# If your test says that it is right, some fact is missing in it, and now you know which. Copy the program, repair it,
-# and check it: a test says *that* something is wrong, and you have to find what.
+# Your test says INNOCENT? Then a fact is missing in it: what must hold for attention, but not for this program? Copy
+# the program, repair it, and check it: a test says *that* something is wrong, and you have to find what.
 
 # %%
 mended = None  # paste the program above this line, repair it, and replace None with its name
@@ -1005,9 +1002,9 @@ mirror = torch.block_diag(*(torch.tensor([[-cosine, sine], [sine, cosine]]) for 
 print("largest error of the mirror:", (table @ mirror - opposite).abs().max().item())
 
 # %% [markdown]
-# There is. If a hand has the angle a at column c and b at column 19, it has b − a at column 19 − c, and
-# sin(b − a) = sin b · cos a − cos b · sin a, cos(b − a) = cos b · cos a + sin b · sin a. So on each pair of sine and
-# cosine mirroring is one fixed matrix, a reflection, the same for every column.
+# There is. If a hand of the clock in lesson 02 has the angle a at column c and b at column 19, it has b − a at column
+# 19 − c, and sin(b − a) = sin b · cos a − cos b · sin a, cos(b − a) = cos b · cos a + sin b · sin a. So on each pair of
+# sine and cosine mirroring is one fixed matrix, a reflection, the same for every column.
 #
 # Here are the three heads. `pixels`, `its_hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a
 # token.
@@ -1101,10 +1098,10 @@ show_matrix(weights, "the token that asks", "the token it looks at", "learned we
 
 # %% [markdown]
 # With positions the mirror place gets nearly all of the weight. Without positions the head cannot know which token
-# stands where, and can hardly do better than the mean of all 20 tokens. In it the right token has the share 1/20 in
-# place of 1, and 19 wrong ones have 1/20 in place of 0, so its error is (19/20)² + 19 · (1/20)² = 0.95. So the loss
-# alone can teach attention where to look, if the tokens contain something by which they can find each other. Lesson 08
-# shows what the heads of a trained ViT look at.
+# stands where, and can hardly do better than the mean of all 20 tokens. In this mean the right token has the share 1/20
+# in place of 1, and 19 wrong ones have 1/20 in place of 0. All numbers are independent and have variance 1, so the
+# error is (19/20)² + 19 · (1/20)² = 0.95. The loss alone can teach attention where to look, then, if the tokens contain
+# something by which they can find each other. Lesson 08 shows what the heads of a trained ViT look at.
 
 # %% [markdown]
 # ## Keep what you wrote
@@ -1151,9 +1148,9 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # <details><summary>5. In a language model a <em>causal mask</em> gives weight 0 to all later tokens. Why is there none
 # in a ViT?</summary>
 #
-# The mask belongs to a task, not to a kind of data: a model that learns to predict the next token must not see it. A
-# ViT predicts the class of a whole picture, so every patch may look at every other. (Chen et al. 2020, *Generative
-# Pretraining from Pixels*, predict pictures pixel by pixel, and do need the mask.)
+# The mask belongs to a task, not to a kind of data: a model that learns to predict the next token must not see that
+# token. A ViT predicts the class of a whole picture, so every patch may look at every other. (Chen et al. 2020,
+# *Generative Pretraining from Pixels*, predict pictures pixel by pixel, and do need the mask.)
 #
 # </details>
 

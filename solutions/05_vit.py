@@ -15,8 +15,8 @@
 #
 # You have written patches, positions, attention and blocks. In this lesson you join them to one model, and it is a real
 # one: at the end the weights of torchvision's ViT-B/16 run in the class that *you* wrote, and give the same logits as
-# torchvision's own model, up to rounding. On the way you meet two models with bugs, and see how much of that the loss
-# shows.
+# torchvision's own model, up to rounding. On the way you meet two models with bugs, and see whether the loss shows
+# them.
 #
 # **After this lesson you can**
 # - build a Vision Transformer from its parts, for any depth and any image size that the patch size divides;
@@ -108,8 +108,7 @@ plt.show()
 # Every block *adds* to the stream and nothing scales it back, so in twelve blocks its spread becomes nearly three times
 # that of `in` (2.8, 2.8 and 2.9 times from three seeds, `benchmarks/results/short_lessons.json`), and training may
 # increase it further. In a block `norm1` and `norm2` bring their copies of the stream back to a spread of about 1, and
-# the final norm does so for the head. But the larger the numbers of the stream have become, the smaller is the share
-# that a later block adds: lesson 10 comes back to this.
+# the final norm does so for the head.
 
 # %% [markdown]
 # ## Six parts
@@ -240,8 +239,8 @@ else:
 # the line "mult-adds": torchinfo counts each Linear once, though it is applied to 197 tokens, and the products of query
 # with key and of weights with value not at all.)
 #
-# One more habit before any training: **look at the loss of the fresh model.** It knows nothing, so it should give each
-# of the ten classes about the same probability, and its loss should be near −log(1/10) = 2.30.
+# A habit for every training: first **look at the loss of the fresh model.** It knows nothing, so it should give each of
+# the ten classes about the same probability, and its loss should be near −log(1/10) = 2.30.
 #
 # How near depends on how the weights start. Here are three starts:
 #
@@ -284,7 +283,7 @@ show_images(data.images[:8], titles=[data.classes[label] for label in data.label
 # ## Where the parameters are
 #
 # How large is a model? You can tell from its config alone, before it fills your memory. A Linear from a to b has a · b
-# weights and b biases, a LayerNorm has two vectors, and you know the rest.
+# weights and b biases, a LayerNorm has two vectors, and the shapes of class token and positions are in the table above.
 #
 # **Predict first.** In ViT-Ti/16, 93 % of the parameters are in the blocks. ViT-B/16 has as many blocks, and its tokens
 # are four times as long. Is the share of its blocks smaller, the same, or larger? Why?
@@ -375,8 +374,8 @@ print(f"{'a giant':13} {count_parameters(giant):>13,}")
 # ## Two broken models
 #
 # Now we train three models of the same size, and all start from the same random weights. The first is yours. The second
-# mixes up its tokens: somebody wrote `reshape` where `transpose` was needed, as you may remember from lesson 01. In
-# this model a token does not hold the 64 features of one patch, but four features of each of the sixteen patches.
+# mixes up its tokens: somebody wrote `reshape` where `transpose` was needed (lesson 01). In this model a token does not
+# hold the 64 features of one patch, but four features of each of the sixteen patches.
 
 
 # %%
@@ -415,8 +414,8 @@ class ViTFromTheInternet(VisionTransformer):
 
 
 # %% [markdown]
-# **Predict first, in writing.** All three see 8,000 drawings of ten shapes, five times over. Guessing gets 10 % right.
-# What share will each of them get right in the end, and in which order will they come?
+# **Predict first, in writing.** All three see the same 8,000 drawings of ten shapes, in five epochs. Guessing gets 10 %
+# right. What share will each of them get right in the end, and in which order will they come?
 
 # %%
 predict("scrambled", 10)  # in % right, after five epochs
@@ -456,10 +455,10 @@ plt.show()
 #
 # <details><summary>Written down? Then look.</summary>
 #
-# Three. One loses six points and one seven, and attention over the batch stays at chance: there a class token attends
-# only to class tokens, its own and those of the other images, so it never receives anything from a patch. The test
-# accuracy of the other five, the model with scrambled tokens among them, does not distinguish them from the correct
-# model.
+# Three. Without the division by the root a model loses six points, with a softmax in the head seven, and attention over
+# the batch stays at chance: there a class token attends only to class tokens, its own and those of the other images, so
+# it never receives anything from a patch. The test accuracy of the other five, the model with scrambled tokens among
+# them, does not distinguish them from the correct model.
 #
 # </details>
 
@@ -610,19 +609,20 @@ suspect
 
 # %% tags=["raises-exception"]
 torch.manual_seed(0)
-theirs = suspect(replace(small, depth=2, mlp_ratio=2.0, qkv_bias=False))
+shallow = replace(small, depth=2, mlp_ratio=2.0, qkv_bias=False)
+theirs = suspect(shallow)
 pictures = torch.randn(2, 3, 32, 32, requires_grad=True)
 logits = theirs(pictures)
 logits[0].square().sum().backward()
 print("no gradient:", [name for name, each in theirs.named_parameters() if each.grad is None])
-print("parameters: ", sum(each.numel() for each in theirs.parameters()))
+print("parameters: ", sum(each.numel() for each in theirs.parameters()), "by your formula:", count_parameters(shallow))
 print("logits:     ", [round(each, 2) for each in logits[0].tolist()])
 strength = pictures.grad.abs().sum(dim=1, keepdim=True)
 show_images(strength / strength.max(), titles=["image 0", "image 1"])
 
 # %% [markdown]
-# Is image 1 completely black? It should be: only the logits of image 0 were used. Is the number of parameters what
-# `count_parameters` gives? Repair a copy.
+# Is image 1 completely black? It should be: only the logits of image 0 were used. Are there as many
+# parameters as your formula says? Repair a copy.
 #
 # If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of `fix_vit`
 # above (with its `__init__`, if the bug is there) and run the check again: the same check grades both.
@@ -673,11 +673,12 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 #
 # <details><summary>All partners found? Then look.</summary>
 #
-# The pair with different shapes is `conv_proj.weight`, four axes, and your `patch_embedding.projection.weight`, two: a
-# convolution's kernel, flattened, has the order of a flattened patch (lesson 01). Shapes hardly protect you here.
-# Every vector of 48 numbers fits where any other belongs: the weights and biases of all norms, and the biases of
-# `conv_proj`, `out_proj` and `mlp.3`. Here even the flattened `conv_proj.weight` has the shape of `mlp.3.weight`,
-# (48, 192); in ViT-B/16 it has that of `out_proj.weight`, (768, 768). Torch would notice none of these mix-ups.
+# The pair with different shapes is `conv_proj.weight`, four axes, and your `patch_embedding.projection.weight`, two.
+# `conv_from_linear` (lesson 01) turned such a matrix into such a kernel: a convolution's kernel, flattened, has the
+# order of a flattened patch. Shapes hardly protect you here. Every vector of 48 numbers fits where any other belongs:
+# the weights and biases of all norms, and the biases of `conv_proj`, `out_proj` and `mlp.3`. Here even the flattened
+# `conv_proj.weight` has the shape of `mlp.3.weight`, (48, 192); in ViT-B/16 it has that of `out_proj.weight`, (768,
+# 768). Torch would notice none of these mix-ups.
 #
 # </details>
 #
@@ -792,7 +793,8 @@ with torch.no_grad():
 
 # %% [markdown]
 # These numbers show that models differ, but not where. So compare them stage by stage: the bug lies between the last
-# stage that agrees and the first that differs. `record`, used at the start of this lesson, gives the stages of both.
+# stage that agrees and the first that differs. `record`, used at the start of this lesson, needs a model with your
+# names, so `mine` stands in for `theirs`: you have just seen that their logits agree.
 #
 # **Predict first.** What is the name of the first stage that differs in the model with scrambled tokens? And in the one
 # from the internet? (The names are in the table of shapes at the start of this lesson.)
@@ -822,7 +824,7 @@ for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
 # ## Three hundred thousand trained parameters
 #
 # The course brings a small trained ViT: 32 × 32 pixels, 64 patches, ten classes; it classifies 76.7 % of CIFAR-10's
-# test photos correctly. Its parameters have the names of your class, so `load_state_dict` is all you need, and no
+# test photos correctly. Its parameters have the names of your class, so `load_state_dict` is enough, and you need no
 # internet connection.
 #
 # You have seen this model's positions in lesson 02. Here they are again, this time from *your* class.
@@ -906,9 +908,9 @@ show_images(photo(), titles=["What does your model say?"])
 # seems that augmentation, too, can replace a part of what a CNN has built in. With a longer recipe (DeiT III, Touvron
 # et al. 2022) ViT-B/16 reached 83.8 % from the same photos, and a ViT of only 22 million parameters 81.4 %.
 #
-# One last look into it: for each patch, how similar its learned position is to all the others. Figure 7 of the paper
-# shows crosses, rows and columns, though the row and the column of a patch were never given to its model. Do you see
-# them with these weights?
+# One last look into your model: for each patch, how similar its learned position is to all the others. Figure 7 of the
+# paper shows crosses, rows and columns, though the row and the column of a patch were never given to its model. Do you
+# see them with these weights?
 
 # %% tags=["experiment"]
 show_position_similarity(mine.positions.detach(), grid_size=(14, 14))

@@ -97,7 +97,7 @@ show_images(full.images[:16], titles=[full.classes[label] for label in full.labe
 #
 # Images that you use to *choose* something (a learning rate, a patch size, the moment to stop) have helped to make the
 # model, and can no longer judge it. So a second set, for validation, is split off for all the choosing, and the third,
-# the test set, is not touched before the end of lesson 07.
+# the test set, is not touched before you have a model to hand in, in lesson 07.
 #
 # **Predict first.** 200 models only guess: each of their answers is right with a probability of 10 %. You choose the
 # model that does best on 500 validation images. What share of these 500 does it get right? And what share of 500 test

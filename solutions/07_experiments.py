@@ -15,7 +15,8 @@
 #
 # Your model learns. Now you want it to learn better, and everybody has advice: smaller patches, other positions, more
 # augmentation. Which advice is good? In this lesson you run six experiments, each with a prediction made before it, and
-# say what they have shown and what is noise. Then you train the best model that you can, and hand it in.
+# say what they have shown and what is noise. Then you train the best model that you can, and hand it in. Three
+# questions without points come last.
 #
 # **After this lesson you can**
 # - compare two ways to train seed by seed, and give the difference with an interval;
@@ -55,7 +56,7 @@ from vit_course.data import Augmentation, Batches, load_dataset, shapes
 from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure, show_images, show_matrix
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-MyViT = own("VisionTransformer")  # used at the end: the experiments need options that only the course's has
+MyViT = own("VisionTransformer")  # for the model to hand in: the experiments need options that only the course's has
 split_indices, train_one_epoch, evaluate = own("split_indices", "train_one_epoch", "evaluate")
 warmup_cosine, parameter_groups = own("warmup_cosine", "parameter_groups")
 
@@ -361,8 +362,9 @@ for name, config in configs.items():
 # %% [markdown]
 # A baseline is fair if as much care went into it as into what it is compared with. So from here on positions start at
 # 0.5. With 0.02, every later experiment would be about models that hardly know where a patch is, and anything that
-# happens to tell them would look like an improvement: near the end of this lesson you will see that. (All this is about
-# *short* trainings. In a long one, positions from 0.02 have time to grow: torchvision's ViT-B/16 began with 0.02, too.)
+# happens to tell them would look like an improvement: "Does a broken ViT still learn?", near the end, shows that. (All
+# this is about *short* trainings. In a long one, positions from 0.02 have time to grow: torchvision's ViT-B/16 began
+# with 0.02, too.)
 #
 # What was tuned? Two things, both only for the baseline: the learning rate (by the test of lesson 06) and the 0.5 of
 # its positions (experiment 1 shows why). Experiments 2 to 6 use both unchanged. That favors the baseline: where an arm
@@ -415,8 +417,8 @@ compare({"logits into the loss": Arm(), "softmax before the loss": Arm(change=So
 # large ones: an image with a confident wrong answer should have the largest, and here it has nearly none. What
 # survives: a step still raises the logit of the right class, if only a little, and softmax keeps the order of the
 # classes, so the largest probability still belongs to the largest logit. (Is it only the wrong rate? In part, perhaps:
-# in the table of nine models below, each has the best of three rates, and the softmax costs 6.8 ± 1.6 points. Its best
-# was the smallest of the three, so a still smaller one may cost less.)
+# in the table of nine models near the end ("Does a broken ViT still learn?") each has the best of three rates, and the
+# softmax costs 6.8 ± 1.6 points. Its best was the smallest of the three, so a still smaller one may cost less.)
 #
 # **Rubric.** 1 point: prediction made before, table with its seeds, and the interval read. 1 point: where 1.46 comes
 # from (or that probabilities as logits lie at most 1 apart), and what becomes of the gradient: it vanishes for images
@@ -454,12 +456,12 @@ compare({f"patches of {size}": Arm(replace(BASE, patch_size=size)) for size in (
 # Our runs: patches of 8 46.9, 45.1 and 46.0 %, of 16 43.1, 43.2 and 42.3 %, of 4 48.2, 48.5 and 48.1 %. Against patches
 # of 8: 16 pixels −3.1 ± 2.7, 4 pixels +2.3 ± 2.8. Patches of 16 are worse, and the interval does not contain 0. For 4
 # pixels it does: all three seeds are better, by 1.2, 3.4 and 2.1 points (taken before rounding), and that is not enough
-# for a claim. The next thing to run is a new comparison with more, fresh seeds, their number chosen before looking. The
-# patches of 16 have the most parameters (250,314): each takes 768 numbers in. With small patches attention combines
-# finer parts, such as edges and corners, which in a large patch only one Linear has mixed. Each
-# token is described by fewer raw numbers (48 instead of 768), so its Linear is smaller; only the positions grow. Large
-# patches win when time is the limit (the same minutes buy many more epochs or a larger model), when images are large,
-# or when there are too few steps for 64 tokens to learn what belongs together.
+# for a claim. The next thing to run is a new comparison with more, fresh seeds, their number chosen before looking.
+# With small patches attention combines finer parts, such as edges and corners, which in a large patch only one Linear
+# has mixed. This Linear takes fewer numbers in (48 instead of 768), so it is smaller, and only the positions grow:
+# patches of 16 have the most parameters (250,314). Large patches win when time is the limit (the same minutes buy many
+# more epochs or a larger model), when images are large, or when there are too few steps for 64 tokens to learn what
+# belongs together.
 #
 # **Rubric.** 1 point: prediction, table, intervals read. 1 point: more and finer tokens for attention bought with time,
 # and fewer weights in the patch embedding.
@@ -782,7 +784,7 @@ compare(
 #
 # ### BEGIN SOLUTION
 # Our runs: 64 wide 45.3, 43.9 and 45.1 %, 16 wide 37.4, 35.6 and 36.0 %, with the softmax 33.6, 33.1 and 32.8 %. The
-# small model is −8.4 ± 1.5 from the large one, and the softmax costs it −3.2 ± 1.6. Neither interval contains 0. A
+# small model differs by −8.4 ± 1.5 points, and the softmax adds −3.2 ± 1.6 to that. Neither interval contains 0. A
 # thirteenth of the parameters (16,426) keeps four fifths of the accuracy, or three quarters of what is above guessing.
 # Width and number of heads have both changed; a model of width 16 with four heads would separate them. (In experiment 2
 # the softmax cost the large model nearly 9 points. That one had learned positions, so the two losses must not simply be
@@ -871,13 +873,13 @@ check("vit_cifar", "vit_cifar.safetensors")
 # loads; the judge decides about the other 7. On Colab the file is deleted with the runtime: download it now, from the
 # folder on the left, and put it next to the notebook again for lesson 08.
 #
-# (Our first model, from seed 0, got 59.7 % of the validation photos and 59.1 % of all test photos: a point short of the
-# next row.)
+# (Our first model, from seed 0, got 59.7 % of the validation photos and 59.1 % of all test photos: a point short of
+# 60 %.)
 #
-# Now improve it. Change one thing at a time, and write down what you expect before you run. The course's own loop,
-# `fit`, does what yours does and more: a progress bar, resuming after an interruption, and Muon (Jordan et al. 2024),
-# an optimizer for the matrices in the blocks. Muon replaces the update of each matrix by (nearly) the closest
-# orthogonal matrix, so that it acts equally strongly in all directions. In the training cell, put this in place of
+# Now improve it, and write down what you expect before you run. The course's own loop, `fit`, does what yours does and
+# more: a progress bar, resuming after an interruption, and Muon (Jordan et al. 2024), an optimizer for the matrices in
+# the blocks. Muon replaces the update of each matrix by (nearly) the closest orthogonal matrix, so that it acts equally
+# strongly in all directions. In the training cell, set `config = replace(BASE, patch_size=4)`, and put this in place of
 # everything from `history = learn(` to the end (also of `reveal`, since your prediction was for the first model):
 #
 # ```python
@@ -899,7 +901,8 @@ check("vit_cifar", "vit_cifar.safetensors")
 # (With `label_smoothing=0.1` the target of an image is 0.91 for its own class and 0.01 for each of the nine others:
 # Szegedy et al. 2016.) Then run the save cell again, or everything below goes on measuring the old model.
 #
-# `vit-course recipes` lists all recipes of the course, each with what it reached, where that has been measured.
+# From there on, change one thing at a time. `vit-course recipes` lists all recipes of the course, each with what it
+# reached, where that has been measured.
 
 # %% [markdown]
 # ## The test set
@@ -940,9 +943,10 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 # Do look at the mistakes. Are they absurd, or would you make them, too, at 32 × 32 pixels?
 
 # %% [markdown]
-# ## Three more questions, without points
+# ## Two more questions, without points
 #
-# You have handed in; what follows shows best how a comparison goes wrong. All of it is measured on validation images
+# Your file is ready to hand in, and all points are behind you. Here you compare with another kind of model and by
+# another rule, in the section after this one with a weak baseline. What *you* run is measured on validation images
 # again.
 #
 # ### What does a convolutional network reach?
@@ -991,7 +995,7 @@ compare({"ViT": Arm(), "ConvNet": Arm(change=convolutions, learning_rate=6e-3)})
 #
 # You subtracted seed by seed. That makes an interval narrower where the two runs of a seed are good or bad *together*,
 # and it has a price. Three differences give $t = 4.30$. If you ignore which runs share a seed, the spread is estimated
-# from both arms, with two degrees of freedom from each, and $t = 2.78$:
+# from both arms, with two degrees of freedom from each. That makes four, as for five differences: $t_5 = 2.78$.
 #
 # $$\bar{a} - \bar{b} \pm 2.78 \cdot \sqrt{\frac{s_a^2 + s_b^2}{3}}$$
 #
@@ -1028,7 +1032,7 @@ for name, changed in (
 # </details>
 
 # %% [markdown]
-# ### Does a broken ViT still learn?
+# ## Does a broken ViT still learn?
 #
 # Back to the nine models of lesson 00: the right one and eight with a bug, trained on 25,000 photos for six epochs,
 # from three seeds each (`benchmarks/results/fair_bet.json`). The baseline is fairer than in our first table (you will
@@ -1037,8 +1041,8 @@ for name, changed in (
 # and for *softmax before the loss* the smallest, so another rate may suit these four still better.) The models of a
 # seed start from the same weights and see the same batches.
 #
-# You may object that the table reports on 5,000 *test* images, where your runs use validation images. That is fine as
-# long as the table only reports. If you choose a model by it, you have used the test set for choosing.
+# The table is measured on 5,000 *test* images. That is fine as long as it only reports. If you choose a model by it,
+# you have used the test set for choosing.
 #
 # | model | each seed, % right | mean | against the right model |
 # |---|---|---|---|
@@ -1079,10 +1083,10 @@ for name, changed in (
 # Good statistics make such a claim *more* convincing. What was wrong was the baseline.
 #
 # Why did the bug win? Experiment 1 has the clue: for positions that start at 0.02, it showed no gain over no positions
-# at all. The bug may supply this missing information about place, by accident. With 16 tokens of 64
-# numbers, the first scrambled token holds channels 0 to 3 of all sixteen patches, the second channels 4 to 7, and so
-# on. Inside a token, the *index* of a number tells from which patch it came, with or without positions. That is a
-# suspicion, and a suspicion has to be tested.
+# at all. The bug may supply this missing information about place, by accident. With 16 tokens of 64 numbers, the first
+# scrambled token holds channels 0 to 3 of all sixteen patches, the second channels 4 to 7, and so on. Inside a token,
+# the *index* of a number tells from which patch it came, with or without positions. That is a suspicion, and a
+# suspicion has to be tested.
 #
 # **Predict first:** with positions from 0.02, and with positions from 0.5: by how much will the scrambled model differ
 # from the right one?
@@ -1095,6 +1099,8 @@ def scramble(model):  # reshape where transpose was meant, as in lesson 05
 
 
 compare({"from 0.02": Arm(SMALL_POSITIONS), "from 0.02, scrambled": Arm(SMALL_POSITIONS, change=scramble)})
+
+# %% tags=["experiment"]
 compare({"from 0.5": Arm(), "from 0.5, scrambled": Arm(change=scramble)})
 
 # %% [markdown]
@@ -1142,16 +1148,17 @@ print(f"the lead from 0.02 minus the lead from 0.5: {difference:+.1f} ± {half:.
 #
 # 24 do. 85 lie within two points of the right model, and five are more than two points *better*. Could some of the 85
 # still be different? The three runs of the right model in *this* log end at 41.16, 40.88 and 40.64 %, with a standard
-# deviation *s* of 0.26, so by Student's rule one more run of it should lie within ± 1.3 points of their mean (4.30 · s
-# · √(1 + 1/3)).
+# deviation *s* of 0.26, so by Student's rule one more run of it should lie, 19 times in 20, within ± 1.3 points of
+# their mean (4.30 · s · √(1 + 1/3)).
 #
-# Nine of the 85 lie outside. About four would by chance alone if this *s* is right, and more if three runs have made it
-# too small. So some of the nine may be different, and one run does not say which. Of the 24, five stay at chance, and
-# one ends in NaN at once.
+# Nine of the 85 lie outside. Is that more than one in twenty, about four? That is only an average, and all 85 share
+# the same three right runs: if these give the true *s*, hardly any model lies outside by chance, and if they make it
+# much too small, many do. So some of the nine may be different, but one run does not say which. Of the 24, five stay at
+# chance, and one ends in NaN at once.
 #
 # And the five winners? They beat the baseline with small positions, the one that we have just called weak, so do not
-# believe in them yet. The largest lead, 12.1 points, belongs to a head that reads *all* tokens, one after the other:
-# such a head knows the place of every token without any positions.
+# believe in them yet. The largest lead, 12.1 points, belongs to a head that reads *all* tokens, joined into one long
+# vector: such a head knows the place of every token without any positions.
 #
 # </details>
 # <details><summary>Every mistake by name. Which of them have you made?</summary>

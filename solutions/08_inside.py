@@ -101,7 +101,7 @@ show_images(pictures.images[:8], titles=[classes[label] for label in pictures.la
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
 print("six epochs of 6,000 drawings:")
 shifted = Augmentation(max_shift=2)
-# 6 epochs, batches of 64; Muon (end of lesson 07) trains the matrices of the blocks, AdamW all the rest
+# 6 epochs, batches of 64; Muon (lesson 07) trains the matrices of the blocks, AdamW all the rest
 settings = TrainingSettings(6, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted)
 history = fit(model, train, pictures, settings, progress=False)
 print(f"{sum(history.seconds):.0f} seconds of training")

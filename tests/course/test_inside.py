@@ -113,8 +113,9 @@ def test_the_distances_of_the_second_question_are_right():
     }
     found = {name: mean_attention_distance(head.double()[None, None], (8, 8), 4).item() for name, head in heads.items()}
     assert f"patches of the grid, {found['alike']:.2f} pixels" in TEXT
-    assert f"the rim comes to {found['rim']:.2f}, and one that looks at patch 36" in TEXT
-    assert f"right beside the middle, to {found['middle']:.1f}; the most is {found['far']:.2f}" in TEXT
+    assert f"the patches of the rim give {found['rim']:.2f}" in TEXT
+    assert f"patch 36 alone, right beside the middle, lies below, at {found['middle']:.1f}" in TEXT
+    assert f"The most is {found['far']:.2f}" in TEXT
     assert f"middle of the picture, the distance would be only {found['middle']:.1f} pixels" in TEXT
 
 
