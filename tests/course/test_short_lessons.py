@@ -167,7 +167,7 @@ def test_positions_that_start_small_stay_small():
 
 
 def test_a_model_that_is_fed_wrongly_answers_as_00_says():
-    names, printed = played("00_start", 'reveal("errors-raised"', 0)
+    names, _ = played("00_start", 'reveal("errors-raised"', 0)
     assert names["errors"] == 0
     found = {name: answer.split(", ") for name, answer in names["answers"].items()}
     answers = {name: answer for name, (answer, _) in found.items()}
