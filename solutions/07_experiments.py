@@ -21,7 +21,7 @@
 # **After this lesson you can**
 # - compare two ways to train seed by seed, and give the difference with an interval;
 # - say what makes a baseline fair, and what it does to every comparison;
-# - blend images and labels (mixup), and say what augmentation does to both losses;
+# - blend images and labels (mixup), and say what augmentation does to training and validation loss;
 # - use a test set once.
 #
 # | exercise | minutes | points |
@@ -34,9 +34,8 @@
 # The computer needs more time than you do. The six experiments are 42 trainings, which took us 74 minutes of one CPU
 # core, half of them less than 80 seconds each; the parts without points add 15 trainings. Let them run while you read
 # on, or over lunch. On Colab, switch on a GPU *now* (Runtime > Change runtime type): there all of it takes a few
-# minutes (estimated, not measured). Keep the budget of the next cells, since text and questions speak of it. (A GPU can
-# afford `Budget(num_train=45_000, epochs=10)`, too. But then experiment 5 is no longer about few images, and in
-# experiment 1 small positions have more time to grow.)
+# minutes (estimated, not measured). Keep the budget of the next cells even there, since text and questions speak of it:
+# with more photos, experiment 5 would no longer be about few.
 
 # %%
 import itertools
@@ -141,11 +140,11 @@ claimed = differences.mean(1).abs() > half
 print(f"the mean difference is further from 0 than 4.30 · s / √3: {claimed.float().mean():.1%}")
 
 # %% [markdown]
-# One time in **four**: one in eight for you, and one in eight for the other. "My method won with all seeds" is worth
-# little. So this lesson asks for an interval. The arms of an experiment (the ways to train that it compares; the first
-# is the *baseline*) use the same seeds: the same order of batches and, where the models draw the same random numbers,
-# the same initial weights. So subtract seed by seed: whatever a seed adds to both arms drops out of the difference. For
-# *n* differences with mean *d* and standard deviation *s*, the 95 % interval of Student (1908) is
+# One time in **four**: one in eight for each of the two settings. "My method won with all seeds" is worth little. So
+# this lesson asks for an interval. The arms of an experiment (the ways to train that it compares; the first is the
+# *baseline*) use the same seeds: the same order of batches and, where the models draw the same random numbers, the same
+# initial weights. So subtract seed by seed: whatever a seed adds to both arms drops out of the difference. For *n*
+# differences with mean *d* and standard deviation *s*, the 95 % interval by Student's *t* (1908) is
 #
 # $$d \pm t_n \cdot \frac{s}{\sqrt{n}}, \qquad t_2 = 12.7, \quad t_3 = 4.30, \quad t_4 = 3.18, \quad t_5 = 2.78$$
 #
@@ -154,12 +153,23 @@ print(f"the mean difference is further from 0 than 4.30 · s / √3: {claimed.fl
 # may claim one, and with two arms that are truly the same you will be wrong one time in twenty, as the cell has
 # counted. (Student's rule assumes that differences are spread like normal random numbers. Those of the cell are; those
 # of trainings are roughly so, at best.)
-#
-# These errors add up. This lesson makes about twenty such comparisons: even if nothing mattered at all, we should
-# expect about one of them to pass. A claim is not proof, and a surprising one deserves a second experiment. (The strict
-# remedy, named after Bonferroni: to be wrong with *any* of twenty comparisons at most one time in twenty, allow each of
-# them one in four hundred. For three seeds $t_3$ is then 20 and not 4.30, and each interval 4.6 times as wide. Later,
-# see which of your differences would pass even that.)
+
+# %%
+figure = new_figure(6.8, 2.2)
+axes = figure.subplots()
+axes.errorbar(range(20), differences[:20].mean(1), yerr=half[:20], fmt="o", color=INK, capsize=3)
+axes.axhline(0, color=GRAY)
+axes.set(xlabel="comparison", ylabel="difference", xticks=range(0, 20, 5))
+figure
+
+# %% [markdown]
+# Here are the first twenty of the cell's comparisons, all of them of equals. Three intervals miss 0; on average it is
+# one of twenty. (They differ in width, too, because three differences show *s* only roughly.) So the errors add up.
+# This lesson makes about twenty such comparisons: even if nothing mattered at all, we should expect about one of them
+# to pass. A claim is not proof, and a surprising one deserves a second experiment. (The strict remedy, named after
+# Bonferroni: to be wrong with *any* of twenty comparisons at most one time in twenty, allow each of them one in four
+# hundred. For three seeds $t_3$ is then 20 and not 4.30, and each interval 4.6 times as wide. Later, see which of your
+# differences would pass even that.)
 #
 # There is a second source of noise: which 5,000 images happen to be in the validation set. For a model that gets 46 %
 # right, as our baseline will, that alone is ± 1.4 points. All arms and seeds are measured on the same images, so what
@@ -205,10 +215,11 @@ for count, t in {3: 4.30, 5: 2.78, 10: 2.26, 20: 2.09, 40: 2.02}.items():
 # %% [markdown]
 # Less than one time in five. This share is called the *power* of an experiment; 80 % is a usual aim. Read the table by
 # columns: for a difference as large as *s* you need about ten seeds, for half an *s* about forty. Three seeds are
-# enough only for a difference of somewhat more than three *s*. So with three seeds and an *s* of one point, this lesson
-# can find differences of several points, and "the interval contains 0" does not mean that there is no difference.
-# To plan: train two arms with three seeds, take a rough *s* from them, decide which difference would matter to you, and
-# read off the number of seeds. That *s* is very rough: more than one time in five, three differences give less than
+# enough only for a difference of somewhat more than three *s*: with an *s* of one point, for several points. So "the
+# interval contains 0" does not mean that there is no difference.
+#
+# To plan, train two arms with three seeds, take *s* from them, decide which difference would matter to you, and read
+# off the number of seeds. But this *s* is very rough: more than one time in five, three differences give less than
 # *half* of the true one, and then you plan a quarter of the seeds that you need, or fewer. So take the *s* of several
 # comparisons together, or plan with a larger one.
 
@@ -360,17 +371,17 @@ for name, config in configs.items():
 # ### END SOLUTION
 
 # %% [markdown]
-# A baseline is fair if as much care went into it as into what it is compared with. So from here on positions start at
-# 0.5. With 0.02, every later experiment would be about models that hardly know where a patch is, and anything that
-# happens to tell them would look like an improvement: "Does a broken ViT still learn?", near the end, shows that. (All
-# this is about *short* trainings. In a long one, positions from 0.02 have time to grow: torchvision's ViT-B/16 began
-# with 0.02, too.)
+# A baseline is fair if as much care went into it as into what it is compared with. So from here on learned positions
+# start at 0.5. With 0.02, every later experiment would be about models that hardly know where a patch is, and anything
+# that happens to tell them would look like an improvement: "Does a broken ViT still learn?", near the end, shows that.
+# (All this is about *short* trainings. In a long one, positions from 0.02 have time to grow: torchvision's ViT-B/16
+# began with 0.02, too.)
 #
 # What was tuned? Two things, both only for the baseline: the learning rate (by the test of lesson 06) and the 0.5 of
-# its positions (experiment 1 shows why). Experiments 2 to 6 use both unchanged. That favors the baseline: where an arm
-# falls behind below, a part of the gap may come from a rate that does not suit it. (Godbole et al. 2023 call the rate a
-# *nuisance* hyperparameter: it should be tuned again for each value of the *scientific* one, which the experiment is
-# about. Where that costs too much it is *fixed*, and this limits what you may conclude.)
+# its positions. All six experiments use this rate in every arm. That favors the baseline: where an arm falls behind, a
+# part of the gap may come from a rate that does not suit it. (Godbole et al. 2023 call the rate a *nuisance*
+# hyperparameter: it should be tuned again for each value of the *scientific* one, which the experiment is about. Where
+# that costs too much it is *fixed*, and this limits what you may conclude.)
 
 # %% [markdown]
 # ### Experiment 2: a softmax before the loss
@@ -486,15 +497,15 @@ compare({"class token": Arm(), "mean of the tokens": Arm(replace(BASE, pooling="
 # Give your table and one sentence on the interval. Give one reason why the mean might learn faster, and one why the
 # class token might win in the end. And plan: how many new seeds would you need to find a difference of one point, by
 # the table of "Measuring honestly" and the *s* of your three differences? (`compare(arms, seeds=range(3, 13))` would
-# train ten. You need not run it.)
+# train ten of each arm. You need not run it.)
 #
 # ### BEGIN SOLUTION
 # Our runs: class token 46.9, 45.1 and 46.0 %, mean 43.6, 43.9 and 44.3 %, a difference of −2.1 ± 2.7. All three seeds
 # are worse with the mean, by 3.3, 1.2 and 1.7 points, and the interval contains 0 all the same: with three seeds I
-# cannot tell. With the mean every token gets the head's gradient directly; with the class token it
-# arrives only by way of attention, through matrices for values and projection that are random at first. But the class
-# token can learn to give each patch another weight, and in the mean all count alike, sky and grass included. The plan:
-# our *s* is about one point, so for a difference of one point about ten seeds, and rather more, since *s* is so rough.
+# cannot tell. With the mean every token gets the head's gradient directly; with the class token it arrives only by way
+# of attention, through matrices for values and projection that are random at first. But the class token can learn to
+# give each patch another weight, and in the mean all count alike, sky and grass included. The plan: our *s* is about
+# one point, so for a difference of one point about ten seeds, or better a few more, since *s* is so rough.
 #
 # **Rubric.** 1 point, half of it for the table with its interval and a reason about the path of the gradient or of
 # information, half for a number of seeds that follows from the student's own *s* and the power table.
@@ -523,9 +534,8 @@ show_images((views * spread + center).clamp(0, 1), columns=8)
 # \text{target}' = \lambda \cdot \text{target} + (1 - \lambda) \cdot \text{partner's target}$$
 #
 # A target is the one-hot row of a label: a 1 at its class, 0 elsewhere. λ comes from Beta(α, α), a distribution of
-# numbers from 0 to 1. For a small α, λ is near 0 or near 1 nearly always, so most batches are blended only a little
-# (for our 0.4, λ is below 0.1 or above 0.9 in about half of them); for α = 1 all shares are equally likely; for a large
-# α, λ is near 1/2.
+# numbers from 0 to 1. The smaller α is, the more batches are blended only a little (for our 0.4, λ is below 0.1 or
+# above 0.9 in about half of them); for α = 1 all shares are equally likely; for a large α, λ is near 1/2.
 #
 # **Predict first.** A cat (class 3) and a dog (class 5), λ = 0.7. What is the target? What is the *lowest*
 # cross-entropy that a perfect model can reach on it: 0, or more?
@@ -677,11 +687,11 @@ class Mixed:
 # We try it where it should help most: on 2,000 images, which the model learns by heart, as you saw in lesson 06. Thirty
 # epochs of them are 480 steps, about as many as six epochs of 10,000 (474).
 #
-# And we try a rival. *Stochastic depth* (Huang et al. 2016) changes the model instead of the images: in training a
-# block's branch is left out for some images, drawn anew in each batch, so an image does not always pass through the
-# same branches. In the first block no branch is left out, in the last each with a probability of 20 %. Lesson 10 builds
-# it; torchvision has a function for it. A *hook* on every branch puts it in: a function that PyTorch calls with each
-# output of the branch, and whose result takes the place of that output (more in lesson 08):
+# And we try a rival. *Stochastic depth* (Huang et al. 2016) changes the model instead of the images: in training, each
+# branch of a block is left out for some images, drawn anew in each batch. In the first block no branch is left out, in
+# the last each with a probability of 20 %. Lesson 10 builds it; torchvision has a function for it. A *hook* on every
+# branch puts it in: a function that PyTorch calls with each output of the branch, and whose result takes the place of
+# that output (more in lesson 08):
 
 
 # %%
@@ -809,10 +819,10 @@ compare(
 #
 # Train the best model that you can, save it as `vit_cifar.safetensors`, and hand it in together with this notebook. The
 # *judge*, the program that grades what you hand in, measures it on test photos of CIFAR-10. They are drawn once, with a
-# secret seed, and are the same for your whole class. (On 1,000 photos a model at 60 % is measured to ± 3 points; on
-# 250, as a large model is, to ± 6. The judge's message gives this ±. Aim a few points above the threshold.)
+# secret seed, and are the same for your whole class. (On 1,000 photos a model at 60 % is measured to ± 3 points. A
+# large model gets only 250: ± 6. The judge's message gives this ±. Aim a few points above the threshold.)
 #
-# At most 10 million parameters and 3 billion operations an image: the next cell prints both *before* it trains. The
+# At most 10 million parameters and 3 billion operations an image: the training cell prints both *before* it trains. The
 # model must take images of 3 × 32 × 32 and give ten logits. Train it on photos: a model trained on drawings has never
 # seen a cat.
 #
@@ -879,8 +889,8 @@ check("vit_cifar", "vit_cifar.safetensors")
 # Now improve it, and write down what you expect before you run. The course's own loop, `fit`, does what yours does and
 # more: a progress bar, resuming after an interruption, and Muon (Jordan et al. 2024), an optimizer for the matrices in
 # the blocks. Muon replaces the update of each matrix by (nearly) the closest orthogonal matrix, so that it acts equally
-# strongly in all directions. In the training cell, set `config = replace(BASE, patch_size=4)`, and put this in place of
-# everything from `history = learn(` to the end (also of `reveal`, since your prediction was for the first model):
+# strongly in all directions. In the training cell, set `config = replace(BASE, patch_size=4)`, and replace the last
+# three lines, from `history = learn(` on (`reveal`, too: your prediction was for the first model), by these:
 #
 # ```python
 # from vit_course.training import TrainingSettings, fit
@@ -945,9 +955,8 @@ show_confusions(matrix, test.classes, worst_confusions(logits, test.labels, 4), 
 # %% [markdown]
 # ## Two more questions, without points
 #
-# Your file is ready to hand in, and all points are behind you. Here you compare with another kind of model and by
-# another rule, in the section after this one with a weak baseline. What *you* run is measured on validation images
-# again.
+# Your file is ready to hand in, and no more points follow. Here you compare with another kind of model, then by another
+# rule; the section after this one is about a weak baseline. What *you* run is measured on validation images again.
 #
 # ### What does a convolutional network reach?
 #
@@ -1015,7 +1024,7 @@ for name, changed in (
     print(f"{name:13} {difference:+.1f} ± {paired:.1f} with pairs, ± {unpaired:.1f} without")
 
 # %% [markdown]
-# <details><summary>Your table read? Then here is ours.</summary>
+# <details><summary>Our runs</summary>
 #
 # Sine −1.2 ± 0.9 with pairs, ± 1.9 without; patches of 4 +2.3 ± 2.8 with, ± 1.5 without; the mean −2.1 ± 2.7 with, ±
 # 1.6 without. With sine positions, seed 1 is the worst in both arms and seed 0 the best, so pairs help. With the other
@@ -1035,11 +1044,11 @@ for name, changed in (
 # ## Does a broken ViT still learn?
 #
 # Back to the nine models of lesson 00: the right one and eight with a bug, trained on 25,000 photos for six epochs,
-# from three seeds each (`benchmarks/results/fair_bet.json`). The baseline is fairer than in our first table (you will
-# see that one next): positions start at 0.5, and every model has the best of three learning rates, chosen for it on
-# validation images, with one run each. (Not perfectly fair: for three of the eight the largest of the rates was best,
-# and for *softmax before the loss* the smallest, so another rate may suit these four still better.) The models of a
-# seed start from the same weights and see the same batches.
+# from three seeds each (`benchmarks/results/fair_bet.json`). The baseline is fairer than in our first table, which
+# comes next: positions start at 0.5, and every model has the best of three learning rates, chosen for it on validation
+# images, with one run each. (Not perfectly fair: for three of the eight the largest rate was best, and for *softmax
+# before the loss* the smallest, so another rate may suit these four still better.) The models of a seed start from the
+# same weights and see the same batches.
 #
 # The table is measured on 5,000 *test* images. That is fine as long as it only reports. If you choose a model by it,
 # you have used the test set for choosing.
@@ -1111,10 +1120,9 @@ compare({"from 0.5": Arm(), "from 0.5, scrambled": Arm(change=scramble)})
 #
 # </details>
 #
-# With small positions the bug is worth seven points, and the interval is far from 0. With positions from 0.5 its
-# interval contains 0. Careful: "significant here and not there" is no comparison yet, since +0.8 ± 3.8 does not exclude
-# a lead of four points. Compare the two leads themselves, seed by seed. **Predict first:** will the interval of *their*
-# difference contain 0?
+# In our runs the bug is worth seven points with small positions; with positions from 0.5 its interval contains 0. But
+# "significant here and not there" is no comparison yet, since +0.8 ± 3.8 does not exclude a lead of four points.
+# Compare the two leads themselves, seed by seed. **Predict first:** will the interval of *their* difference contain 0?
 
 # %% tags=["experiment"]
 leads = []  # of the scrambled model over the right one, seed by seed
@@ -1151,10 +1159,9 @@ print(f"the lead from 0.02 minus the lead from 0.5: {difference:+.1f} ± {half:.
 # deviation *s* of 0.26, so by Student's rule one more run of it should lie, 19 times in 20, within ± 1.3 points of
 # their mean (4.30 · s · √(1 + 1/3)).
 #
-# Nine of the 85 lie outside. Is that more than one in twenty, about four? That is only an average, and all 85 share
-# the same three right runs: if these give the true *s*, hardly any model lies outside by chance, and if they make it
-# much too small, many do. So some of the nine may be different, but one run does not say which. Of the 24, five stay at
-# chance, and one ends in NaN at once.
+# Nine of the 85 lie outside; by chance alone it would be about four, on average. But all 85 are compared with the same
+# three runs: if these happen to make *s* much too small, many lie outside by chance. So some of the nine may be
+# different, but one run does not say which. Of the 24, five stay at chance, and one ends in NaN at once.
 #
 # And the five winners? They beat the baseline with small positions, the one that we have just called weak, so do not
 # believe in them yet. The largest lead, 12.1 points, belongs to a head that reads *all* tokens, joined into one long
@@ -1206,8 +1213,8 @@ compare({"right": Arm(), **{change.__name__: Arm(change=change) for change in (s
 # <details><summary>1. You try 20 learning rates, take the best on validation, and report its validation accuracy. What
 # is wrong?</summary>
 #
-# The largest of twenty noisy numbers is too large, even if all rates are equally good. That is what the test set is
-# for.
+# The largest of twenty noisy numbers is nearly always too large, even if all rates are equally good. Report the
+# accuracy on the test set.
 #
 # </details>
 # <details><summary>2. A paper has 76.3 against 75.9 %, three seeds each; the differences, seed by seed, are 0.9, 0.4

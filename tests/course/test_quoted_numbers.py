@@ -517,6 +517,15 @@ def test_the_first_table_was_as_it_is_quoted():
         assert f"by {interval(found[name], found['right']).lstrip('+')}" in EXPERIMENTS
 
 
+def test_three_of_the_first_twenty_intervals_between_equals_miss_0():
+    torch.manual_seed(0)
+    one, other = torch.randn(2, 100_000, 3)
+    differences = (one - other)[:20]
+    missed = differences.mean(1).abs() > 4.30 * differences.std(1) / sqrt(3)
+    assert missed.sum() == 3
+    assert "Three intervals miss 0" in EXPERIMENTS
+
+
 def test_the_count_of_broken_models_is_that_of_its_benchmark():
     rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
     right = mean(accuracies := rows.pop("right"))
