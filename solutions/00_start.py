@@ -19,8 +19,8 @@
 # rounding.
 #
 # But how will you know that a part is right? The *training loss* says how wrong a model is on its training images. It
-# also falls when the model is broken. In this lesson you write a first small function, and meet the tool that finds
-# mistakes in it, a *check*. Then broken models, two that you train and eight that we trained, show why you need it.
+# also falls when the model is broken. In this lesson you feed a working model wrongly, write a first function, and meet
+# the tool that finds mistakes in it, a *check*. Then you compare right models with broken ones.
 #
 # **After this lesson you can**
 # - name the steps of a Vision Transformer, and the shape of what goes through them;
@@ -36,36 +36,20 @@
 #
 # You need Python, a little PyTorch and a little linear algebra, but no GPU. The minutes are those of the exercises
 # alone, without reading and experiments.
-
-# %% [markdown]
-# ## How to use these notebooks
 #
 # Run the cells from top to bottom, each with Shift + Enter. A cell with `predict(...)` asks for your guess: put it in
 # the place of the three dots, run the cell, and a later cell shows the result beside your guess. Guesses are not
 # graded. Where the text says "Predict first" and no such cell follows, write your guess on paper.
-#
-# **On your own.** Go in order, predict before you run, and read what a check reports to the end. From lesson 01 on,
-# `keep` writes your functions into a file of your own at the end of the lesson, and the next lesson uses them. The
-# notebooks with answers are in the repository's folder `solutions`; you learn more from them after you have tried.
-#
-# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
-# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
-# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
-#
-# On a laptop most cells run in seconds. This lesson trains three small models in about half a minute; training in
-# lessons 04 and 05 may take a minute or two. From lesson 06 on, cells that run for minutes say so. On Colab you can use
-# a GPU: *Runtime › Change runtime type*.
 
 # %%
 from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-
 from torchvision.transforms.functional import normalize
 
 from vit_course import check, hunt, predict, progress, reveal
-from vit_course.data import cat, shapes, train_validation_split
+from vit_course.data import cat, own_picture, shapes, train_validation_split
 from vit_course.plots import show_images
 from vit_course.trained import trained_vit
 
@@ -79,10 +63,11 @@ show_images(torch.cat([picture, F.interpolate(small, size=(128, 128))]), titles=
 # %% [markdown]
 # ## A model that works
 #
-# To a program a photo is a box of numbers: three channels (red, green, blue) of rows and columns. A *classifier* turns
-# such a box into one score for each class that it knows, and its answer is the class with the highest score. The course
-# comes with a small ViT, trained on CIFAR-10, a data set of photos of 32 × 32 pixels in ten classes, such as cats and
-# trucks; it is right on 76.7 % of the test photos, which had no part in its training. What does it say to the cat?
+# To a program a photo is a box of numbers: three channels (red, green, blue) of rows and columns. Photos go through a
+# model in groups, called *batches*; here the batch is a single photo. A *classifier* computes for each photo one score
+# for each class that it knows, and its answer is the class with the highest score. The course comes with a small ViT,
+# trained on CIFAR-10, a data set of photos of 32 × 32 pixels in ten classes, such as cats and trucks; it is right on
+# 76.7 % of the *test* photos, which had no part in its training. What does it answer for the cat?
 
 # %%
 vit = trained_vit()
@@ -98,10 +83,17 @@ ready = normalize(small, vit.mean, vit.std)  # as in its training; you are going
 print("(batch, channels, height, width):", tuple(ready.shape))
 print("the model's answer:", answer_of(ready))
 
+# %%
+path = ""  # a photo of your own, if you like: of one of these
+print(", ".join(vit.classes))
+yours = F.interpolate(own_picture(path, otherwise=cat())[None].float() / 255, size=(32, 32), mode="area")
+print("the model's answer:", answer_of(normalize(yours, vit.mean, vit.std)))
+
 # %% [markdown]
-# Now let us feed it wrongly, in four ways that happen every day: the photo is not normalized; its numbers go from 0 to
-# 255; its channels come as blue, green, red, as OpenCV reads them; and its patches, squares of 4 × 4 pixels, are set
-# out column by column, where the model expects them row by row. **Predict first:** how many of the four raise an error?
+# Now we feed it wrongly, with four easy mistakes: the photo is not *normalized* (brought to the scale that the model
+# was trained with); its numbers go from 0 to 255; its channels come as blue, green, red, as OpenCV reads them; and its
+# patches, squares of 4 × 4 pixels, are laid out column by column, where the model expects them row by row. **Predict
+# first:** how many of the four raise an error?
 
 # %%
 predict("errors-raised", 2)
@@ -131,21 +123,36 @@ for name, given in inputs.items():
         answers[name] = answer_of(given)
     except Exception as error:
         answers[name], errors = f"{type(error).__name__}: {error}", errors + 1
-    print(f"{name:18} {answers[name]}")
 reveal("errors-raised", errors)
+seen = torch.cat([small, small, small, small.flip(1), by_columns(small, 4)])  # as you would see the five
+show_images(seen, titles=[f"{name}\n{answer}" for name, answer in answers.items()])
 
 # %% [markdown]
-# None. Each time an image goes in and an answer comes out. With two of the inputs the cat becomes an airplane, once
-# with more certainty than the right input gives to *cat*. And where nothing was normalized, the answer is right and
-# even a little surer. Is that input as good? No: on all 10,000 test photos it is right on 25.8 %, the right input on
-# 76.7 %. (Numbers from 0 to 255: 6.8 %, less than guessing; blue, green, red: 48.8 %; column by column: 55.8 %.
-# `benchmarks/results/short_lessons.json`.) So one right answer proves little, and no error proves nothing.
+# None. With two of the inputs the cat becomes an airplane, once with more certainty than the right input gives to
+# *cat*. Without normalization the answer is right and even a little surer. Is that input as good? No: on all 10,000
+# test photos it is right on 25.8 %, the right input on 76.7 %. (Numbers from 0 to 255: 6.8 %, less than guessing; blue,
+# green, red: 48.8 %; column by column: 55.8 %. `benchmarks/results/short_lessons.json`.) So one right answer proves
+# little, and a run without an error proves nothing.
+
+# %% [markdown]
+# ## How to use these notebooks
+#
+# **On your own.** Go in order, and predict before you run. From lesson 01 on, `keep` writes your functions into a file
+# of your own at the end of the lesson, and the next lesson uses them. The notebooks with answers are in the
+# repository's folder `solutions`; you learn more from them after you have tried.
+#
+# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
+# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
+# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
+#
+# On a laptop most cells run in seconds. This lesson trains three small models in about half a minute; training in
+# lessons 04 and 05 may take a minute or two. From lesson 06 on, cells that run for minutes say so. On Colab you can use
+# a GPU: *Runtime › Change runtime type*.
 
 # %% [markdown]
 # ## One photo, sixteen words
 #
-# How does a ViT read a photo? As a sentence. Photos go through the model in groups, called *batches*; here the batch is
-# a single photo. The next cell takes one square of 8 × 8 pixels out of it, a *patch*.
+# How does a ViT read a photo? As a sentence. The next cell takes one square of 8 × 8 pixels out of it, a *patch*.
 
 # %%
 patch = small[:, :, 8:16, 8:16]  # the second of four patches from the top, the second from the left
@@ -154,10 +161,10 @@ print("the patch's upper left corner, in the red channel:")
 print(patch[0, 0, :3, :3])
 
 # %% [markdown]
-# A Vision Transformer cuts the small photo into patches, here 16 of 8 × 8 pixels, and takes them row by row, as a page
-# is read. Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: that is its word (Dosovitskiy et al. 2021,
-# *An Image is Worth 16x16 Words*). All words go in at once. They look at each other, several times: each receives a
-# weighted mean of numbers that are computed from all of them, so that the word for the nose also says something about
+# A Vision Transformer cuts the small photo into patches, here 16 of 8 × 8 pixels (in the model above 64 of 4 × 4), and
+# takes them row by row. Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: its word (Dosovitskiy et al.
+# 2021, *An Image is Worth 16x16 Words*). All words go in at once. They look at each other, several times: each receives
+# a weighted mean of numbers that are computed from all of them, so that the word for the nose also says something about
 # the eyes. This step is called *attention*. These are the steps of a small model, for one photo:
 #
 # | step | shape | lesson |
@@ -180,13 +187,13 @@ print(patch[0, 0, :3, :3])
 # %% [markdown]
 # ## One number per channel
 #
-# You write the first step of a ViT, which brings a photo's numbers to a common scale. Training is easier when the
-# numbers that go in lie around zero and are about 1 in size. But pixels lie between 0 and 1, and where all inputs of a
-# Linear are positive, the gradient of one input vector either raises all weights of an output or lowers them all (LeCun
-# et al. 1998, *Efficient BackProp*). So a ViT's images are *normalized* first: from each channel a mean is subtracted,
-# and the rest is divided by a standard deviation. Both are computed once, from all training photos. The numbers in the
-# code below are those of ImageNet, 1.3 million photos in 1,000 classes; torchvision's ViT-B/16 expects them. (The ViTs
-# that Google published first expect 0.5 for all six. Use the numbers that the model was trained with.)
+# You write the first step of a ViT: from each channel a mean is subtracted, and the rest is divided by a standard
+# deviation. Both are computed once, from all training photos. Why? Training is easier when the numbers that go in lie
+# around zero and are about 1 in size. Pixels lie between 0 and 1, and where all inputs of a linear layer are positive,
+# a gradient step for one input vector either raises all weights of an output or lowers them all (LeCun et al. 1998,
+# *Efficient BackProp*). The numbers in the code below are those of ImageNet, 1.3 million photos in 1,000 classes;
+# torchvision's ViT-B/16 expects them. (The ViTs that Google published first expect 0.5 for all six. Use the numbers
+# that the model was trained with.)
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
@@ -225,8 +232,7 @@ print(subtracted[0, 0])
 # ![A loop of four steps: write the function, check it, read the message, fix the code, check
 # again.](../figures/check_loop.svg)
 #
-# A *check* calls your function on inputs chosen to expose mistakes, and looks at what comes back. When your answer is
-# wrong and the mistake is a known one, the check tells you its name.
+# A *check* calls your function on inputs chosen to expose mistakes, and looks at what comes back.
 
 # %%
 check("normalize_images", first_try)
@@ -237,7 +243,7 @@ check("normalize_images", first_try)
 #
 # Read every report from top to bottom. Each line is one claim about your function and starts with its verdict, **pass**
 # or **fail**. Below a failed claim you find what was *seen* and what was *expected* and, as far as the check recognizes
-# the mistake, its *likely cause* by name and *where to look*. Our own code is never shown.
+# the mistake, its *likely cause* by name and *where to look*.
 #
 # Some claims can be judged only after another claim has passed. Until then they are *undecided*, and below the failed
 # claim the report says how many of them wait for it. An undecided claim does not count as a mistake.
@@ -352,10 +358,9 @@ check("normalize_images", normalize_images)
 print("the model's answer:", answer_of(normalize_images(small, vit.mean, vit.std)))
 
 # %% [markdown]
-# Your function can do more than that. Below is the photo in three kinds of light: at noon, at dusk, and in
-# a darkroom. Every channel is multiplied by a number of its own, and a little haze (a small constant) is added. Then
-# each channel of each picture is normalized with its *own* mean and standard deviation. **Predict first:** what will
-# the three look like?
+# Below is the photo in three kinds of light: at noon, at dusk, and in a darkroom. Every channel is multiplied by a
+# number of its own, and a little haze (a small constant) is added. Then each channel of each picture is normalized with
+# its *own* mean and standard deviation. **Predict first:** what will the three look like?
 
 # %%
 lamps = {"noon": (1.0, 1.0, 0.9), "dusk": (0.35, 0.4, 0.7), "darkroom": (0.9, 0.15, 0.1)}
@@ -377,8 +382,8 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # picture with its own statistics undoes both. (A normalized picture has negative numbers, too. To show it we divide by
 # 5, add 0.5, and cut off what is still below 0 or above 1.)
 #
-# Usually all pictures, new ones too, are normalized with the statistics of the *whole training set*. Then a dark
-# picture stays darker than a bright one: only the training set as a whole has mean 0 and standard deviation 1.
+# Usually all pictures, new ones too, are normalized with the same numbers, the statistics of the *whole training set*.
+# Then a dark picture stays darker than a bright one.
 
 # %% [markdown]
 # ## A first bug hunt (6 minutes)
@@ -405,9 +410,9 @@ print("standard deviations:", both[1].std(dim=(0, 2, 3)).tolist())
 show_images((0.5 + torch.cat(both) / 5).clamp(0, 1), titles=["yours", "the suspect's"])
 
 # %% [markdown]
-# Some of these bugs ruin the picture, some only tint it, one ends in an error, and one changes nothing in this test.
-# Now repair it. Copy the program into the next cell, change the wrong line, and check it; `suspect.check(mended)` is
-# short for `check("normalize_images", mended)`.
+# Other seeds give other bugs: some ruin the picture, some only tint it, one ends in an error, and one changes nothing
+# in this test. Now repair yours. Copy the program into the next cell, change the wrong line, and check it;
+# `suspect.check(mended)` is short for `check("normalize_images", mended)`.
 
 # %%
 mended = None  # paste the program above this line, repair it, and replace None with its name
@@ -430,10 +435,8 @@ suspect.check(mended)
 # %% [markdown]
 # ## Broken models
 #
-# In 1947 colleagues of Grace Hopper, who wrote one of the first compilers, found a moth in a relay of the Harvard Mark
-# II, and taped it into the logbook as the "first actual case of bug being found". That bug could be seen. What do bugs
-# that raise no error cost if a model is *trained* with them? Three small ViTs start from the same random numbers and
-# learn ten shapes that a program draws, for four *epochs* (passes through the training images):
+# What do bugs that raise no error cost if a model is *trained* with them? Three small ViTs start from the same random
+# numbers and learn ten shapes that a program draws, for four *epochs* (passes through the training images):
 #
 # - *the right model* reads the patches of a drawing row by row;
 # - *tokens column by column*: the second model reads them column by column. To get this we move the patches with
@@ -492,9 +495,9 @@ reveal("over-the-batch", accuracies[2], within=3)
 # %% [markdown]
 # *Attention over the batch*: about 10 %, no better than guessing. The scores are computed from the extra token alone.
 # With this bug the extra token sees the extra tokens of other drawings, which are the same as itself, but never a
-# patch. So every drawing gets the same scores. Still the loss fell a little, to 2.30, which is log 10: the loss of a
-# model that gives each of ten classes the share 1/10. It takes some steps to learn that no class is more likely than
-# another.
+# patch. So every drawing gets the same scores. Still the loss, the mean of −log(share of the right class), fell a
+# little, to 2.30 = log 10: each of the ten classes gets the share 1/10. It takes some steps to learn that no class is
+# more likely than another.
 #
 # *Tokens column by column*: about as good as the right model. The lower drawings look scrambled to us, but apart from
 # chance the column order *cannot* cost accuracy here: it is the same for every drawing, and the model has to learn what
@@ -506,13 +509,14 @@ reveal("over-the-batch", accuracies[2], within=3)
 # %% [markdown]
 # ### Nine models, eight bugs
 #
-# Is it the same with real photos? We trained a small ViT on CIFAR-10, the model of the table at the beginning, and
-# eight more, each with one bug that is easily made and raises no error. You know two of the bugs. Here is a third,
-# *patches reshaped*: a token should hold 64 numbers computed from *one* patch. With this bug each of the 16 tokens
-# holds four numbers of *every* patch, in the same order for each photo (lesson 01 shows how it happens).
+# Is it the same with real photos? We trained the model of the table of steps on CIFAR-10 (it is smaller than the first
+# model of this lesson, and saw fewer photos for fewer epochs), and eight more, each with one bug that is easily made
+# and raises no error. You know two of the bugs. Here is a third, *patches reshaped*: a token should hold 64 numbers
+# computed from *one* patch. With this bug each of the 16 tokens holds four numbers of *every* patch, in the same order
+# for each photo (lesson 01 shows how it happens).
 #
-# **Predict first.** We measure on *test* photos, which had no part in training. The model without a bug was right for
-# about 53 % of them. What did the one with reshaped patches reach?
+# **Predict first.** The model without a bug was right on about 53 % of the test photos. What did the one with reshaped
+# patches reach?
 
 # %%
 predict("patches-reshaped", 30)  # of 100 photos, how many are right?
@@ -525,9 +529,9 @@ reveal("patches-reshaped", 53, within=3)
 # end of training. Five broken models lie beside the right one, two lower; attention over the batch stays at
 # chance.](../figures/broken_vit.svg)
 #
-# 52.6 %, and the right model has 52.8 %, although the patches are mixed before any attention.
+# With reshaped patches 52.6 %, the right model 52.8 %, although the patches are mixed before any attention.
 #
-# **With these three seeds, the accuracy on test photos does not distinguish five of the eight from the right model.**
+# With these three seeds, the accuracy on test photos does not distinguish five of the eight from the right model.
 # The training loss is no better judge: two of the five end with a clearly *lower* one than the right model (0.91 and
 # 0.96 against 1.05), and one with a clearly higher one (1.13). Lessons 03 and 06 explain the other five bugs of the
 # figure.
@@ -630,13 +634,11 @@ reveal("lit-patch", word)
 #
 # ---
 #
-# **What you can do now:** you can name the steps of a ViT, normalize images by channel and read a report, and you know
-# that neither a falling loss nor a right shape proves much. Next lesson: `01_patchify`, in which a photo becomes a
-# sentence.
+# **Next lesson:** `01_patchify`, in which a photo becomes a sentence.
 #
 # **Further reading.** Karpathy 2019, *A Recipe for Training Neural Networks*: neural networks fail silently. Zhang et
 # al. 2017, *Understanding Deep Learning Requires Rethinking Generalization*: a network's loss falls even on random
-# labels. Hopper 1981, *The First Bug*: the moth, told by herself.
+# labels. Hopper 1981, *The First Bug*: a moth in a relay, in 1947.
 
 # %%
 progress()
