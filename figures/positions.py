@@ -48,7 +48,7 @@ def positions_sine() -> Canvas:
     num_positions, embed_dim = 48, 32
     table = sine_table(num_positions, embed_dim)
     subtitle = "The sinusoidal table, a row for each position: from left to right the waves grow longer."
-    canvas = Canvas(504, "Each dimension is a wave, each position a fingerprint", subtitle)
+    canvas = Canvas(504, "Each dimension is a wave, each position a row of its own", subtitle)
     left, top, width, height = 72, 104, 368, 336
     side = width / embed_dim
     canvas.picture(DIVERGING((table + 1) / 2)[..., :3], left, top, width, height)

@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 02 · Every word gets its place
 #
-# Lesson 01 turned a photo into a sentence. "Dog bites man" and "man bites dog" have the same words. Does the reader of
-# our sentence, attention, notice the difference? In this lesson you give each word its place, in three ways: with sines
-# and cosines of its number in the sentence, with sines and cosines of its row and its column, and with a table that is
-# learned, as the first ViT does. And you add one token that belongs to no patch.
+# Lesson 01 turned a photo into a sentence. "Dog bites man" and "man bites dog" have the same words in another order.
+# Does attention, which reads our sentence, notice the difference? In this lesson you give each word its place, in three
+# ways: with sines and cosines of its number in the sentence, with sines and cosines of its row and its column, and with
+# a table that is learned, as the first ViT does. And you add one token that belongs to no patch.
 #
 # **After this lesson you can**
 # - show that attention does not see order, and give it order by positions;
@@ -55,7 +55,7 @@ show_images(picture, titles=["the photo, in order"])
 # their checks, and otherwise those of the course.
 
 # %% [markdown]
-# ## Attention cannot see order
+# ## Does attention see order?
 #
 # In lesson 03 you will write attention yourself. For now we borrow PyTorch's: each token is compared with all tokens by
 # dot products, and receives a weighted mean of them; tokens with a larger dot product get a larger weight. We cut the
@@ -80,7 +80,7 @@ predict("shuffled-patches", "b", choices=("a", "b", "c"))
 
 # %%
 def read(tokens):
-    return F.scaled_dot_product_attention(tokens, tokens, tokens)
+    return F.scaled_dot_product_attention(tokens, tokens, tokens)  # what is compared, with what, and averaged: tokens
 
 
 moved = torch.allclose(read(shuffled), read(tokens)[:, order], atol=1e-5)
@@ -97,11 +97,12 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 # $$\text{attention}(P X) = P \, \text{attention}(X)$$
 #
 # Why? Attention computes A X, and the weights in A come from the dot products X Xᵀ, row by row. For the shuffled tokens
-# the dot products are P X Xᵀ Pᵀ, so the weights are P A Pᵀ, and the result is P A Pᵀ P X = P A X, because Pᵀ P = I.
-# (Lesson 03 adds Linears to attention. They treat every token alike, so the equation stays true.)
+# the dot products are P X Xᵀ Pᵀ: the same numbers, rows and columns reordered. So the weights are reordered alike, to
+# P A Pᵀ, and the result is P A Pᵀ P X = P A X, because Pᵀ P = I. (Lesson 03 adds Linears to attention. They treat every
+# token alike, so the equation stays true.)
 #
-# Taking the mean over all tokens removes the P: the result is *invariant*, it does not change at all, up to rounding.
-# Judged by this mean, the photo and the shuffled photo are *the same picture*.
+# The mean over all tokens does not depend on P: it is *invariant*. So the two rows of the figure are equal, up to
+# rounding. Judged by this mean, the photo and the shuffled photo are *the same picture*.
 #
 # So attention reads a sentence as a *bag of words*: it sees which words there are, but not their order. Something has
 # to say where each word stands.
@@ -125,8 +126,8 @@ show_matrix(bits.flip(1).T, "digit", "position", title="counting in binary", val
 
 # %% [markdown]
 # Digits jump, though: 15 and 16 differ in every binary digit. A clock does better: its hands also move at different
-# speeds, but they never jump. Give the clock `embed_dim / 2` hands. Each starts at twelve and turns clockwise, and the
-# larger i is, the more slowly hand i turns:
+# speeds, but they never jump. Give the clock `embed_dim / 2` hands, i = 0, 1, 2, ... Each starts at twelve and turns
+# clockwise, and the larger i is, the more slowly hand i turns:
 #
 # $$\text{angle}(\text{position}, i) = \frac{\text{position}}{10000^{\,2i/\text{embed\_dim}}}$$
 #
@@ -206,12 +207,11 @@ def sinusoidal_positions(num_positions, embed_dim):
 check("sinusoidal_positions", sinusoidal_positions)
 
 # %% [markdown]
-# Now look at your clock. With `embed_dim = 6` it has three hands, numbered 0, 1 and 2, for seconds, minutes and hours,
-# so to speak. **Predict first:** at position 30, where does each hand point? (Their speeds are 1, 0.046 and 0.002
-# radians per step.)
+# Now look at your clock. With `embed_dim = 6` it has three hands for seconds, minutes and hours; their speeds are 1,
+# 0.046 and 0.002 radians per step. **Predict first:** at position 30, near which hour is the minute hand (hand 1)?
 
 # %%
-predict("minute-hand", 3)  # at which hour does the minute hand (hand 1) point?
+predict("minute-hand", 3)  # from 0 to 12
 
 
 # %%
@@ -234,8 +234,8 @@ reveal("minute-hand", 6 / torch.pi * torch.atan2(clock[30, 2], clock[30, 3]), wi
 show_clocks(clock, positions=(0, 1, 2, 10, 30, 300))
 
 # %% [markdown]
-# From position 0 to 1 you see only the thinnest hand move (hand 0). At 30 the minute hand is close to three o'clock,
-# and at 300 even the hour hand has passed one o'clock. No two of these positions show the same time.
+# From position 0 to 1 you see only the thinnest hand move (hand 0). At 30 the minute hand is close to three o'clock. At
+# 300 it is there again, and hand 0 is almost where it was, too: only the hour hand tells the two positions apart.
 #
 # What does the *dot product* of two positions say? (Attention compares tokens by dot products.) **Predict first:** take
 # 64 positions and the dot product of each with each. Sketch this 64 × 64 matrix: where are its numbers large?
@@ -263,10 +263,10 @@ weights = (10 * rows @ matrix @ rows.T).softmax(dim=1)  # shares that add up to 
 show_matrix(weights, "position that looks", "position looked at", title="look five to the left")
 
 # %% [markdown]
-# Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle. So one fixed set of weights
-# in attention can express "look five to the left", and it works at every position from 5 on. (For the first five rows,
-# the places −5 to −1 do not exist, and the rows that come closest are found instead.) Vaswani et al. give this as the
-# reason for their table. But here there are positions alone. In a model, each position is added to a token, and a dot
+# Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle, and a rotation of its tip is
+# a 2 × 2 matrix. So one fixed set of weights in attention can express "look five to the left", and it works at every
+# position from 5 on. (For the first five rows, the places −5 to −1 do not exist, and rows 0 to 2 are found instead.)
+# Vaswani et al. give this as the reason for their table. But in a model each position is added to a token, and a dot
 # product of two such sums has four terms: token with token, token with position, position with token, and position with
 # position. Only the last of the four is drawn here.
 
@@ -295,8 +295,9 @@ show_matrix(weights, "position that looks", "position looked at", title="look fi
 #
 # A sentence has one direction, a picture has two. Take 6 rows of 8 patches, counted row by row: patch 10 stands in row
 # 1, patch 11 to its right, and patch 18 just below it. Your table knows only these numbers; we call it the *1-D table*.
-# **Predict first:** in this table, is the position of patch 10 more similar to the position of patch 18, or to that of
-# patch 15 at the right end of the same row? And how similar are the positions of patches 10 and 11?
+# By *similar* we mean the *cosine similarity*: the dot product divided by both lengths, 1 for the same direction. (The
+# rows of your table all have the same length.) **Predict first:** in this table, is the position of patch 10 more
+# similar to that of patch 18, or to that of patch 15 at the right end of the same row?
 
 # %%
 predict("nearer-to-patch-10", "patch 18", choices=("patch 18", "patch 15"))
@@ -335,8 +336,8 @@ def sinusoidal_positions_2d(grid_size, embed_dim):
     grid_size: (rows, columns)
     returns:   (rows * columns, embed_dim), float32
 
-    Raise ValueError, naming embed_dim, when 4 does not divide it:
-    ValueError("embed_dim 6 is not divisible by 4").
+    Each half needs pairs of sine and cosine. So raise ValueError, naming embed_dim, when 4 does not
+    divide it: ValueError("embed_dim 6 is not divisible by 4").
 
     By hand: on a grid of 2 rows and 3 columns, patch 4 stands in row 1 and column 1, and patch 2
     in row 0 and column 2.
@@ -397,10 +398,9 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # ## Positions that are learned
 #
 # The first ViT uses neither table. Its positions are *parameters*: a row of random numbers for each place, which
-# training changes as it changes all other weights. (BERT, a Transformer for sentences that the first ViT follows in
-# many details, had learned its positions, too.) A sentence can be of any length, and a formula gives every place a row.
-# A ViT is usually trained on images of one size, so it needs a fixed number of rows, and the data can decide what is in
-# them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
+# training changes as it changes all other weights. A sentence can be of any length, and a formula gives every place a
+# row. A ViT is usually trained on images of one size, so it needs a fixed number of rows, and the data can decide what
+# is in them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
 # autoencoders of lesson 01, and Beyer et al. 2022, *Better plain ViT baselines for ImageNet-1k*.)
 #
 # Why *add* a position, and not put it beside the patch? If a Linear reads both, this is adding, too. Suppose that each
@@ -415,9 +415,9 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 # is the size of the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it
 # might not be.
 #
-# So what does training write into the list? Here is a ViT that was trained on 45,000 small photos. Nothing in the list
-# said which patches share a row or a column. **Predict first:** how similar, on a scale from −1 to 1, are the positions
-# of two patches side by side? (Before the training it was 0, up to chance.)
+# So what does training write into the list? Here is a ViT that was trained on 45,000 small photos of 8 × 8 patches.
+# **Predict first:** how similar are the positions of two patches side by side, on average? (Cosine similarity, from −1
+# to 1. Before the training it was 0, up to chance.)
 
 # %%
 predict("learned-neighbors", 0.8)
@@ -435,9 +435,9 @@ for steps in (4, 2, 1):
 reveal("learned-neighbors", in_row, within=0.1)
 
 # %% [markdown]
-# Neighbors have become similar, side by side and one above the other, more so than patches two or four steps apart: the
-# list has learned that there are rows *and* columns. A likely reason is that neighboring patches often show parts of
-# the same thing, so that it pays to treat them alike.
+# Neighbors have become somewhat similar, side by side (0.36) and one above the other (0.32), and more so than patches
+# two or four steps apart: the list has learned that there are rows *and* columns. A likely reason is that neighboring
+# patches often show parts of the same thing, so that it pays to treat them alike.
 #
 # Now compare column with column. Take two patches of the same row: how similar are their positions, on average over the
 # eight rows? **Predict first:** half of the time this model saw a photo mirrored. Can you see that in its positions?
@@ -446,9 +446,10 @@ reveal("learned-neighbors", in_row, within=0.1)
 show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title="similarity within a row")
 
 # %% [markdown]
-# Two bright lines cross. One, the diagonal, shows that near columns are similar. The other joins columns 0 and 7, 1 and
-# 6, 2 and 5: the pairs that a mirror exchanges. To this model the left edge is more like the right edge (0.40) than
-# like the column beside it (0.27). Neither of your two formulas contains a mirror; the model learned it from its data.
+# Two bright lines cross. One, the diagonal, shows that near columns are similar. The other is clear near the corners,
+# where it joins columns 0 and 7, and 1 and 6: pairs that a mirror exchanges. (In the middle the two lines run
+# together.) To this model the left edge is more like the right edge (0.40) than like the column beside it (0.27).
+# Neither of your two formulas contains a mirror; the model learned it from its data.
 #
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
@@ -461,8 +462,8 @@ explore_positions(tables, grid_size=(8, 8))
 # For this corner the 1-D table finds two places equally near: the patch to the right, and the last patch of the row
 # above (0.97 both). The 2-D table finds the patches to the right and above (0.98). The learned table finds the *other*
 # lower corner first (0.38), as the mirror makes us expect, then the patches to the right (0.34) and above (0.32).
-# Learned positions are noisier than a formula, but they contain what the model learned from its data. Lesson 08 looks
-# at them again, and lesson 10 shows what many newer models do: they rotate vectors inside attention, and add nothing.
+# Lesson 08 looks at learned positions again, and lesson 10 shows what many newer models do: they rotate vectors inside
+# attention, and add nothing.
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -564,13 +565,13 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # *can* tell "dog bites man" from "man bites dog".
 #
 # Whether a model makes use of this is another question. In our benchmark of three epochs
-# (`benchmarks/results/broken_vit_all.json`) a ViT that never adds its positions reached 41.1 %, and three runs of the
-# right one 40.6 to 41.2 %. Why did positions not help? The right model's learned positions start near zero, and in so
-# short a training they may stay too small to have an effect. Lesson 07 tests this: there they start larger.
+# (`benchmarks/results/broken_vit_all.json`) one run of a ViT that never adds its positions reached 41.1 %, and three
+# runs of the right one 40.6 to 41.2 %. The right one's learned positions start near zero, and in so short a training
+# they may stay too small to have an effect. Lesson 07 tests this: there they start larger.
 #
-# The model from above was trained for longer, and its positions started larger (0.5 against 0.02). It has four blocks.
-# Beside attention they contain *norms* and *MLPs*, which you build in lesson 04; for now it is enough that both work on
-# each token alone. **Predict first:** we erase the patches' rows from its positions. Can it still tell the photo from
+# The model from above was trained for longer (eight epochs), and its positions started larger (0.5 against 0.02).
+# Besides attention it contains *norms* and *MLPs*, which you build in lesson 04; for now it is enough that both work on
+# each token alone. **Predict first:** we set the patches' rows of its positions to 0. Can it still tell the photo from
 # the shuffled photo?
 
 # %%
@@ -683,9 +684,9 @@ def resize_positions(positions, old_grid, new_grid):
 check("resize_positions", resize_positions)
 
 # %% [markdown]
-# Your 2-D table plays the part of learned positions here: its maps are smooth, so you see at once whether they survive.
-# We resize it from a grid of 6 × 8 to 9 × 12. For comparison, here is also a tempting shortcut: stretch the 48 rows of
-# the table to 108, as one long line.
+# Let us resize your 2-D table from a grid of 6 × 8 to 9 × 12, as if it had been learned. Its maps are smooth, so a
+# mistake is easy to see. For comparison, here is also a tempting shortcut: stretch the 48 rows of the table to 108, as
+# one long line.
 
 # %%
 grid = sinusoidal_positions_2d((6, 8), 64)
@@ -706,10 +707,9 @@ show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resiz
 
 # %% [markdown]
 # Each map shows how similar the positions are to that of one patch, from black (not at all) to white (the same); the
-# similarities are squared, so that they differ more. In the 1-D table the nearest neighbors in its own row stand out,
-# and the patches above and below are no brighter than the end of the row. In the 2-D table all four neighbors stand
-# out, and after resizing the map looks the same, with more squares: patches that were similar still are. In the
-# stretched line the rows no longer fit together.
+# similarities are squared, so that they differ more. The first two you know. After resizing, the map of the 2-D table
+# looks the same, with more squares: patches that were similar still are. In the stretched line the rows no longer fit
+# together.
 
 # %% [markdown]
 # Libraries do not agree on the details. torchvision lets the corners of both grids meet (`align_corners=True`), timm
@@ -825,12 +825,12 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 # %% [markdown]
 # ## A harder one, without points
 #
-# For every distance k there is *one* matrix that turns row p of the table into row p + k, for all p. Above, least
-# squares found it for us. Now find it for `sinusoidal_positions` by hand: what do sine and cosine of a sum have to do
-# with those of its parts? Build it, 16 × 16, for k = 3. With `table = sinusoidal_positions(300, 16).double()`, compare
-# `table[:-3] @ matrix.T` with `table[3:]`: they differ by less than 0.00001. Your matrix only rotates pairs of numbers.
-# Why does it follow that the dot product of two rows depends on their distance alone? In lesson 10 you use such
-# rotations inside attention.
+# For every distance k there is *one* matrix that turns row p of the table into row p + k, for all p. Find it by hand:
+# what do sine and cosine of a sum have to do with those of its parts? (The matrix of least squares above is no help: in
+# 64 rows the slow hands hardly move, so other matrices fit as well, up to rounding.) Build it, 16 × 16, for k = 3. With
+# `table = sinusoidal_positions(300, 16).double()`, compare `table[:-3] @ matrix.T` with `table[3:]`: they differ by
+# less than 0.00001. Your matrix only rotates pairs of numbers. Why does it follow that the dot product of two rows
+# depends on their distance alone? In lesson 10 you use such rotations inside attention.
 
 # %% [markdown]
 # ## Test yourself
