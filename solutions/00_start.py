@@ -13,14 +13,13 @@
 # %% [markdown]
 # # 00 · A broken ViT still learns
 #
-# A Vision Transformer (ViT) cuts a picture into pieces and reads them as other Transformers read the words of a
-# sentence. You are going to build one by hand, part by part. In lesson 05 the weights that torchvision (PyTorch's
-# library for images) publishes will run in your own code, and give the same answers as in torchvision's model, up to
-# rounding.
+# A Vision Transformer (ViT) cuts a picture into pieces and reads them as a language model reads the words of a
+# sentence. You are going to build one by hand, part by part. In lesson 05 your code loads the weights that torchvision
+# (PyTorch's library for images) publishes, and gives the same answers as torchvision's model, up to rounding.
 #
 # But how will you know that a part is right? The *training loss* says how wrong a model is on its training images. It
-# also falls when the model is broken. In this lesson you feed a working model wrongly, write a first function, and meet
-# the tool that finds mistakes in it, a *check*. Then you compare right models with broken ones.
+# can fall even when the model is broken. In this lesson you give a working model wrong inputs, write a first function,
+# and let a *check* look for mistakes in it. Then you compare a right model with broken ones.
 #
 # **After this lesson you can**
 # - name the steps of a Vision Transformer, and the shape of what goes through them;
@@ -40,6 +39,22 @@
 # Run the cells from top to bottom, each with Shift + Enter. A cell with `predict(...)` asks for your guess: put it in
 # the place of the three dots, run the cell, and a later cell shows the result beside your guess. Guesses are not
 # graded. Where the text says "Predict first" and no such cell follows, write your guess on paper.
+#
+# <details><summary>More on these notebooks: on your own, in a class, on a slow computer</summary>
+#
+# **On your own.** Go in order, and predict before you run. From lesson 01 on, `keep` writes your functions into a file
+# of your own at the end of the lesson, and the next lesson uses them. The notebooks with answers are in the
+# repository's folder `solutions`; you learn more from them after you have tried.
+#
+# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
+# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
+# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
+#
+# On a laptop most cells run in seconds. This lesson trains three small models in about half a minute; training in
+# lessons 04 and 05 may take a minute or two. From lesson 06 on, cells that run for minutes say so. On Colab you can use
+# a GPU: *Runtime › Change runtime type*.
+#
+# </details>
 
 # %%
 from dataclasses import replace
@@ -84,16 +99,16 @@ print("(batch, channels, height, width):", tuple(ready.shape))
 print("the model's answer:", answer_of(ready))
 
 # %%
-path = ""  # a photo of your own, if you like: of one of these
+path = ""  # the path of a photo of your own, if you like; the model knows these classes:
 print(", ".join(vit.classes))
 yours = F.interpolate(own_picture(path, otherwise=cat())[None].float() / 255, size=(32, 32), mode="area")
 print("the model's answer:", answer_of(normalize(yours, vit.mean, vit.std)))
 
 # %% [markdown]
-# Now we feed it wrongly, with four easy mistakes: the photo is not *normalized* (brought to the scale that the model
-# was trained with); its numbers go from 0 to 255; its channels come as blue, green, red, as OpenCV reads them; and its
-# patches, squares of 4 × 4 pixels, are laid out column by column, where the model expects them row by row. **Predict
-# first:** how many of the four raise an error?
+# Now we make four easy mistakes: the photo is not *normalized* (brought to the scale that the model was trained with);
+# its numbers go from 0 to 255; its channels come as blue, green, red, as OpenCV reads them; and its patches, squares of
+# 4 × 4 pixels, are laid out column by column, where the model expects them row by row. **Predict first:** how many of
+# the four raise an error?
 
 # %%
 predict("errors-raised", 2)
@@ -124,48 +139,35 @@ for name, given in inputs.items():
     except Exception as error:
         answers[name], errors = f"{type(error).__name__}: {error}", errors + 1
 reveal("errors-raised", errors)
-seen = torch.cat([small, small, small, small.flip(1), by_columns(small, 4)])  # as you would see the five
+seen = torch.cat([small, small, small, small.flip(1), by_columns(small, 4)])  # the scale of the numbers is not shown
 show_images(seen, titles=[f"{name}\n{answer}" for name, answer in answers.items()])
 
 # %% [markdown]
-# None. With two of the inputs the cat becomes an airplane, once with more certainty than the right input gives to
-# *cat*. Without normalization the answer is right and even a little surer. Is that input as good? No: on all 10,000
-# test photos it is right on 25.8 %, the right input on 76.7 %. (Numbers from 0 to 255: 6.8 %, less than guessing; blue,
-# green, red: 48.8 %; column by column: 55.8 %. `benchmarks/results/short_lessons.json`.) So one right answer proves
-# little, and a run without an error proves nothing.
-
-# %% [markdown]
-# ## How to use these notebooks
-#
-# **On your own.** Go in order, and predict before you run. From lesson 01 on, `keep` writes your functions into a file
-# of your own at the end of the lesson, and the next lesson uses them. The notebooks with answers are in the
-# repository's folder `solutions`; you learn more from them after you have tried.
-#
-# **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
-# locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
-# Written answers are read by a person. Before you hand in: *Kernel › Restart Kernel and Run All Cells*.
-#
-# On a laptop most cells run in seconds. This lesson trains three small models in about half a minute; training in
-# lessons 04 and 05 may take a minute or two. From lesson 06 on, cells that run for minutes say so. On Colab you can use
-# a GPU: *Runtime › Change runtime type*.
+# None. Three of the four answers are wrong, one of them surer (80 %) than the *cat* of the right input (66 %). Without
+# normalization the answer is right and even a little surer. Is that input as good? No: with it the model is right on
+# 25.8 % of all 10,000 test photos, with the right input on 76.7 %. (Numbers from 0 to 255: 6.8 %, less than guessing;
+# blue, green, red: 48.8 %; column by column: 55.8 %. `benchmarks/results/short_lessons.json`.) So one right answer
+# proves little, and a run without an error even less.
 
 # %% [markdown]
 # ## One photo, sixteen words
 #
-# How does a ViT read a photo? As a sentence. The next cell takes one square of 8 × 8 pixels out of it, a *patch*.
+# A ViT reads a photo as a sentence. Here it is cut into 16 *patches* of 8 × 8 pixels, and they are set out in the order
+# in which a ViT reads them.
 
 # %%
-patch = small[:, :, 8:16, 8:16]  # the second of four patches from the top, the second from the left
-show_images(torch.cat([F.interpolate(each, size=(128, 128)) for each in (small, patch)]), titles=["photo", "one patch"])
-print("the patch's upper left corner, in the red channel:")
-print(patch[0, 0, :3, :3])
+places = range(0, 32, 8)
+patches = torch.stack([small[0, :, row : row + 8, column : column + 8] for row in places for column in places])
+show_images(patches, columns=16)
+print("the upper left corner of patch 5, in the red channel:")
+print(patches[5, 0, :3, :3])
 
 # %% [markdown]
-# A Vision Transformer cuts the small photo into patches, here 16 of 8 × 8 pixels (in the model above 64 of 4 × 4), and
-# takes them row by row. Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: its word (Dosovitskiy et al.
-# 2021, *An Image is Worth 16x16 Words*). All words go in at once. They look at each other, several times: each receives
-# a weighted mean of numbers that are computed from all of them, so that the word for the nose also says something about
-# the eyes. This step is called *attention*. These are the steps of a small model, for one photo:
+# (The model above cuts a photo into 64 patches of 4 × 4 pixels.) Each patch is written out as one list of 3 · 8 · 8 =
+# 192 numbers: its word (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*). All words go in at once. They look
+# at each other, several times: each receives a weighted mean of numbers that are computed from all of them, so that the
+# word for the nose also says something about the eyes. This step is called *attention*. These are the steps of a small
+# model, for one photo:
 #
 # | step | shape | lesson |
 # |---|---|---|
@@ -187,13 +189,13 @@ print(patch[0, 0, :3, :3])
 # %% [markdown]
 # ## One number per channel
 #
-# You write the first step of a ViT: from each channel a mean is subtracted, and the rest is divided by a standard
-# deviation. Both are computed once, from all training photos. Why? Training is easier when the numbers that go in lie
-# around zero and are about 1 in size. Pixels lie between 0 and 1, and where all inputs of a linear layer are positive,
-# a gradient step for one input vector either raises all weights of an output or lowers them all (LeCun et al. 1998,
-# *Efficient BackProp*). The numbers in the code below are those of ImageNet, 1.3 million photos in 1,000 classes;
-# torchvision's ViT-B/16 expects them. (The ViTs that Google published first expect 0.5 for all six. Use the numbers
-# that the model was trained with.)
+# You write the first step of a ViT: from each channel its mean is subtracted, and the difference is divided by the
+# channel's standard deviation. Both are computed once, from all training photos. Why? Training is easier when the
+# numbers that go in lie around zero and are about 1 in size. Pixels are not negative, and where all inputs of a linear
+# layer are positive, a gradient step for one input vector either raises all weights of an output or lowers them all
+# (LeCun et al. 1998, *Efficient BackProp*). The code below has the numbers of ImageNet, 1.3 million photos in 1,000
+# classes; torchvision's ViT-B/16 expects them. (The ViTs that Google published first expect 0.5 for all six. Use the
+# numbers that the model was trained with.)
 #
 # $$\text{normalized}[:, c] = \frac{\text{images}[:, c] - \text{mean}[c]}{\text{std}[c]} \quad \text{for channel } c$$
 #
@@ -388,9 +390,9 @@ show_images((0.5 + torch.cat(normalized) / 5).clamp(0, 1), titles=list(lamps))
 # %% [markdown]
 # ## A first bug hunt (6 minutes)
 #
-# Every lesson has one. The next cell shows another version of `normalize_images`, into which we put one bug; the seed
-# chooses which. (A torch method whose name ends in `_`, as `sub_`, changes its tensor instead of making a new one.)
-# Read the program, and decide which line you suspect.
+# Every lesson has one. The next cell shows another version of `normalize_images` with one bug, which the seed chooses.
+# (A torch method whose name ends in `_`, such as `sub_`, changes its tensor instead of making a new one.) Read the
+# program, and decide which line you suspect.
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -411,8 +413,8 @@ show_images((0.5 + torch.cat(both) / 5).clamp(0, 1), titles=["yours", "the suspe
 
 # %% [markdown]
 # Other seeds give other bugs: some ruin the picture, some only tint it, one ends in an error, and one changes nothing
-# in this test. Now repair yours. Copy the program into the next cell, change the wrong line, and check it;
-# `suspect.check(mended)` is short for `check("normalize_images", mended)`.
+# in this test. Now repair the suspect: copy the program into the next cell, change the wrong line, and check it.
+# (`suspect.check(mended)` is short for `check("normalize_images", mended)`.)
 
 # %%
 mended = None  # paste the program above this line, repair it, and replace None with its name
@@ -494,17 +496,17 @@ reveal("over-the-batch", accuracies[2], within=3)
 
 # %% [markdown]
 # *Attention over the batch*: about 10 %, no better than guessing. The scores are computed from the extra token alone.
-# With this bug the extra token sees the extra tokens of other drawings, which are the same as itself, but never a
-# patch. So every drawing gets the same scores. Still the loss, the mean of −log(share of the right class), fell a
-# little, to 2.30 = log 10: each of the ten classes gets the share 1/10. It takes some steps to learn that no class is
-# more likely than another.
+# With this bug it sees only the extra tokens of the other drawings, all equal to itself, and never a patch. So every
+# drawing gets the same scores. Still the loss (*cross-entropy*, the mean of −log(share of the right class)) fell a
+# little while the model learned that no class is more likely than another: to 2.30 = log 10, a share of 1/10 for each
+# class.
 #
 # *Tokens column by column*: about as good as the right model. The lower drawings look scrambled to us, but apart from
-# chance the column order *cannot* cost accuracy here: it is the same for every drawing, and the model has to learn what
-# each place means in either order. It goes wrong as soon as something else relies on the order: weights that were
-# trained with the row order, as you saw, or a map of where the model looks. (From three *seeds*, that is, three sets of
-# random numbers, the two models are at most 2.9 points apart: `benchmarks/results/short_lessons.json`. With so few
-# drawings, a difference of a few points says nothing.)
+# chance the column order *cannot* cost accuracy here: it is the same for every drawing, and in either order the model
+# has to learn what each place means. It goes wrong as soon as something else relies on the order: weights that were
+# trained with the row order, as you saw, or a map of where the model looks. (With three *seeds*, three sets of random
+# numbers, the two models are at most 2.9 points apart: `benchmarks/results/short_lessons.json`. With so few drawings, a
+# difference of a few points says nothing.)
 
 # %% [markdown]
 # ### Nine models, eight bugs
@@ -529,7 +531,8 @@ reveal("patches-reshaped", 53, within=3)
 # end of training. Five broken models lie beside the right one, two lower; attention over the batch stays at
 # chance.](../figures/broken_vit.svg)
 #
-# With reshaped patches 52.6 %, the right model 52.8 %, although the patches are mixed before any attention.
+# With reshaped patches 52.6 %, the right model 52.8 %: the patches are mixed before any attention, but no number is
+# lost, and each has the same place in every photo.
 #
 # With these three seeds, the accuracy on test photos does not distinguish five of the eight from the right model.
 # The training loss is no better judge: two of the five end with a clearly *lower* one than the right model (0.91 and
@@ -540,12 +543,12 @@ reveal("patches-reshaped", 53, within=3)
 #
 # <details><summary>How we measured, for later</summary>
 #
-# The experiment is small: 25,000 training images, four blocks (rounds of attention), six epochs. The numbers are means
-# over three seeds. We compare each broken model with the right one seed by seed, and give the difference a 95 %
-# interval (lesson 07 explains it). For five of the eight the interval contains 0; it reaches 1.2 to 2.2 points to
-# either side of the mean difference. So we do not claim that these bugs cost nothing: one point of accuracy could hide
-# in such an interval. For each model we tried three learning rates (how far a training step goes), one run for each
-# rate, and kept the one that was best on *validation* images, which are set aside for such choices. Our log is
+# The experiment is small: 25,000 training and 5,000 test images, four blocks (rounds of attention), six epochs. The
+# numbers are means over three seeds. We compare each broken model with the right one seed by seed, and give the
+# difference a 95 % interval (lesson 07 explains it). For five of the eight the interval contains 0; it reaches 1.2 to
+# 2.2 points to either side of the mean difference. So we do not claim that these bugs cost nothing: they may cost a
+# point. For each model we tried three learning rates (how far a training step goes), one run each, and kept the one
+# that was best on *validation* images, which are set aside for such choices. Our log is
 # `benchmarks/results/fair_bet.json`. In an earlier run, with one learning rate for all, two broken models *beat* the
 # right one by about three points. Lesson 07 looks for the reason.
 #
@@ -638,7 +641,7 @@ reveal("lit-patch", word)
 #
 # **Further reading.** Karpathy 2019, *A Recipe for Training Neural Networks*: neural networks fail silently. Zhang et
 # al. 2017, *Understanding Deep Learning Requires Rethinking Generalization*: a network's loss falls even on random
-# labels. Hopper 1981, *The First Bug*: a moth in a relay, in 1947.
+# labels.
 
 # %%
 progress()

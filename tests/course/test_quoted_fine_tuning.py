@@ -186,7 +186,7 @@ def test_what_09_shows_of_another_resolution_is_what_its_benchmark_found():
     for words in (
         f"{shown['features, draw 0']:.1f} % at 32 pixels",
         f"{resized:.1f} % at 48 pixels with resized positions",
-        f"{anew:.1f} % with positions drawn anew",
+        f"With positions drawn anew it had {anew:.1f} %",
         f"reaches {shown['positions resized, old probe']:.1f} % at 48",
     ):
         assert words in TRANSFER

@@ -168,6 +168,7 @@ def test_positions_that_start_small_stay_small():
 
 def test_a_model_that_is_fed_wrongly_answers_as_00_says():
     names, _ = played("00_start", 'reveal("errors-raised"', 0)
+    text = text_of("00_start")
     assert names["errors"] == 0
     found = {name: answer.split(", ") for name, answer in names["answers"].items()}
     answers = {name: answer for name, (answer, _) in found.items()}
@@ -176,13 +177,17 @@ def test_a_model_that_is_fed_wrongly_answers_as_00_says():
     assert sure["not normalized"] > sure["as in its training"]
     airplanes = [name for name, answer in answers.items() if answer == "airplane"]
     assert airplanes == ["from 0 to 255", "blue, green, red"]
-    assert [sure[name] > sure["as in its training"] for name in airplanes].count(True) == 1
+    surest = max(sure[name] for name in airplanes)
+    assert f"one of them surer ({surest} %) than the *cat* of the right input ({sure['as in its training']} %)" in text
+    assert sure["from 0 to 255"] < sure["as in its training"] < sure["not normalized"]
+    assert list(answers.values()).count("cat") == 2
 
 
 def test_what_wrong_food_costs_is_quoted_as_logged():
     right = {name: f"{share:.1f} %" for name, share in runs("00_fed_wrongly")[0]["right"].items()}
     text = text_of("00_start")
-    assert f"it is right on {right['not normalized']}, the right input on {right['as in its training']}" in text
+    assert f"right on {right['not normalized']} of all 10,000 test photos, with the right input" in text
+    assert f"with the right input on {right['as in its training']}" in text
     assert f"from 0 to 255: {right['from 0 to 255']}, less than guessing" in text
     assert f"blue, green, red: {right['blue, green, red']}; column by column: {right['column by column']}" in text
 
