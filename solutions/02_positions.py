@@ -15,13 +15,13 @@
 #
 # Lesson 01 turned a photo into a sentence. "Dog bites man" and "man bites dog" have the same words in another order.
 # Does attention, which reads our sentence, notice the difference? In this lesson you give each word its place, in three
-# ways: with sines and cosines of its number in the sentence, with sines and cosines of its row and its column, and with
-# a table that is learned, as the first ViT does. And you add one token that belongs to no patch.
+# ways: with sines and cosines of its number in the sentence, or of its row and its column, or with a table that is
+# learned, as in the first ViT. And you add one token that belongs to no patch.
 #
 # **After this lesson you can**
 # - show that attention does not see order, and give it order by positions;
 # - write the sinusoidal table, and say what its dot products mean;
-# - say what a table that counts the patches in one line gets wrong about a picture, and how to mend it;
+# - say what goes wrong when the patches of a picture are counted in one line, and mend it;
 # - say why the ViT learns its positions, and what training makes of them;
 # - put the class token and the positions together in the right order;
 # - fit a model's positions to images of another size.
@@ -80,7 +80,7 @@ predict("shuffled-patches", "b", choices=("a", "b", "c"))
 
 # %%
 def read(tokens):
-    return F.scaled_dot_product_attention(tokens, tokens, tokens)  # what is compared, with what, and averaged: tokens
+    return F.scaled_dot_product_attention(tokens, tokens, tokens)  # compares tokens with tokens, averages tokens
 
 
 moved = torch.allclose(read(shuffled), read(tokens)[:, order], atol=1e-5)
@@ -104,8 +104,7 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 # The mean over all tokens does not depend on P: it is *invariant*. So the two rows of the figure are equal, up to
 # rounding. Judged by this mean, the photo and the shuffled photo are *the same picture*.
 #
-# So attention reads a sentence as a *bag of words*: it sees which words there are, but not their order. Something has
-# to say where each word stands.
+# So attention reads a sentence as a *bag of words*: it sees which words there are, but not their order.
 
 # %% [markdown]
 # ## A clock with many hands
@@ -140,7 +139,7 @@ show_matrix(bits.flip(1).T, "digit", "position", title="counting in binary", val
 #
 # A row shows all hands at one position; a column shows one coordinate of one hand, from position to position. The first
 # hand goes around once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000. So over the 48
-# positions of this figure more than a third of the columns hardly change: 10000 is a good choice for sentences of many
+# positions of this figure more than a third of the columns hardly change: 10000 leaves room for sentences of many
 # words, but a grid of patches uses only the faster hands.
 
 # %% [markdown]
@@ -252,8 +251,8 @@ show_matrix(table @ table.T / 16, "position", "position", title="dot products of
 # Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But
 # attention (lesson 03) multiplies by learned weights before it takes the dot product, so one of the two positions may
 # pass through a matrix first. **Predict first:** is there *one* matrix of 32 × 32 numbers that turns each row of the
-# table into the row five places before it? We look for it by least squares. Then we multiply each row by the matrix,
-# and take the dot products of the result with all rows of the table: which row fits best?
+# table into the row five places before it? We look for it by least squares. The figure shows the dot products of each
+# row times this matrix with all rows of the table, as weights.
 
 # %%
 rows = table.double()
@@ -449,7 +448,7 @@ show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title
 # Two bright lines cross. One, the diagonal, shows that near columns are similar. The other is clear near the corners,
 # where it joins columns 0 and 7, and 1 and 6: pairs that a mirror exchanges. (In the middle the two lines run
 # together.) To this model the left edge is more like the right edge (0.40) than like the column beside it (0.27).
-# Neither of your two formulas contains a mirror; the model learned it from its data.
+# Neither of your formulas contains a mirror; the mirrored photos are its likely source.
 #
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
@@ -462,8 +461,7 @@ explore_positions(tables, grid_size=(8, 8))
 # For this corner the 1-D table finds two places equally near: the patch to the right, and the last patch of the row
 # above (0.97 both). The 2-D table finds the patches to the right and above (0.98). The learned table finds the *other*
 # lower corner first (0.38), as the mirror makes us expect, then the patches to the right (0.34) and above (0.32).
-# Lesson 08 looks at learned positions again, and lesson 10 shows what many newer models do: they rotate vectors inside
-# attention, and add nothing.
+# Lesson 10 shows what many newer models do: they rotate vectors inside attention, and add nothing.
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -567,12 +565,12 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # Whether a model makes use of this is another question. In our benchmark of three epochs
 # (`benchmarks/results/broken_vit_all.json`) one run of a ViT that never adds its positions reached 41.1 %, and three
 # runs of the right one 40.6 to 41.2 %. The right one's learned positions start near zero, and in so short a training
-# they may stay too small to have an effect. Lesson 07 tests this: there they start larger.
+# they may stay too small to have an effect. Lesson 07 compares them with positions that start larger.
 #
-# The model from above was trained for longer (eight epochs), and its positions started larger (0.5 against 0.02).
-# Besides attention it contains *norms* and *MLPs*, which you build in lesson 04; for now it is enough that both work on
-# each token alone. **Predict first:** we set the patches' rows of its positions to 0. Can it still tell the photo from
-# the shuffled photo?
+# The model from above was trained for longer (eight epochs), and its positions started larger (standard deviation 0.5,
+# not 0.02). Besides attention it contains *norms* and *MLPs*, which you build in lesson 04; both do the same to each
+# token, wherever it stands. **Predict first:** we set the patches' rows of its positions to 0. Can it still tell the
+# photo from the shuffled photo?
 
 # %%
 vit, mixed = trained_vit(), torch.randperm(64)
@@ -587,8 +585,7 @@ for name, (of_photo, of_shuffled) in answers.items():
     print(f"{name}: the scores of the two differ by up to {(of_photo - of_shuffled).abs().max().item():.2g}")
 
 # %% [markdown]
-# No: without positions the difference is rounding. Norms and MLPs do the same to each token, wherever it stands, so the
-# whole model is as blind to order as attention is.
+# No: without positions the difference is rounding. The whole model is as blind to order as attention is.
 
 # %% [markdown]
 # ## The same picture, more patches
@@ -609,10 +606,10 @@ for pixels in (224, 384, 512):
 reveal("positions-for-384", 1 + (384 // 16) ** 2)
 
 # %% [markdown]
-# It needs 577, and training has made only 197. This is the price of a learned list: it has no row for a new place.
-# Fortunately, as you saw, neighboring patches have similar positions. So each dimension, laid out on the grid, is like
-# a small, noisy picture, and the value between two places can be guessed from those around it, as when a picture is
-# enlarged (Dosovitskiy et al. 2021, section 3.2).
+# Training has made only 197. This is the price of a learned list: it has no row for a new place. Fortunately, as you
+# saw, neighboring patches have somewhat similar positions. So each dimension, laid out on the grid, is like a small,
+# noisy picture, and the value between two places can be guessed from those around it, as when a picture is enlarged
+# (Dosovitskiy et al. 2021, section 3.2).
 #
 # ### Exercise: `resize_positions` (15 minutes, 5 points)
 
@@ -685,8 +682,8 @@ check("resize_positions", resize_positions)
 
 # %% [markdown]
 # Let us resize your 2-D table from a grid of 6 × 8 to 9 × 12, as if it had been learned. Its maps are smooth, so a
-# mistake is easy to see. For comparison, here is also a tempting shortcut: stretch the 48 rows of the table to 108, as
-# one long line.
+# mistake is easy to see. The last map shows a tempting shortcut: stretch the 48 rows of the table to 108, as one long
+# line.
 
 # %%
 grid = sinusoidal_positions_2d((6, 8), 64)
@@ -708,8 +705,7 @@ show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resiz
 # %% [markdown]
 # Each map shows how similar the positions are to that of one patch, from black (not at all) to white (the same); the
 # similarities are squared, so that they differ more. The first two you know. After resizing, the map of the 2-D table
-# looks the same, with more squares: patches that were similar still are. In the stretched line the rows no longer fit
-# together.
+# looks the same, with more squares. In the stretched line each old row of 8 fills 18 places, one and a half new rows.
 
 # %% [markdown]
 # Libraries do not agree on the details. torchvision lets the corners of both grids meet (`align_corners=True`), timm
@@ -761,9 +757,9 @@ show_position_similarity(theirs, new_grid)
 check("resize_positions", resize_from_the_internet)
 
 # %% [markdown]
-# There are two reshapes without the transposes that belong to them: (patches, embed_dim) is cut as if the dimensions
-# came first. And the number of rows is never tested. The second reshape undoes the first as long as the grid stays the
-# same, and the author tested nothing else. A good test looks where right and wrong *differ*.
+# Two reshapes lack their transposes: (patches, embed_dim) is cut as if the dimensions came first. The second reshape
+# undoes the first as long as the grid stays the same, and the author tested nothing else. A good test looks where right
+# and wrong *differ*. (The number of rows is never tested, either.)
 #
 # Almost any other grid will do, for example (9, 12). There the maps no longer show a blob around each patch, but dots
 # and stripes that repeat, wherever the patch stands.
@@ -863,7 +859,7 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 #
 # ---
 #
-# **What you can do now:** every token holds what its patch shows and where it stands, and one more token collects the
+# **What you can do now:** you can tell every token where it stands, and give the model a token that collects the
 # answer. Next lesson: `03_attention`, in which the tokens exchange what they know.
 #
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.5: the sinusoidal table. Dosovitskiy
