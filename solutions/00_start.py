@@ -42,9 +42,9 @@
 #
 # <details><summary>More on these notebooks: on your own, in a class, on a slow computer</summary>
 #
-# **On your own.** Go in order, and predict before you run. From lesson 01 on, `keep` writes your functions into a file
-# of your own at the end of the lesson, and the next lesson uses them. The notebooks with answers are in the
-# repository's folder `solutions`; you learn more from them after you have tried.
+# **On your own.** Go in order, and predict before you run. Lessons 01 to 06 and 09 end with `keep`, which writes your
+# functions into a file of your own; later lessons use them. The notebooks with answers are in the repository's folder
+# `solutions`; you learn more from them after you have tried.
 #
 # **In a class.** Write where it says TODO, keep the names of functions, and leave the check cells alone: they are
 # locked. The points that they show are an estimate: grading runs your functions on other inputs, with other checks.
@@ -68,8 +68,7 @@ from vit_course.data import cat, own_picture, shapes, train_validation_split
 from vit_course.plots import show_images
 from vit_course.trained import trained_vit
 
-device = "cuda" if torch.cuda.is_available() else "cpu"
-print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
+print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
 
 picture = cat()[None].float() / 255  # a batch of one photo, its numbers between 0 and 1
 small = F.interpolate(picture, size=(32, 32), mode="area")
@@ -282,8 +281,8 @@ reveal("shapes-that-fit", fitting)
 # runs and is wrong; a mean of shape (3, 1, 1) meets the channels.](../figures/normalize_broadcast.svg)
 #
 # Three of the four run, but only (3, 1, 1) gives every channel its own mean: (6,) met the width, and (4, 1) met the
-# height. This is why most of our checks use images whose four sizes all differ: then a wrong axis rarely fits by
-# accident.
+# height. Three means, one per channel, would stop on both axes, because neither has size 3. This is why most of our
+# checks use images whose four sizes all differ: then a wrong axis rarely fits by accident.
 
 # %% [markdown]
 # ## Your turn
@@ -535,9 +534,9 @@ reveal("patches-reshaped", 53, within=3)
 # lost, and each has the same place in every photo.
 #
 # With these three seeds, the accuracy on test photos does not distinguish five of the eight from the right model.
-# The training loss is no better judge: two of the five end with a clearly *lower* one than the right model (0.91 and
-# 0.96 against 1.05), and one with a clearly higher one (1.13). Lessons 03 and 06 explain the other five bugs of the
-# figure.
+# The training loss differs more, but does not say which model is right: two of the five end with a clearly *lower* one
+# than the right model (0.91 and 0.96 against 1.05), and one with a clearly higher one (1.13). Lessons 03 and 06 explain
+# the other five bugs of the figure.
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.**
 #
@@ -547,8 +546,8 @@ reveal("patches-reshaped", 53, within=3)
 # numbers are means over three seeds. We compare each broken model with the right one seed by seed, and give the
 # difference a 95 % interval (lesson 07 explains it). For five of the eight the interval contains 0; it reaches 1.2 to
 # 2.2 points to either side of the mean difference. So we do not claim that these bugs cost nothing: they may cost a
-# point. For each model we tried three learning rates (how far a training step goes), one run each, and kept the one
-# that was best on *validation* images, which are set aside for such choices. Our log is
+# point or two. For each model we tried three learning rates (how far a training step goes), one run each, and kept the
+# one that was best on *validation* images, which are set aside for such choices. Our log is
 # `benchmarks/results/fair_bet.json`. In an earlier run, with one learning rate for all, two broken models *beat* the
 # right one by about three points. Lesson 07 looks for the reason.
 #
@@ -566,8 +565,9 @@ reveal("patches-reshaped", 53, within=3)
 predict("lit-patch", 1)
 
 # %%
+row, column = 0, 1  # of the white patch, each from 0 to 3
 marked = torch.zeros(1, 3, 32, 32)
-marked[:, :, 0:8, 8:16] = 1  # row 0, column 1
+marked[:, :, 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] = 1
 for name, given in {"row by row": marked, "column by column": by_columns(marked, 8)}.items():
     brightness = given.reshape(1, 3, 4, 8, 4, 8).mean(dim=(1, 3, 5)).flatten()  # of each of the 16 patches
     word = brightness.argmax().item()
@@ -575,9 +575,18 @@ for name, given in {"row by row": marked, "column by column": by_columns(marked,
 reveal("lit-patch", word)
 
 # %% [markdown]
-# Word 4: the first column holds words 0 to 3. A check works like this: it chooses an input on which right and wrong
-# *must* differ. Here it was one white patch; for `first_try` it was images with five channels and six columns. For
-# attention over the batch two different photos are enough: the broken model gives both the same scores.
+# Word 4: the first column holds words 0 to 3. Now choose other patches: with which of the sixteen does this test tell
+# you nothing?
+#
+# <details><summary>Tried? Then look.</summary>
+#
+# With the four on the diagonal: there both orders give the same number.
+#
+# </details>
+#
+# A check works like this: it chooses an input on which right and wrong *must* differ. Here it was one white patch; for
+# `first_try` it was images with five channels and six columns. For attention over the batch two different photos are
+# enough: the broken model gives both the same scores.
 
 # %% [markdown] question="loss-proves-little" points=1
 # ### Question: "my loss falls" (3 minutes, 1 point)
