@@ -1,11 +1,10 @@
-"""What lesson 10 quotes of its own cells: larger images and a masked autoencoder, each from three seeds, and four short
-cells.
+"""What lesson 10 quotes of its own cells: larger images, a masked autoencoder, and four short cells.
 
     python benchmarks/lesson_modern.py --data cifar10.npz
 
 Runs the functions that the lesson itself defines, read from solutions/10_modern.py; the experiment of that lesson is
-modern.py's. Takes twenty minutes on an idle core; a run that was stopped goes on where it was. Writes
-results/lesson_modern.json.
+modern.py's. Trains from three seeds. Takes twenty minutes on an idle core; a run that was stopped goes on where it
+was. Writes results/lesson_modern.json.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from lesson_cifar import SEEDS, parser_of, row, save
 from torch import Tensor
 
 from exercise_kit.engine.lesson_answers import right_objects
+from vit_course.modern import ROTARY_BASE
 from vit_course.trained import trained_vit
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +50,7 @@ def short_cells() -> dict[str, Any]:
 def between(query: Tensor, key: Tensor, grid_size: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """Like rotary_2d, but a larger grid covers the places of the trained one, as a resized table does."""
     front, pairs = query.shape[-2] - grid_size[0] * grid_size[1], query.shape[-1] // 4
-    speeds = 100.0 ** (-torch.arange(pairs) / pairs)
+    speeds = ROTARY_BASE ** (-torch.arange(pairs) / pairs)
     places = [(torch.arange(side) + 0.5) * TRAINED / side - 0.5 for side in grid_size]
     row, column = (each.flatten() for each in torch.meshgrid(*places, indexing="ij"))
     angles = F.pad(torch.cat([torch.outer(row, speeds), torch.outer(column, speeds)], dim=1), (0, 0, front, 0))

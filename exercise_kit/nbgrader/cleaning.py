@@ -208,9 +208,8 @@ def _parsed(markdown: str, attachments: dict[str, dict[str, str]] | None = None)
     return f"<div>{_one_block(harmless.strip())}</div>"
 
 
-_parsed_once = lru_cache(maxsize=512)(
-    _parsed
-)  # most text of a notebook is the lesson's, and the same for a whole class
+# most text of a notebook is the lesson's, and the same for a whole class
+_parsed_once = lru_cache(maxsize=512)(_parsed)
 
 
 def _one_block(html: str) -> str:

@@ -218,9 +218,8 @@ def _copied(
 def _suspects(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], cells: tuple[CellSource, ...]
 ) -> Iterator[FlagNote]:
-    from exercise_kit.submission.static_rules import (
-        possible_bypass,  # imports torch, which nbgrader's process needs not
-    )
+    # imports torch, which nbgrader's process does not need
+    from exercise_kit.submission.static_rules import possible_bypass
 
     for each in answers:
         if each.source and (used := possible_bypass(each.name, objects[each.name], cells)):

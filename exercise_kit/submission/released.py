@@ -207,10 +207,7 @@ class Lessons:
 
     def _notebooks(self, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """The released notebook, and the one with model answers where there is one."""
-        places = self._with_answers(name)
-        released = [self.clone / "notebooks" / f"{name}.ipynb"]
-        if self.class_dir:
-            released.insert(0, self.class_dir / "release" / name / f"{name}.ipynb")
+        places, released = self._with_answers(name), self._released(name)
         answers = next((_read(path) for path in places if path.is_file()), None)
         if self.class_dir and not released[0].is_file() and places[0].is_file():
             return _as_released(_read(places[0])), answers
@@ -220,24 +217,23 @@ class Lessons:
         own = [self.class_dir / "source" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "solutions" / f"{name}.ipynb"]
 
+    def _released(self, name: str) -> list[Path]:
+        own = [self.class_dir / "release" / name / f"{name}.ipynb"] if self.class_dir else []
+        return [*own, self.clone / "notebooks" / f"{name}.ipynb"]
+
     def _stamps(self, name: str) -> Stamps:
         """Which files a lesson is read from, and by what a change of one shows."""
-        own = [self.class_dir / "release" / name / f"{name}.ipynb"] if self.class_dir else []
-        files = [*self._with_answers(name), *own, self.clone / "notebooks" / f"{name}.ipynb"]
-        found = ((file, _stat(file)) for file in files)
-        return tuple((str(file), each.st_ino, each.st_mtime_ns, each.st_size) for file, each in found if each)
+        stamps = []
+        for file in (*self._with_answers(name), *self._released(name)):
+            with suppress(OSError):
+                found = file.stat()
+                stamps.append((str(file), found.st_ino, found.st_mtime_ns, found.st_size))
+        return tuple(stamps)
 
 
-@lru_cache(maxsize=64)  # nbgrader makes an object of every class again for every notebook
+@lru_cache(maxsize=64)  # nbgrader's road makes Lessons anew for every notebook
 def _read_lesson(class_dir: Path | None, clone: Path, name: str, _: Stamps) -> ReleasedLesson:
     return _lesson(name, *Lessons(class_dir, clone)._notebooks(name))
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
 
 
 def cell_source(cell: dict[str, Any]) -> str:

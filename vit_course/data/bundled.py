@@ -167,7 +167,7 @@ def digits() -> ImageDataset:
 
 
 def cat() -> Tensor:
-    """Chelsea, a cat: (3, 128, 128) uint8, the middle of the photograph, made smaller.
+    """Chelsea, a cat: (3, 128, 128) uint8, a square of the photograph, made smaller.
 
     Taken by Stéfan van der Walt, who has waived all rights (CC0); from scikit-image, `skimage.data.chelsea`.
     """

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from exercise_kit.engine.course import course
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.nbgrader.nbgrader_judge import as_html
@@ -26,10 +28,21 @@ def test_a_result_that_was_kept_by_an_earlier_version_has_no_link() -> None:
     assert "<a " not in as_html(ExerciseResult("patchify", 0.0, 2.0, "column order", (check,)), 2.0)
 
 
-def test_feedback_is_written_without_torch() -> None:
-    """Formgrader's server shows kept results, and torch takes seconds and half a gigabyte."""
-    code = "import sys; from exercise_kit.nbgrader import nbgrader_judge as judge; judge.course().site; "
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("from exercise_kit.nbgrader import nbgrader_judge as judge; judge.course().site", id="feedback"),
+        pytest.param(
+            "from exercise_kit.nbgrader import autograde, submission_exporter as exporter; "
+            "lessons = exporter.Lessons(None); file = lessons.model_notebook('01_patchify'); "
+            "assert len(exporter.with_marks(exporter.FoundFile(file), lessons).cells) > 50",
+            id="autograde",
+        ),
+    ],
+)
+def test_nbgrader_s_process_does_without_torch(code: str) -> None:
+    """Torch takes seconds and half a gigabyte, of formgrader's server and of whoever grades a class."""
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}print('torch' in sys.modules)"], capture_output=True, text=True
+        [sys.executable, "-c", f"import sys; {code}; print('torch' in sys.modules)"], capture_output=True, text=True
     )
     assert done.stdout.strip() == "False", done.stderr
