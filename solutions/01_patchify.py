@@ -51,6 +51,8 @@ print(tuple(picture.shape))
 show_images(picture, titles=["Grace Hopper"])
 
 # %% [markdown]
+# The photo shows Grace Hopper, who wrote one of the first compilers.
+#
 # ## What a token is
 #
 # ![A portrait cut into a grid of square patches, numbered row by row from the top left, and the same patches laid
