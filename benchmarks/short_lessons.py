@@ -24,7 +24,6 @@ from unittest.mock import MagicMock, patch
 
 import torch
 from lesson_cifar import SEEDS, parser_of, save
-from torchvision.transforms.functional import normalize
 
 import vit_course
 from exercise_kit.authoring.lesson import Role, read_lesson
@@ -70,8 +69,8 @@ def fed_wrongly(_: int) -> dict[str, Any]:
     found: dict[str, float] = dict.fromkeys(names["inputs"], 0.0)
     for pixels, labels in zip(test.images.split(500), test.labels.split(500), strict=True):
         small = pixels.float() / 255
-        ready = normalize(small, vit.mean, vit.std)
-        others = normalize(255 * small, vit.mean, vit.std), normalize(small.flip(1), vit.mean, vit.std)
+        ready = vit.normalize(small)
+        others = vit.normalize(255 * small), vit.normalize(small.flip(1))
         inputs = zip(found, (ready, small, *others, by_columns(ready, 4)), strict=True)
         with torch.no_grad():
             for name, given in inputs:

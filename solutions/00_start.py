@@ -61,7 +61,6 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from torchvision.transforms.functional import normalize
 
 from vit_course import check, hunt, predict, progress, reveal
 from vit_course.data import cat, own_picture, shapes, train_validation_split
@@ -93,7 +92,7 @@ def answer_of(images):
     return f"{vit.classes[shares.argmax()]}, {shares.max():.0%}"
 
 
-ready = normalize(small, vit.mean, vit.std)  # as in its training; you are going to write this function
+ready = vit.normalize(small)  # as in its training; you are going to write a function for this
 print("(batch, channels, height, width):", tuple(ready.shape))
 print("the model's answer:", answer_of(ready))
 
@@ -101,7 +100,7 @@ print("the model's answer:", answer_of(ready))
 path = ""  # the path of a photo of your own, if you like; the model knows these classes:
 print(", ".join(vit.classes))
 yours = F.interpolate(own_picture(path, otherwise=cat())[None].float() / 255, size=(32, 32), mode="area")
-print("the model's answer:", answer_of(normalize(yours, vit.mean, vit.std)))
+print("the model's answer:", answer_of(vit.normalize(yours)))
 
 # %% [markdown]
 # Now we make four easy mistakes: the photo is not *normalized* (brought to the scale that the model was trained with);
@@ -127,8 +126,8 @@ def by_columns(images, size):
 inputs = {
     "as in its training": ready,
     "not normalized": small,
-    "from 0 to 255": normalize(255 * small, vit.mean, vit.std),
-    "blue, green, red": normalize(small.flip(1), vit.mean, vit.std),
+    "from 0 to 255": vit.normalize(255 * small),
+    "blue, green, red": vit.normalize(small.flip(1)),
     "column by column": by_columns(ready, 4),
 }
 answers, errors = {}, 0
@@ -353,7 +352,7 @@ def normalize_images(images, mean, std):
 check("normalize_images", normalize_images)
 
 # %% [markdown]
-# All checks pass? Then the model can have your function in place of torchvision's:
+# All checks pass? Then the model can have your function in place of ours:
 
 # %%
 print("the model's answer:", answer_of(normalize_images(small, vit.mean, vit.std)))

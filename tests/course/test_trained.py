@@ -50,3 +50,11 @@ def test_it_is_right_on_photos_as_its_log_says() -> None:
     _, test = load_dataset("cifar10")
     some = replace(test.subset(slice(1000)), mean=saved.mean, std=saved.std)
     assert evaluate(saved.model, Batches(some, 500), "cpu")[1] > 0.68
+
+
+def test_it_normalizes_images_by_its_own_statistics():
+    vit = trained_vit()
+    gray = torch.tensor(vit.mean)[None, :, None, None].expand(2, -1, 4, 6)
+    assert torch.equal(vit.normalize(gray), torch.zeros(2, 3, 4, 6))
+    step = torch.tensor(vit.std)[:, None, None]
+    assert torch.allclose(vit.normalize(gray + step), torch.ones(2, 3, 4, 6), atol=1e-6)

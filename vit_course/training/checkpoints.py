@@ -56,6 +56,11 @@ class SavedModel:
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
+    def normalize(self, images: Tensor) -> Tensor:
+        """Images (batch, channels, height, width), floats in [0, 1], on the scale that the model was trained with."""
+        mean, std = (torch.tensor(each, device=images.device)[:, None, None] for each in (self.mean, self.std))
+        return (images - mean) / std
+
 
 def save_model(path: Path | str, model: nn.Module, dataset: DatasetFacts) -> None:
     """Write a weights file, in one piece or not at all.
