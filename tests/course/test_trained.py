@@ -52,7 +52,7 @@ def test_it_is_right_on_photos_as_its_log_says() -> None:
     assert evaluate(saved.model, Batches(some, 500), "cpu")[1] > 0.68
 
 
-def test_it_normalizes_images_by_its_own_statistics():
+def test_it_normalizes_images_by_its_own_statistics() -> None:
     vit = trained_vit()
     gray = torch.tensor(vit.mean)[None, :, None, None].expand(2, -1, 4, 6)
     assert torch.equal(vit.normalize(gray), torch.zeros(2, 3, 4, 6))
