@@ -157,7 +157,7 @@ def patchify(images, patch_size):
     Convention: tokens follow the image row by row. Inside a token the order is channel,
     pixel row, pixel column.
 
-    images:  (batch, channels, height, width), any dtype; do not change it
+    images:  (batch, channels, height, width), any dtype; do not change them
     returns: (batch, tokens, channels * patch_size**2), same dtype and device; gradients flow through it
 
     Raise ValueError, naming the side and patch_size, when a side is not divisible by it:

@@ -456,7 +456,8 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
         if abs(gap) <= half and abs(loss) > noise:
             clearly[loss < 0] += 1
     assert clearly == {True: 2, False: 1}
-    assert "two of the five end with a clearly *lower* one" in text_of("00_start")
+    assert "of the five, two end clearly *below* the right model" in text_of("00_start")
+    assert "and one clearly above it" in text_of("00_start")
 
 
 def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
