@@ -17,7 +17,7 @@ QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_va
 demo: install
 	$(RUN) -m vit_course demo --out demo
 
-# of known mistakes, mutants, attacks, whole notebooks and long journeys one in ten, PART=1 to 9 another tenth
+# of known mistakes, mutants, attacks, whole notebooks and long journeys one in twenty, PART=1 to 19 another twentieth
 PART ?= 0
 test: install check
 	$(ONCE) $(RUN) -m pytest $(TESTS) --part $(PART)
@@ -26,7 +26,7 @@ test: install check
 test-all: install check
 	$(ONCE) $(RUN) -m pytest $(TESTS) --all --cov --cov-report=term --cov-fail-under=85
 
-# every mutant, where `make test` evaluates one in ten
+# every mutant, where `make test` evaluates one in twenty
 proof: install
 	$(ONCE) $(RUN) -m pytest $(TESTS) tests/proof --all
 

@@ -24,7 +24,7 @@ OF_EXERCISES += ("test_mutants", "test_gap")
 # too long for one process: each of so many parts makes the file's fixtures once
 PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
 # of what is sampled, one in so many is run
-SHARE = 10
+SHARE = 20
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]
 LAUNCHERS = {
     "torchrun": "torch.distributed.run --standalone --nproc-per-node 2",
@@ -37,7 +37,7 @@ LAUNCHERS = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of a run in tiers."""
     parser.addoption("--all", action="store_true", help="every test and mutant, and not a sample")
-    parser.addoption("--part", type=int, default=0, help="the sample that is run, modulo ten")
+    parser.addoption("--part", type=int, default=0, help=f"the sample that is run, modulo {SHARE}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,7 +64,7 @@ def part_of(item: pytest.Item, mark: pytest.Mark) -> int:
     _, _, parameters = item.nodeid.partition("[")
     of_exercise = group_of(item.nodeid) if Path(item.nodeid.partition("::")[0]).stem in OF_EXERCISES else None
     key = mark.args[0] if mark.args else of_exercise or parameters or item.nodeid
-    return hashlib.sha256(key.encode()).digest()[0] % SHARE
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) % SHARE
 
 
 @pytest.hookimpl(optionalhook=True)

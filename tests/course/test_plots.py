@@ -42,7 +42,7 @@ def test_a_notebook_can_show_it(name: str) -> None:
 
 
 def test_importing_the_plots_imports_no_matplotlib() -> None:
-    code = "import sys, vit_course.plots; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, vit_course.plots, vit_course.plots_attention; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

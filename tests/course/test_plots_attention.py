@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,11 +40,6 @@ def test_a_figure_is_drawn_and_no_global_state_changes(name: str, tmp_path: Path
 @pytest.mark.parametrize("name", DRAW)
 def test_a_notebook_can_show_it(name: str) -> None:
     assert DRAW[name]()._repr_png_().startswith(b"\x89PNG")
-
-
-def test_importing_the_plots_imports_no_matplotlib() -> None:
-    code = "import sys, vit_course.plots_attention; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_light_falls_where_the_map_says() -> None:
