@@ -59,9 +59,9 @@ show_images(picture, titles=["Grace Hopper"])
 # out in one row as a sequence of tokens.](../figures/patchify_grid.svg)
 #
 # A *patch* is a square of `patch_size` × `patch_size` pixels. Unrolled into one vector, it becomes a *token*. (In
-# lesson 00 a token was what a Linear makes of this vector. That Linear comes later in this lesson; until then the token
-# is the vector itself.) The picture above becomes a sequence: the token in the top left corner first, then its neighbor
-# to the right, and so on, as you read a page.
+# lesson 00 a token was what a Linear makes of this vector. That Linear comes later in this lesson; the word is used for
+# both.) The picture above becomes a sequence: the token in the top left corner first, then its neighbor to the right,
+# and so on, as you read a page.
 #
 # **Predict first.** Our picture has 3 channels, 288 rows and 240 columns. With `patch_size = 16`, how many tokens are
 # there, and how many numbers does each one hold? Put both into the next cell. Do all tokens together hold more numbers
@@ -87,15 +87,15 @@ one_liner = picture.reshape(1, 270, 768)
 print(tuple(one_liner.shape))
 
 # %% [markdown]
-# The shape is right. **Predict first:** what will token 0 look like when we fold it back into a 3 × 16 × 16 patch?
-# A bit of flag, a bit of hat, or something else?
+# The shape is right. **Predict first:** which 768 numbers of the picture are in token 0? A square of 16 × 16 pixels in
+# all channels, about one row of pixels in all channels, or about three rows of the red channel?
 
 # %%
-predict("token-0", "a bit of flag", choices=("a bit of flag", "a bit of hat", "something else"))
+predict("token-0", "a square", choices=("a square", "one row of all channels", "three rows of red"))
 
 # %%
-is_flag = torch.equal(one_liner[0, 0].reshape(3, 16, 16), picture[0, :, :16, :16])
-reveal("token-0", "a bit of flag" if is_flag else "something else")
+is_red = torch.equal(one_liner[0, 0], picture[0, 0].flatten()[:768])
+reveal("token-0", "three rows of red" if is_red else "a square")
 show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
@@ -103,9 +103,9 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # index changes fastest: first all pixels of row 0, then those of row 1, and so on, all of the red channel before the
 # green one. Then it cuts this long line into pieces of 768 numbers. So each "patch" consists of a few rows of *one*
 # channel, cut and stacked into a square. It shows colors because its first third is drawn as red, the next as green,
-# the last as blue. And a model trained on confetti learns: after three epochs on CIFAR-10 ours reached 40.1 %, the
-# right one 40.9 % (one run against the mean of three; `benchmarks/results/broken_vit_all.json`). So short a training
-# does not show that confetti is as good.
+# the last as blue. And a model learns from confetti, too: after three epochs on CIFAR-10 it was right on 40.1 % of the
+# test photos, a model with square patches on 40.9 % (one run against the mean of three;
+# `benchmarks/results/broken_vit_all.json`). So short a training does not show that confetti is as good.
 #
 # Our checks call this mistake *strips, not squares*. Your `patchify` has one more duty: to refuse an image whose height
 # or width the patch size does not divide. Such an image has to be resized or cropped first.
@@ -139,12 +139,15 @@ print(tiny[0, 0].permute(1, 0).reshape(2, 8))
 # %% [markdown]
 # The first still counts 0, 1, 2, …; only the cuts have moved. The second goes down the columns. `permute` itself moves
 # no number in memory: it changes the order of the *indices*, and a `reshape` after it reads in the new order (and
-# usually copies). `permute` and `reshape` are all you need, with six axes instead of two. Here are the six coordinates
-# of one number: in the 4 × 4 image above, the number 9 stands in row 2 and column 1. With patches of 2 × 2 that is
-# patch row 1 and pixel row 0, patch column 0 and pixel column 1. Image and channel are 0: there is only one of each.
+# usually copies). `permute` and `reshape` are all you need, with six axes instead of two.
 #
-# **Predict first.** Cut this 4 × 4 image into 2 × 2 patches, row by row. Which four numbers are in the first token?
-# Which are in the second? Use paper, and cover the docstring below: its example is the answer.
+# Here are the six coordinates of one number: in the 4 × 4 image above, the number 9 stands in row 2 and column 1. With
+# patches of 2 × 2 that is patch row 1 and pixel row 0, patch column 0 and pixel column 1. Image and channel are 0:
+# there is only one of each.
+#
+# **Predict first.** Patches are numbered row by row, and so are the pixels inside a patch, both from 0. Compute from
+# these coordinates: in which token is the 9, and at which place in it? The example in the docstring below has the
+# answer.
 
 # %% [markdown]
 # ### Exercise: `patchify` (20 minutes, 8 points)
@@ -222,9 +225,10 @@ words = patchify(picture, 48)[0]
 show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
 
 # %% [markdown]
-# Now try a photo of your own: write the name of its file into `path` below (or leave `path` empty). **Predict first:**
-# if you halve the patch size, how do the number of tokens, the length of a token, and the number of pairs of tokens
-# change? Then move the sliders, with the mouse or the arrow keys, and find the token that holds an eye.
+# Now try a photo of your own: write the name of its file into `path` below (or leave `path` empty). The middle square
+# of the photo is shown. **Predict first:** if you halve the patch size, how do the number of tokens, the length of a
+# token, and the number of pairs of tokens change? Then move the sliders, with the mouse or the arrow keys, and find the
+# token that holds an eye.
 
 # %%
 from vit_course.data import own_picture
@@ -331,7 +335,7 @@ show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second wo
 # So far a token was an unrolled patch: raw pixels. The model works with vectors of `embed_dim` numbers, and a single
 # Linear, the same for every patch, computes them from the pixels: `token = projection(patch)`, from (batch, tokens,
 # channels · patch_size²) to (batch, tokens, embed_dim). (In ViT-B/16 the two lengths happen to be equal: 768.) There is
-# no activation and no mixing of patches. From here on we call the *output* of this Linear a token.
+# no activation and no mixing of patches. The *output* of this Linear is what lesson 00 called a token.
 #
 # ### Exercise: `PatchEmbedding` (12 minutes, 5 points)
 
@@ -389,10 +393,11 @@ class PatchEmbedding(nn.Module):
 check("PatchEmbedding", PatchEmbedding)
 
 # %% [markdown]
-# Can the picture be recovered from its tokens if a token has 768 numbers, as many as its patch? And with 192, or 48? We
-# leave the weights random and undo the Linear as well as possible, with its pseudo-inverse (the matrix that comes
-# closest to an inverse). **Predict first:** square all numbers of the picture and add them up. Which share of this sum
-# is left when a token has 192 numbers?
+# Can the picture be recovered from its tokens if a token has 768 numbers, as many as its patch? And with 192, or 48?
+# Each number of a token is, up to the bias, the dot product of the patch with one row of the weight, a *direction*.
+# What is at a right angle to all rows changes no token, so it is lost. We leave the weights random and undo the Linear
+# as well as possible, with its pseudo-inverse (the matrix that comes closest to an inverse). **Predict first:** square
+# all numbers of the picture and add them up. Which share of this sum is left when a token has 192 numbers?
 
 # %%
 predict("random-directions", 50)  # in %: 192 numbers keep how much of the picture's sum of squares?
@@ -532,9 +537,10 @@ maps = F.interpolate(maps.unflatten(2, (18, 15)), size=(288, 240)).expand(-1, 3,
 show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 
 # %% [markdown]
-# A few millionths at most: the same products, added up in another order. So a ViT does contain a convolution, one whose
-# windows do not overlap. (In mathematics a convolution flips its kernel; PyTorch's does not.) The pictures show one
-# number of each token, at the place of its patch.
+# A few millionths at most: the same products, added up in another order. Here a `reshape` alone was right, because a
+# row of the weight follows the order of `patchify` (channel, pixel row, pixel column), and so do the axes of a kernel.
+# So a ViT does contain a convolution, one whose windows do not overlap. (In mathematics a convolution flips its kernel;
+# PyTorch's does not.) The pictures show one number of each token, at the place of its patch.
 #
 # Be careful with the last step, though. The convolution gives (batch, embed_dim, rows, columns), one small map for each
 # number of the tokens. `flatten(2)` joins rows and columns, and `transpose(1, 2)` puts the tokens before their numbers.
@@ -570,9 +576,10 @@ print(patchify(addresses, 2)[1, 1].tolist())
 # %% [markdown]
 # ## Bug hunt: the square test
 #
-# Here is another way to cut an image, without `permute`: for each number of each token, the function below computes
-# *where in memory* this number lies, and fetches it from there. Its author tested the function on square images, and
-# every number was right. **Predict first:** on a tall image, will the tiles be in order? Will their colors be right?
+# Here is another way to cut an image, without `permute`: for each number of each token, the function below computes at
+# *which place of the flattened image* it stands, and fetches it from there. Its author tested the function on square
+# images, and every number was right. **Predict first:** on a tall image, will the tiles be in order? Will their colors
+# be right?
 
 
 # %%
@@ -596,7 +603,7 @@ show_patches(patchify_from_the_internet(picture, 48)[0], grid_size=(6, 5))
 #
 # On the tall image the tiles are out of order, and their colors do not fit together. These are two mistakes, and a
 # square image shows neither. Copy the function, repair both, and let it raise a ValueError for sizes that do not fit,
-# which its author forgot. Repair the arithmetic: calling your own `patchify` is not the answer here.
+# which its author forgot.
 
 
 # %% exercise="fix_patchify"
@@ -637,8 +644,8 @@ def fix_patchify(images, patch_size):
 # <details><summary>Hint 2: a question</summary>
 #
 # Patches are counted from left to right, one row of patches after the other. By which number must you divide to get the
-# row of patch 7? And how many numbers lie in memory between a pixel and the same pixel in the next channel? In a square
-# image two different sizes are the same number, so nobody can tell which one the code used.
+# row of patch 7? And how many places further does the same pixel of the next channel stand in the flattened image? In a
+# square image two different sizes are the same number, so nobody can tell which one the code used.
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -646,7 +653,7 @@ def fix_patchify(images, patch_size):
 # ```
 # first: refuse a side that does not fit, with both numbers in the message
 # patch row    = token divided by (patches in a row), rounded down; patch column = the rest
-# place in memory = (channel times (rows of pixels in a channel) + row) times (pixels in a row) + column
+# place = (channel times (rows of pixels in a channel) + row) times (pixels in a row) + column
 # ```
 #
 # </details>
@@ -699,7 +706,7 @@ suspect.check(mended)
 # </details>
 # <details><summary>Given up?</summary>
 #
-# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+# Let the check name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
 #
 # </details>
 #

@@ -805,7 +805,7 @@ suspect.check(mended)
 # </details>
 # <details><summary>Given up?</summary>
 #
-# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+# Let the check name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
 #
 # </details>
 #

@@ -15,7 +15,7 @@
 #
 # Attention exchanges information between tokens. After it, a small network, the MLP, transforms every token on its own.
 # A *block* is attention followed by an MLP, and a ViT is a stack of such blocks. In this lesson you build one, and find
-# out what makes a stack of twenty-four of them trainable: a path through all of them that no layer interrupts.
+# out what makes a stack of twenty-four of them easier to train: a path through all of them that no layer interrupts.
 #
 # **After this lesson you can**
 # - write LayerNorm by hand, with eps in the right place, and say along which axis it works and why;
@@ -382,8 +382,8 @@ def is_layer_norm(norm):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # A right norm is refused? Print the two tensors that you compare, and their difference: `==` is too strict for
-# floating-point numbers. Is one that changes x not caught? Then `x` and your copy of it are the same tensor: `clone()`
-# makes another. Your test *raises*? Look at the shape first, and return False.
+# floating-point numbers. A norm that changes x slips through? Then `x` and your copy of it are the same tensor:
+# `clone()` makes another. Your test *raises*? Look at the shape first, and return False.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -425,7 +425,7 @@ for name, norm in suspects.items():
 # | a token alone gives the same | crowd |
 # | the example worked out on paper | unbiased, hasty, stubborn, generous |
 #
-# Only the example on paper catches "hasty" and "stubborn". Only a look at x catches "tidy", whose results are right.
+# Each fact catches somebody whom the other two miss ("tidy" gives the right results, so only a look at x catches it).
 
 # %% [markdown]
 # ## A soft gate: GELU
@@ -746,9 +746,9 @@ reveal("the-stream", "grows" if times > 1.05 else "shrinks" if times < 0.95 else
 draw(lengths, "block", "mean length")
 
 # %% [markdown]
-# The stream grows, slowly. Fresh branches point in nearly unrelated directions, almost at right angles to the stream.
-# So, by Pythagoras, the *squares* of the lengths add, and equally long branches make the length grow no faster than the
-# square root of the number of blocks. The branches hardly grow, because each reads a *normalized* copy: a fresh
+# The stream grows, slowly. What a fresh branch adds is almost at right angles to the stream. So, by Pythagoras, the
+# *squares* of the lengths add: if each of the 2n branches of n blocks adds a vector of length b, then
+# length² = (length at the start)² + 2n · b². The branches hardly grow, because each reads a *normalized* copy: a fresh
 # LayerNorm gives every token the length √embed_dim (here 13.9), however long the stream is. So in late blocks a branch
 # is small beside the stream: in the twelfth block what it adds is about an eighth as long (12 to 14 % from three seeds,
 # `benchmarks/results/short_lessons.json`). *Before or after?* shows what this growth does to the gradients, with
@@ -828,15 +828,17 @@ draw(pulls, "block", "gradient of fc1")
 # %% [markdown]
 # At block 0 the two gradients are of similar size: from three seeds (`benchmarks/results/short_lessons.json`) the
 # larger is at most 1.8 times the smaller. With pre-norm the gradient then shrinks, on the whole, to about a third in
-# the last block. In a mere sum all branches would count alike. But what an early block adds is a large part of the
-# still short stream, and all later branches read it; what a late block adds is a small part of a long stream, and
-# hardly any branch reads it. With post-norm every norm brings the tokens back to the same length, so each of the 48
-# branches is a large part of the stream when it is added, the last as much as the first.
+# the last block, and there post-norm's is about four times as large. If no branch read what others have added, all
+# would count alike. But what an early block adds is a large part of the still short stream, and all later branches read
+# it; what a late block adds is a small part of a long stream, and hardly any branch reads it. With post-norm every norm
+# brings the tokens back to the same length, so each of the 48 branches is a large part of the stream when it is added,
+# the last as much as the first.
 
 # %% [markdown]
 # Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same
 # weights, batches and learning rate. A model that only guesses has a loss of ln 10 = 2.30. Where will each of them end?
-# And if one of them fails: would a smaller learning rate help?
+# And if one of them fails: would a smaller learning rate help? Or a *warm-up*, in which the rate rises from near zero
+# over the first 40 steps?
 
 # %%
 predict("24-post-norm-blocks", 1.5)  # the loss of post-norm after 80 steps
@@ -914,11 +916,10 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # | post-norm, a tenth of the rate | 2.13, 2.12 and 2.12 |
 # | post-norm, warm-up of 40 steps | 2.32, 2.31 and 2.33 |
 #
-# At the first rate post-norm is no better than guessing. The numbers above the curves show why: within a few steps its
-# tokens are nearly the same for *every* picture. So they no longer show which picture went in, and the layers after
-# them cannot recover it. With pre-norm, too, the tokens first become more alike, but then they differ again. Warm-up
-# keeps those of post-norm different for longer: in our runs they have collapsed by step 79, and when they do differs
-# from run to run.
+# At the first rate post-norm is no better than guessing. The numbers above the curves show how it fails: within a few
+# steps its tokens are nearly the same for *every* picture, so the head can no longer see which picture went in. With
+# pre-norm, too, the tokens first become more alike, but then they differ again. Warm-up keeps those of post-norm
+# different for longer: in our runs they have collapsed by step 79, and when they do differs from run to run.
 #
 # So is post-norm bad? One rate cannot say that: at a tenth of it the same 24 blocks begin to learn. What you have seen
 # is that on a small data set, in 80 steps, pre-norm learns at a rate at which post-norm does not; nobody gave each of
@@ -928,8 +929,7 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # thousands of steps. Why is this needed? Xiong et al. (2020) point to the large gradients near the output, which you
 # have measured. But AdamW divides each gradient by its typical size, so its first steps have the same size in both
 # stacks. Liu et al. (2020) give another reason: with post-norm a layer's output depends more on the layer's own branch,
-# so a small change of the weights grows from layer to layer, and a step of the same size changes the stack's output
-# more.
+# so weight changes of the same size change the stack's output more.
 #
 # A ViT is pre-norm. (For text, in stacks of six layers or fewer, post-norm often does better: Takase et al. 2023, *B2T
 # Connection*. A norm can also stand at the end of a branch, before the addition: Swin Transformer V2, Liu et al. 2022.
@@ -979,8 +979,9 @@ draw(bare, "step", "loss")
 # | 8 without additions | 2.30, 2.32 and 2.29 |
 # | 8 without, a tenth of the rate | 2.08, 2.01 and 1.99 |
 #
-# Without additions two blocks still learn, four learn less or not at all, and eight do not learn; a smaller rate helps
-# them little. To see why, look at what fresh blocks make of seventeen different tokens:
+# Without additions two blocks still learn, four learn less or not at all, and eight do not learn. At a tenth of the
+# rate the eight begin to learn, but stay far behind eight blocks with additions. One reason can be seen before any
+# training: look at what fresh blocks make of seventeen different tokens.
 
 # %%
 different = torch.randn(1, 17, 32)
@@ -992,9 +993,9 @@ for block_class in (EncoderBlock, NoStream):
 # %% [markdown]
 # Without additions all tokens of an image have become *the same*, up to rounding. Fresh attention is close to a mean,
 # and its output replaces the tokens instead of being added to them. After a few blocks nothing is left that tells one
-# patch from another. This is called *rank collapse*. (Dong et al. 2021, *Attention Is Not All You Need*, prove how fast
-# it happens with attention alone. They write that additions and MLPs work against it. In these fresh blocks the MLPs
-# alone are not enough.)
+# patch from another: the head gets the same vector from every token. This is called *rank collapse*. (Dong et al. 2021,
+# *Attention Is Not All You Need*, prove how fast it happens with attention alone. They write that additions and MLPs
+# work against it. In these fresh blocks the MLPs alone are not enough.)
 
 # %% [markdown]
 # ## Bug hunt
@@ -1144,8 +1145,9 @@ for name, parameter in block.named_parameters():
     print(f"{name:28} {tuple(parameter.shape)!s:10}", "no gradient" if parameter.grad is None else "")
 
 # %% [markdown]
-# Both tests can pass even when there is a bug. In that case use the second test, `differs_from_yours(suspect.program)`.
-# If that passes, too, try other arguments (`mlp_ratio`, `qkv_bias`) and, for the eps, very small tokens. Repair a copy.
+# Both can pass even when there is a bug. Then try `differs_from_yours(suspect.program)`. If that finds nothing either,
+# build the block with other arguments, for example `suspect(8, 2, 2.0, qkv_bias=False, layer_norm_eps=0.5)`, and print
+# it: are the sizes, the `bias` and the `eps` of its layers what you asked for? Repair a copy.
 #
 # Only if your instructor gave you a seed for points: put your repaired version of *that* program into the cell of
 # `fix_block` above (with the repaired `__init__`, if the bug was there), and run the check again.
@@ -1163,7 +1165,7 @@ suspect.check(mended)
 # </details>
 # <details><summary>Given up?</summary>
 #
-# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+# Let the check name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
 #
 # </details>
 #

@@ -226,8 +226,8 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 # ## The loop
 #
 # This is all of training, once for each batch: compute the logits and their loss, empty the old gradients, compute the
-# new ones, change the weights a little. Most mistakes in these few lines of torch raise no error: if you forget one or
-# put it in the wrong place, the loss often falls all the same.
+# new ones, change the weights a little. (You have read such a loop: `train` in lesson 04.) Most mistakes in these few
+# lines raise no error: if you forget a line or put it in the wrong place, the loss often falls all the same.
 #
 # A `loader` gives batches `(images, labels)` again and again. The last batch is often smaller: 10 images in batches of
 # 4 make 4, 4 and 2.
@@ -342,7 +342,7 @@ def new_model(config):
     return model
 
 
-toy_loader = Batches(toy_train, 64, shuffle=True, device=device)
+toy_loader = Batches(toy_train, 64, shuffle=True, device=device)  # gives normalized images, each pass in a new order
 torch.manual_seed(0)
 some_images, some_labels = (each[:32] for each in next(iter(toy_loader)))
 one_batch = {
@@ -467,8 +467,8 @@ for name, dataset in (("drawings it learned from", toy_train), ("drawings it nev
     print(f"{name:26} loss {loss:.3f}, {accuracy:.1%} right")
 
 # %% [markdown]
-# The second line is the answer. As far as it is worse than the first, what looked like knowledge was memory. From now
-# on, every model is also measured on pictures from which it does not learn.
+# The second line is the answer. If it is worse than the first, the difference was memory, not knowledge. From now on,
+# every model is also measured on pictures from which it does not learn.
 
 # %%
 with torch.no_grad():
@@ -515,10 +515,10 @@ show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {na
 # alike, too. To tell them apart, look at the first steps, or make the test with one batch: C cannot get below 1.46, and
 # E hardly moves.
 #
-# The loss is also not all that you can watch. `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`, between
-# `backward` and `step`, returns the length (the norm) of the whole gradient, and shortens it to 1 where it is longer:
-# *gradient clipping* (Pascanu et al. 2013). The course's own `fit` does this. In your loop a *hook* can do it, a
-# function that the optimizer calls before each update:
+# You can watch more than the loss. `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`, between `backward` and
+# `step`, returns the length (the norm) of the whole gradient, and shortens it to 1 where it is longer: *gradient
+# clipping* (Pascanu et al. 2013). The course's own `fit` does this. In your loop a *hook* can do it, a function that
+# the optimizer calls before each update:
 
 
 # %%
@@ -535,9 +535,9 @@ train_one_epoch(model, toy_loader, optimizer, device)
 print("length of the gradient before clipping:", [round(length, 2) for length in lengths])
 
 # %% [markdown]
-# AdamW divides each gradient by its typical size anyway, as you will see below, so a shorter gradient alone changes
-# little. Clipping matters most when a single batch has a far larger gradient than usual: AdamW keeps running means, and
-# would remember that batch for many steps.
+# Each gradient longer than 1 was shortened to 1. AdamW divides by the gradient's typical size anyway, as you will see
+# below, so little changes if *all* gradients get shorter. Clipping matters most when a single batch has a far larger
+# gradient than usual: AdamW keeps running means, and would remember that batch for many steps.
 
 # %% [markdown]
 # ## A loop from the internet
@@ -693,9 +693,9 @@ draw(losses, "epoch", "training loss")
 # %% [markdown]
 # ### A second bug hunt, with a random bug (5 minutes)
 #
-# One more loop from the library of mistakes; a seed picks what is wrong with it. Some of its bugs harm the training,
-# some only the number that is reported, and some show only with dropout, with a GPU, or when memory is full. Which kind
-# is yours?
+# One more loop; a seed picks its bug from the library of mistakes. Some bugs in that library harm the training, some
+# only the number that is reported, and some show only with dropout, with a GPU, or when memory is full. Which kind is
+# yours?
 
 # %%
 SEED = 12  # any whole number: your own, or the one that your instructor gave you
@@ -737,7 +737,7 @@ suspect.check(mended)
 # </details>
 # <details><summary>Given up?</summary>
 #
-# Let the library name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
+# Let the check name it, and read the lines again with that name in mind: `suspect.check(suspect.program)`.
 #
 # </details>
 #
@@ -1152,11 +1152,10 @@ draw({"mean of 5 steps": (rates[2:-2], capped)}, "learning rate", "training loss
 # On the left the curve is flat: the steps are too small. Where it falls, the model learns. To the right of the lowest
 # point the loss rises, slowly at first, then steeply. Take the peak rate from where the curve still falls, since 100
 # steps can survive a rate that is too high for a whole training. In our picture the lowest point is at 0.0048, and we
-# took a little less than half of that, 0.002. One
-# of the fast.ai library's rules is a tenth of the lowest point's rate. Where it matters, try both. Your own lowest
-# point will lie somewhere else: one run with noisy batches tells the order of magnitude, and no more. And a rate
-# belongs to one model, one optimizer and one batch size: larger batches have less noise, and usually allow a larger
-# rate.
+# took a little less than half of that, 0.002. One of the fast.ai library's rules takes a tenth of it. Where it matters,
+# try both. Your own lowest point will lie somewhere else: one run with noisy batches tells the order of magnitude, and
+# no more. And a rate belongs to one model, one optimizer and one batch size: larger batches have less noise, and
+# usually allow a larger rate.
 
 # %% [markdown]
 # ### A first training
@@ -1184,8 +1183,8 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # one had sixteen patches, a fifth of the images and about a minute; lesson 07 looks for what would help.
 #
 # In the first two epochs our validation loss was *below* the training loss (1.86 and 2.05, then 1.72 and 1.76). That is
-# no leak: the training loss is a mean over the whole epoch, the validation loss is taken at its end, when the model is
-# better.
+# no leak: the training loss is a mean over the whole epoch, while the validation loss is taken at its end, when the
+# model is better.
 #
 # What did each tool add? **Predict first:** without which of the three would this training lose most: the schedule, the
 # weight decay, or AdamW (with SGD and momentum in its place)? And which of them could go without any visible loss?
@@ -1201,14 +1200,14 @@ reveal("sixth-epoch", 100 * history[-1][2], within=5)
 # | AdamW, schedule, decay of 0.05 | 46.9, 45.1, 46.0 | |
 # | constant rate: no warm-up, no cosine | 44.6, 43.4, 45.0 | −1.7 ± 1.6 |
 # | no weight decay | 46.6, 44.6, 46.0 | −0.3 ± 0.6 |
-# | SGD with momentum instead of AdamW | 45.6, 46.2, 46.8 | +0.2 ± 3.3 |
+# | SGD with momentum (rate 0.1) instead of AdamW | 45.6, 46.2, 46.8 | +0.2 ± 3.3 |
 #
-# Only the schedule's interval excludes 0, and barely: one such interval out of three is weak evidence. Nor is that
-# comparison quite fair: the constant rate is 0.002, which we had chosen as a *peak*, and a smaller one may do better.
-# Weight decay has little to do in 474 steps: each shrinks a weight by at most 0.002 · 0.05, a ten-thousandth, and with
-# this schedule by half of that on average: about 2 % in all. Whether SGD or AdamW is better, these runs do not show:
-# SGD may be three points worse or three and a half better. Its rate took a search: the table has 0.1, fifty times
-# AdamW's and the best of three (with 0.03 seed 0 reached 45.3 %, with 0.3 43.0 %). On large Transformers Adam is
+# Only the schedule's interval excludes 0, and barely. That is weak evidence: of three intervals, one may do so by
+# chance. Nor is that comparison quite fair: the constant rate is 0.002, which we had chosen as a *peak*, and a smaller
+# one may do better. Weight decay has little to do in 474 steps: each shrinks a weight by at most 0.002 · 0.05, a
+# ten-thousandth, and with this schedule by half of that on average: about 2 % in all. Whether SGD or AdamW is better,
+# these runs do not show: SGD may be three points worse or three and a half better. Its rate is fifty times AdamW's, and
+# the best of three that we tried with seed 0 (0.03 reached 45.3 %, 0.3 reached 43.0 %). On large Transformers Adam is
 # usually far ahead (Zhang et al. 2020, *Why are Adaptive Methods Good for Attention Models?*).
 #
 # </details>
@@ -1283,10 +1282,10 @@ for temperature in (1, 1.5, 2, 3, 4, 6):
 # nearly all of the rise was overconfidence. (A strict comparison would give the best epoch a temperature of its own,
 # too.) Guo et al. call this remedy *temperature scaling*.
 #
-# Early stopping and a schedule disagree here. After epoch 8 of 30 the cosine still gives 92 % of the peak rate, so a
-# training that stops there never gets its calm last steps (question 4 at the end). What the stop gives you is a first
-# guess of how *long* to train: train again from the start, with a schedule of about that length, and compare the two on
-# validation images.
+# Early stopping and a schedule disagree here. In our run a patience of 3 stops after epoch 8 of 30. There the cosine
+# still gives 92 % of the peak rate, so a training that stops never gets its calm last steps (question 4 at the end).
+# What the stop gives you is a first guess of how *long* to train: train again from the start, with a schedule of about
+# that length, and compare the two on validation images.
 #
 # <details><summary>Our curves, with the count under each epoch</summary>
 #
@@ -1330,10 +1329,10 @@ print("weights alone were saved:   ", two_more(saved[0]))
 print("weights and AdamW's means:  ", two_more(*saved))
 
 # %% [markdown]
-# AdamW's running means are part of the training, and so is the place in the order of the batches. (A model with dropout
-# needs the state of torch's random generator, too.) With a schedule there is one thing more: the number of the step.
-# `follow_schedule` keeps it in a counter that is in no `state_dict`, so a training that goes on would warm up again. (A
-# `LambdaLR` has a `state_dict` for this.)
+# AdamW's running means are part of the training (its `state_dict` holds them, and its own count of steps), and so is
+# the place in the order of the batches. (A model with dropout needs the state of torch's random generator, too.) With a
+# schedule there is one thing more: the step at which *it* is. `follow_schedule` keeps this in a counter that is in no
+# `state_dict`, so a training that goes on would warm up again. (A `LambdaLR` has a `state_dict` for this.)
 
 # %% [markdown]
 # ## Half as many bits
@@ -1355,9 +1354,10 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 reveal("loses-the-update", "bfloat16" if weight.bfloat16() + update.bfloat16() == 1 else "float16")
 
 # %% [markdown]
-# Each of the two 16-bit formats loses one of the two. So training uses **mixed** precision (Micikevicius et al. 2018):
-# the weights and the optimizer stay in float32, and the large products are computed in 16 bits. (So memory is saved on
-# what is stored for `backward`, not on the weights.) With float16 the loss is multiplied by a large number before
+# Each of the two 16-bit formats loses one of the two: float16 rounds the gradient to 0, and in bfloat16 the next number
+# after 1 is 1.0078. So training uses **mixed** precision (Micikevicius et al. 2018): the weights and the optimizer stay
+# in float32, and the large products are computed in 16 bits. (So memory is saved on what is stored for `backward`, not
+# on the weights.) With float16 the loss is multiplied by a large number before
 # `backward`, so that small gradients survive, and the gradients are divided by it before the update
 # (`torch.amp.GradScaler`). With bfloat16 that is not needed.
 #

@@ -147,7 +147,7 @@ def test_what_each_training_tool_adds_is_quoted_from_its_runs(arm):
     each = [100 * run["accuracy"] for run in runs[arm].values()]
     assert f"| {', '.join(f'{accuracy:.1f}' for accuracy in each)} | {interval(each, ARMS['base'])} |" in TRAINING
     others = {rate: 100 * runs[f"SGD, {rate}"]["0"]["accuracy"] for rate in (0.03, 0.3)}
-    assert f"with 0.03 seed 0 reached {others[0.03]:.1f} %, with 0.3 {others[0.3]:.1f} %" in TRAINING
+    assert f"tried with seed 0 (0.03 reached {others[0.03]:.1f} %, 0.3 reached {others[0.3]:.1f} %)" in TRAINING
 
 
 MODERN, MODERN_RUNS = text_of("10_modern"), log("modern.json")["results"]
@@ -467,7 +467,8 @@ def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
         for name in ("PatchEmbedding: embedding of strips", "VisionTransformer: positions never added")
     )
     each = [100 * accuracy for accuracy in rows["right"]]
-    assert f"ours reached {strips:.1f} %, the right one {mean(each):.1f} %" in text_of("01_patchify")
+    told = f"right on {strips:.1f} % of the test photos, a model with square patches on {mean(each):.1f} %"
+    assert told in text_of("01_patchify")
     of_three = f"and three runs of the right one {min(each):.1f} to {max(each):.1f} %"
     assert f"never adds its positions reached {none:.1f} %, {of_three}" in text_of("02_positions")
     assert len(each) == 3

@@ -234,9 +234,9 @@ def gone_on_with_two(grading, target):
         del before[path]
     grading.work("full", (SMALL, folder_of_views()))  # where the judge writes most
     grading.grade(target, "--resume").wait(120)
-    errors = [each for each in results(target) if each["status"] == "error"]
-    assert len(errors) == 2
-    assert all("No space left on device" in each["reason"] for each in errors)
+    reasons = [each["reason"] for each in results(target) if each["status"] == "error"]
+    assert len(reasons) == 2
+    assert all("No space left on device" in reason for reason in reasons), reasons
     assert grading.kept() == before
     grading.machines.kill("full")
     grading.work("third")
