@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the mark of what is sampled."""
-    config.addinivalue_line("markers", "sampled(name): many of a kind, or long; see tests/conftest.py")
+    config.addinivalue_line("markers", "sampled(part): many of a kind, or long; see tests/conftest.py")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -58,12 +58,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def part_of(item: pytest.Item, mark: pytest.Mark) -> int:
     """In which part of the sample a test is.
 
-    The mark's name decides, for tests that share a fixture which takes long; else the exercise, for to name a mistake
-    all the others of its exercise are evaluated; else what stands in the test's brackets, or the test's own name.
+    The mark says so for lessons, by their number, and for long journeys, one a part. Else the exercise decides, for to
+    name a mistake all the others of its exercise are evaluated; else what stands in the test's brackets, or its name.
     """
+    if mark.args:
+        return mark.args[0] % SHARE
     _, _, parameters = item.nodeid.partition("[")
     of_exercise = group_of(item.nodeid) if Path(item.nodeid.partition("::")[0]).stem in OF_EXERCISES else None
-    key = mark.args[0] if mark.args else of_exercise or parameters or item.nodeid
+    key = of_exercise or parameters or item.nodeid
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) % SHARE
 
 

@@ -61,7 +61,7 @@ FIGURES = {
     ),
 }
 
-pytestmark = [needs_chromium, pytest.mark.sampled("jupyterlab")]
+pytestmark = [needs_chromium, pytest.mark.sampled(10)]
 
 
 @pytest.fixture(scope="module")
