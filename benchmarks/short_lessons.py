@@ -56,10 +56,12 @@ def played(lesson: str, last: str, seed: int) -> tuple[dict[str, Any], str]:
 def start(seed: int) -> dict[str, Any]:
     """Per cent of the drawings right, of three models: row by row, column by column, with attention over the batch.
 
-    And the training losses of the last, epoch by epoch.
+    The training losses of the last, epoch by epoch, and by how much two drawings' scores differ in each model.
     """
-    names, _ = played("00_start", 'reveal("rows-or-columns"', seed)
-    return {"accuracies": names["accuracies"], "losses_over_the_batch": names["history"].train_loss}
+    names, printed = played("00_start", "pair = ", seed)
+    differences = [float(line.split()[-1]) for line in printed.split("\n") if "drawings' scores" in line]
+    losses = names["history"].train_loss
+    return {"accuracies": names["accuracies"], "losses_over_the_batch": losses, "differences": differences}
 
 
 def fed_wrongly(_: int) -> dict[str, Any]:

@@ -365,7 +365,7 @@ check("normalize_images", normalize_images)
 # All checks pass? Then the model can use your function in place of ours, and answers as it did at first:
 
 # %%
-print("the model's answer:", answer_of(normalize_images(small, vit.mean, vit.std)))
+print("the model's answer:", answer_of(normalize_images(small.clone(), vit.mean, vit.std)))
 
 # %% [markdown]
 # ## A first bug hunt (6 minutes)
@@ -387,7 +387,7 @@ suspect
 
 # %% tags=["raises-exception"]
 statistics = picture.mean(dim=(0, 2, 3)), picture.std(dim=(0, 2, 3))
-both = [normalize_images(picture, *statistics), suspect(picture.clone(), *statistics)]
+both = [normalize_images(picture.clone(), *statistics), suspect(picture.clone(), *statistics)]
 for channel, numbers in zip(("red", "green", "blue"), both[1].transpose(0, 1), strict=True):
     print(f"{channel:6} mean {numbers.mean():6.3f}, standard deviation {numbers.std():.3f}")
 show_images((0.5 + torch.cat(both) / 5).clamp(0, 1), titles=["yours", "the suspect's"])
@@ -534,11 +534,12 @@ reveal("over-the-batch", accuracies[2], within=3)
 # Python.
 
 # %%
-white = [(0, 0)]  # the place of each white patch: row and column, from 0 to 3
+white = [(0, 0)]  # in brackets, a (row, column) for each white patch, from 0 to 3
 
-chosen = torch.zeros(1, 3, 32, 32)
+grid = torch.zeros(4, 4)
 for row, column in white:
-    chosen[:, :, 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] = 1
+    grid[row, column] = 1
+chosen = F.interpolate(grid.expand(1, 3, 4, 4), scale_factor=8)  # each place becomes a patch of 8 x 8 pixels
 sentences = []
 for name, given in {"row by row": chosen, "column by column": by_columns(chosen, 8)}.items():
     brightness = given.reshape(1, 3, 4, 8, 4, 8).mean(dim=(1, 3, 5)).flatten()  # of each of the 16 patches
@@ -566,8 +567,9 @@ print("This picture tells the two orders apart." if sentences[0] != sentences[1]
 # %% tags=["experiment"]
 pair = upper.normalize(upper.images[:2])
 for name, model in models.items():
+    given = by_columns(pair, 8) if name == "column by column" else pair  # as in its training
     with torch.inference_mode():
-        scores = model.cpu().eval()(pair)  # fit may have moved it to a GPU
+        scores = model.cpu().eval()(given)  # fit may have moved the model to a GPU
     print(f"{name:16} largest difference between the two drawings' scores: {(scores[0] - scores[1]).abs().max():.2f}")
 
 # %% [markdown]

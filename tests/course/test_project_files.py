@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.conftest import SHARE
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -142,7 +144,10 @@ def test_the_cost_of_a_large_class_is_quoted_from_its_log():
 
 @pytest.mark.parametrize(
     "path",
-    [".github/workflows/release.yml", ".github/workflows/site.yml", "exercise_kit/templates/grade_workflow.yml"],
+    [
+        *(f".github/workflows/{name}.yml" for name in ("release", "site", "tests")),
+        "exercise_kit/templates/grade_workflow.yml",
+    ],
 )
 def test_a_workflow_is_yaml_whose_actions_are_pinned_and_which_grades_nothing_unguarded(path):
     workflow = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
@@ -152,6 +157,11 @@ def test_a_workflow_is_yaml_whose_actions_are_pinned_and_which_grades_nothing_un
     assert all(re.fullmatch(r"[\w./-]+@(v\d+|release/v\d+)", each) for each in used), used
     assert not any("--no-sandbox" in step.get("run", "") for step in steps)
     assert "write" not in json.dumps(workflow["permissions"])
+
+
+def test_each_push_runs_every_part_of_what_is_sampled():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))
+    assert workflow["jobs"]["test"]["strategy"]["matrix"]["part"] == list(range(SHARE))
 
 
 def test_no_committed_file_names_a_path_of_one_machine():

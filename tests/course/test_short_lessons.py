@@ -48,6 +48,9 @@ def test_attention_over_the_batch_guesses_while_its_loss_falls():
     for run in runs("00_start"):
         assert run["accuracies"][2] == pytest.approx(10, abs=2)
         assert run["losses_over_the_batch"] == sorted(run["losses_over_the_batch"], reverse=True)
+        assert all(35 < accuracy < 50 for accuracy in run["accuracies"][:2])
+        *others, over_the_batch = run["differences"]
+        assert over_the_batch == 0 < 0.5 < min(others)
         first, *_, last = run["losses_over_the_batch"]
         assert first - math.log(10) > 2 * abs(last - math.log(10))
 
