@@ -1357,9 +1357,9 @@ reveal("loses-the-update", "bfloat16" if weight.bfloat16() + update.bfloat16() =
 # Each of the two 16-bit formats loses one of the two: float16 rounds the gradient to 0, and in bfloat16 the next number
 # after 1 is 1.0078. So training uses **mixed** precision (Micikevicius et al. 2018): the weights and the optimizer stay
 # in float32, and the large products are computed in 16 bits. (So memory is saved on what is stored for `backward`, not
-# on the weights.) With float16 the loss is multiplied by a large number before
-# `backward`, so that small gradients survive, and the gradients are divided by it before the update
-# (`torch.amp.GradScaler`). With bfloat16 that is not needed.
+# on the weights.) With float16 the loss is multiplied by a large number before `backward`, so that small gradients
+# survive, and the gradients are divided by it before the update (`torch.amp.GradScaler`). With bfloat16 that is not
+# needed.
 #
 # `torch.autocast` chooses the dtype of each operation. With bfloat16 your loop changes in two places: the forward pass
 # runs under it, and the logits go back to float32 before the loss is taken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -13,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from vit_course.exercises.catalog import EXERCISES
 
 # lessons that a test runs in a kernel leave no student's log behind
 os.environ["VIT_COURSE_PROGRESS"] = "off"
@@ -27,6 +26,12 @@ OF_EXERCISES += ("test_mutants", "test_gap")
 PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
 # of what is sampled, one in so many is run
 SHARE = 20
+# these are dealt out over the parts by their places, so that no part has two journeys, or no exercise
+JOURNEYS = ("two processes", "gradebook", "own exercise", "train", "nbgrader agrees", "many machines", "simulate")
+JOURNEYS += ("the second course", "exchange", "same file", "jupyterlab", "site", "old class", "autograder")
+JOURNEYS += ("formgrader", "cluster", "two graders", "git classroom", "policy without namespaces")
+LESSONS = json.loads((Path(__file__).parents[1] / "vit_course" / "exercises" / "outline.json").read_text("utf-8"))
+DEALT = (JOURNEYS, [*LESSONS], [exercise for lesson in LESSONS.values() for exercise in lesson["points"]])
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]
 LAUNCHERS = {
     "torchrun": "torch.distributed.run --standalone --nproc-per-node 2",
@@ -44,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the mark of what is sampled."""
-    config.addinivalue_line("markers", "sampled(part): many of a kind, or long; see tests/conftest.py")
+    config.addinivalue_line("markers", "sampled(journey): many of a kind, or long; see tests/conftest.py")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -60,17 +65,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def part_of(item: pytest.Item, mark: pytest.Mark) -> int:
     """In which part of the sample a test is.
 
-    The mark says so for lessons, by their number, and for long journeys, one a part. Else the exercise decides, for to
-    name a mistake all the others of its exercise are evaluated, and exercises are dealt out by the alphabet; else what
-    stands in the test's brackets, or its name.
+    The mark's name decides, for tests that share a fixture which takes long; else the exercise, for to name a mistake
+    all the others of its exercise are evaluated; else what stands in the test's brackets, or the test's own name. What
+    :data:`DEALT` lists is dealt out, everything else goes by a digest.
     """
-    if mark.args:
-        return mark.args[0] % SHARE
     _, _, parameters = item.nodeid.partition("[")
     of_exercise = group_of(item.nodeid) if Path(item.nodeid.partition("::")[0]).stem in OF_EXERCISES else None
-    if of_exercise in (dealt := sorted(EXERCISES)):
-        return dealt.index(of_exercise) % SHARE
-    key = of_exercise or parameters or item.nodeid
+    key = mark.args[0] if mark.args else of_exercise or parameters.removesuffix("]") or item.nodeid
+    for names in DEALT:
+        if key in names:
+            return names.index(key) % SHARE
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) % SHARE
 
 

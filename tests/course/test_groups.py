@@ -1,6 +1,7 @@
 """Tests that share what is slow to make run in one process, and long files in more than one."""
 
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import OF_EXERCISES, PARTS, SHARE, group_of, pytest_collection_modifyitems
+from tests.conftest import DEALT, JOURNEYS, OF_EXERCISES, PARTS, SHARE, group_of, pytest_collection_modifyitems
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,6 +50,13 @@ def test_xdist_keeps_a_group_in_one_process():
     assert all(len(each) == 1 for each in processes.values()), processes
 
 
+def test_no_part_has_two_journeys_or_no_exercise():
+    files = [path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")]
+    assert {name for text in files for name in re.findall(r'mark\.sampled\("([^"]+)"\)', text)} == set(JOURNEYS)
+    journeys, lessons, exercises = DEALT
+    assert len(lessons) < len(journeys) <= SHARE < len(exercises)
+
+
 def test_the_parts_of_a_sample_are_all_of_it_and_the_rest_is_always_run():
     def item(name, *marks):
         held = {each.name: each for each in marks}
@@ -57,7 +65,7 @@ def test_the_parts_of_a_sample_are_all_of_it_and_the_rest_is_always_run():
     sampled = pytest.mark.sampled.mark
     many = [item(f"test_checks.py::test_it[exercise{number}-slip]", sampled) for number in range(100)]
     others = [item(f"test_hidden_checks.py::test_it[exercise{number}-lapse]", sampled) for number in range(100)]
-    long = [item(f"test_c.py::test_{number}", pytest.mark.sampled(3).mark) for number in range(9)]
+    long = [item(f"test_c.py::test_{number}", pytest.mark.sampled(JOURNEYS[3]).mark) for number in range(9)]
     always = [item("test_d.py::test_it")]
 
     def run(part, all_of_them=False):

@@ -41,9 +41,6 @@ CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 LINK_ADDRESS = re.compile(r"(?<!!)\[[^\[\]]*\]\(([^)\s]+)")
 
 every_lesson = pytest.mark.parametrize("name", LESSONS)
-sampled_lesson = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.sampled(number)) for number, name in enumerate(LESSONS)]
-)
 both_notebooks = pytest.mark.parametrize("folder", [SOURCES, STUDENT_FOLDER], ids=["solution", "student"])
 
 
@@ -244,7 +241,8 @@ def solved(tmp_path_factory):
     return run_once
 
 
-@sampled_lesson
+@pytest.mark.sampled
+@every_lesson
 def test_the_solution_runs_and_earns_every_point(name, solved):
     notebook, cells, _ = solved(name)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
@@ -255,7 +253,8 @@ def test_the_solution_runs_and_earns_every_point(name, solved):
     assert earned == {grade_id: cell.metadata.nbgrader.points for grade_id, cell in checks.items()}
 
 
-@sampled_lesson
+@pytest.mark.sampled
+@every_lesson
 def test_the_worked_examples_of_the_exercises_are_true(name, solved):
     """Every exercise's docstring holds a doctest, and the solution passes it."""
     notebook, _, objects = solved(name)
@@ -264,7 +263,8 @@ def test_the_worked_examples_of_the_exercises_are_true(name, solved):
     assert [each for each, (failed, attempted) in results.items() if failed or not attempted] == []
 
 
-@sampled_lesson
+@pytest.mark.sampled
+@every_lesson
 def test_an_untouched_notebook_earns_nothing(name, tmp_path):
     cells = run(notebook_of(STUDENT_FOLDER, name), tmp_path, allow_errors=True)
     checks = {grade_id: cell for grade_id, cell in cells.items() if cell.cell_type == "code"}

@@ -61,7 +61,7 @@ FIGURES = {
     ),
 }
 
-pytestmark = [needs_chromium, pytest.mark.sampled(10)]
+pytestmark = [needs_chromium, pytest.mark.sampled("jupyterlab")]
 
 
 @pytest.fixture(scope="module")

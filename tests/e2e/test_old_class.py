@@ -48,7 +48,7 @@ def test_a_name_that_a_release_never_had_is_not_found():
         importlib.import_module("vit_course.checks.nowhere")
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled("old class")
 def test_it_is_graded_by_its_own_configuration_and_checks(tmp_path):
     folder = new_class(tmp_path / "a class", ROOT).path
     (folder / "nbgrader_config.py").write_text((HERE / "nbgrader_config.py.txt").read_text())
@@ -68,7 +68,7 @@ def test_it_is_graded_by_its_own_configuration_and_checks(tmp_path):
     assert graded.auto_scores("ben")["check-patchify"] == 0
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled("old class")
 @pytest.mark.parametrize(("now", "then"), [("06_training", "06_cifar"), ("08_inside", "07_inside")])
 def test_a_lesson_that_was_released_under_another_name_is_graded(tmp_path, now, then):
     folder = new_class(tmp_path / "a class", ROOT).path

@@ -32,7 +32,9 @@ IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 SCENES = [
     *(pytest.param((user, "namespaces"), id=f"{user}-namespaces") for user in ("as_is", "nobody")),
     *(
-        pytest.param((user, "no_namespaces"), id=f"{user}-no_namespaces", marks=pytest.mark.sampled(18))
+        pytest.param(
+            (user, "no_namespaces"), id=f"{user}-no_namespaces", marks=pytest.mark.sampled("policy without namespaces")
+        )
         for user in ("as_is", "nobody")
     ),
 ]
