@@ -13,6 +13,7 @@ is an :class:`InTraining` where the exercise's own default does not fit, and ``h
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from exercise_kit.engine.exercise import Exercise, InTraining, Misconception
 from exercise_kit.engine.program import Bug, Implementations, Program, ProgramError, program_in
 
 TABLE = "mistakes.toml"
+_OF_A_LESSON = re.compile(r"\d\d_\w+, ")
 _WORDS = ("explanation", "question", "section")
 _KEYS = {*_WORDS, "training", "hunt"}
 
@@ -64,7 +66,7 @@ def read_mistakes(exercise: Exercise, claims: str) -> None:
 
 
 def _edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, Any]) -> Edit:
-    section = words["section"] if ", " in words["section"] else f"{exercise.lesson}, {words['section']}"
+    section = words["section"] if _OF_A_LESSON.match(words["section"]) else f"{exercise.lesson}, {words['section']}"
     training = InTraining[words["training"]] if "training" in words else None
     cause, seen = exercise.cause_of(bug.name, words["explanation"], words["question"], section, training)
     objects = Implementations(program, (bug,), exercise.objects)
