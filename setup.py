@@ -1,5 +1,6 @@
-"""What a wheel leaves out: exercises' right programs are packed, so that nobody reads one by accident, and right variants stay
-in the clone. Everything else about the project stands in pyproject.toml."""
+"""What a wheel leaves out: right programs are packed, so that nobody reads one by accident; right variants stay in
+the clone. Everything else about the project stands in pyproject.toml.
+"""
 
 import zlib
 from pathlib import Path

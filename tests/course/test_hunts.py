@@ -52,6 +52,7 @@ def fails_a_public_check(name, made):
 
 EACH_GROUND = pytest.mark.parametrize("name", grounds())
 
+
 def test_every_lesson_has_a_ground():
     assert {EXERCISES[name].lesson for name in grounds()} == set(LESSONS)
     assert len(grounds()) >= 19

@@ -12,7 +12,7 @@ from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 from vit_course.exercises.l01_patchify.patchify.variants import patchify_by_loops
-from vit_course.exercises.l03_attention import scaled_dot_product_attention
+from vit_course.exercises.l03_attention.attention_cases import by_the_fused_kernel
 from vit_course.exercises.l05_vit import vision_transformer
 from vit_course.exercises.simulated_answers import SIMULATION
 
@@ -54,10 +54,10 @@ def test_a_class_brings_its_bases_and_may_import_what_is_kept():
 
 def test_what_is_forbidden_is_written_out():
     name = "scaled_dot_product_attention"
-    source = cell_of({name: scaled_dot_product_attention.scaling_forgotten}, name, instead=SIMULATION.stand_ins[name])
+    source = cell_of({name: by_the_fused_kernel}, name, instead=SIMULATION.stand_ins[name])
     assert "F.scaled_dot_product_attention" not in source
     inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
-    wanted = scaled_dot_product_attention.scaling_forgotten(*inputs)
+    wanted = by_the_fused_kernel(*inputs)
     for one, other in zip(run(source)[name](*inputs), wanted, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
 

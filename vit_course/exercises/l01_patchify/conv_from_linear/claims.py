@@ -6,7 +6,7 @@ The oracle is the Linear itself, on the patches of torch's own ``F.unfold``.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from exercise_kit.engine.compare import expect_equal, kind_of, shape
 from exercise_kit.engine.exercise import Exercise, InTraining

@@ -5,11 +5,11 @@ import torch
 
 def unpatchify(patches: torch.Tensor, patch_size: int, image_size: tuple[int, int]) -> torch.Tensor:
     """(B, N, C * P * P) -> (B, C, H, W)."""
-    B, N, _ = patches.shape
+    B, N = patches.shape[:2]
     H, W = image_size
     # bug "width taken for height": W, H = image_size
     P = patch_size
-    rows, columns = H // P, W // P
+    rows, columns = H // P, N // (H // P)
     # bug "square grid assumed": rows, columns = int(N**0.5), N // int(N**0.5)
     # bug "square grid assumed": H, W = rows * P, columns * P
     x = patches.reshape(B, rows, columns, -1, P, P)
