@@ -14,8 +14,8 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
-from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, is_released
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import SUBMITTED
 
