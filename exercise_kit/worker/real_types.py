@@ -17,7 +17,11 @@ _MISSING = object()
 
 def is_a(value: object, *kinds: type) -> bool:
     """Whether it is of one of these classes, or of one that inherits from them."""
-    return any(each is kind for each in mro(type(value)) for kind in kinds)
+    for each in mro(type(value)):  # no generator: whoever watches a student's code is called for each of its steps
+        for kind in kinds:
+            if each is kind:
+                return True
+    return False
 
 
 def name_of(kind: type, longest: int = 80) -> str:

@@ -118,7 +118,8 @@ class RequestServer:
             trusting=True,
             device=self._device if there else compute.CPU,
         )
-        return unpacker.unpack(packed), unpacker.has_moved
+        with torch_internals.Unseen():
+            return unpacker.unpack(packed), unpacker.has_moved
 
     def _record(self, name: str, fields: Mapping[str, Any]) -> Any:
         return getattr(import_module(self._records[name]), name)(**fields)

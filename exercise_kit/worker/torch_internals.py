@@ -1,7 +1,7 @@
 """What a tensor is and does by torch's own C types, which nobody can patch: no student's class is asked.
 
 ``torch.equal`` and ``Tensor.shape`` are attributes that a cell may replace, and a subclass may override them;
-``torch._C.TensorBase`` refuses both. To be called where :data:`Unseen` is in force: else torch asks the class of a
+``torch._C.TensorBase`` refuses both. To be called where :class:`Unseen` is entered: else torch asks the class of a
 tensor for its ``__torch_function__``, and a mode of such functions has it look into the class of that class.
 """
 
@@ -16,7 +16,20 @@ from torch.nn.parameter import UninitializedTensorMixin
 
 from .real_types import fields_of, is_a
 
-Unseen = torch._C.DisableTorchFunction
+
+class Unseen:
+    """While it is entered, no mode and no subclass sees what is done to a tensor; the watch's profile function does."""
+
+    def __enter__(self) -> None:
+        self._guards = torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch()
+        for guard in self._guards:
+            guard.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        for guard in reversed(self._guards):
+            guard.__exit__(*error)
+
+
 _BASE: Any = TensorBase
 _STORAGE: Any = StorageBase
 

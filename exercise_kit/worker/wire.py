@@ -124,7 +124,9 @@ class Wire:
         if size > self._caps.header_bytes or payload > self._caps.payload_bytes:
             raise WireError(f"a frame of {size} + {payload} bytes is too big")
         body, layout = self._parsed(self._read(size), payload)
-        return body, [_tensor(dtype, sizes, self._read(_size_of(dtype, sizes))) for dtype, sizes in layout]
+        data = [self._read(_size_of(dtype, sizes)) for dtype, sizes in layout]
+        with torch_internals.Unseen():
+            return body, [_tensor(*layout[place], each) for place, each in enumerate(data)]
 
     def silent(self) -> bool:
         """Whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
