@@ -44,6 +44,20 @@ class OddTensor:
         self.seen = seen
 
 
+class OpaqueList(list[None]):
+    """A list in another process of which only the length is known; it takes no memory, whatever a worker claims."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
+OpaqueList.__name__ = "list"
+
+
 def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
     """``value``, an answer to ``inputs``, with plain tensors: the operators of a subclass cannot be trusted.
 
@@ -91,7 +105,7 @@ def _odd(name: str, oddity: str) -> Failure:
 
 def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
     kind: Any = list if is_a(values, list) else tuple
-    return depth < _DEEPEST and kind.__len__(values) <= LONGEST
+    return depth < _DEEPEST and kind.__len__(values) <= LONGEST and not is_a(values, OpaqueList)
 
 
 def snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None = None) -> object:

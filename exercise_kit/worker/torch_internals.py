@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch._C import StorageBase, TensorBase
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from .real_types import fields_of, is_a
 
@@ -25,7 +25,7 @@ class Unseen:
         for guard in self._guards:
             guard.__enter__()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         for guard in reversed(self._guards):
             guard.__exit__(*error)
 
@@ -73,7 +73,7 @@ def has_operators_of_its_own(tensor: Any) -> bool:
 
 def is_lazy(tensor: Any) -> bool:
     """Whether it is a parameter or buffer that waits for its shape."""
-    return is_a(tensor, UninitializedTensorMixin)
+    return is_a(tensor, UninitializedParameter, UninitializedBuffer)
 
 
 def is_parameter(tensor: Any) -> bool:
