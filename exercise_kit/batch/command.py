@@ -27,17 +27,9 @@ from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import legible, one_line
-from exercise_kit.submission.find import FoundFile, find, looks_like_class, stray_files
+from exercise_kit.submission.find import FoundFile, find, looks_like_class, stray_files, trees
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
-from exercise_kit.submission.released import (
-    CONFIG,
-    SUBMITTED,
-    Lessons,
-    current_class,
-    is_class,
-    remember_class,
-    unclaimed_class,
-)
+from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
 
 MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
 WITHOUT_COUNT = {
@@ -255,7 +247,7 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
     results = _flagged(done)
     _remarks(options, done, results, err)
     _warn_of_other_classes(options.paths, class_dir, err)
-    for stray in filter(None, map(stray_files, _trees(options.paths))):
+    for stray in filter(None, map(stray_files, trees(options.paths))):
         err.print(f"{stray}.", markup=False)
     if options.json != "-":
         out.print(sheet(results[0]) if len(results) == 1 else overview(results), soft_wrap=False)
@@ -294,14 +286,6 @@ def _device(options: GradeOptions) -> str:
         return checked(options.device, here=not options.scheduler)
     except DeviceError as error:
         raise GradeUsageError("--device", str(error)) from None
-
-
-def _trees(paths: Sequence[Path]) -> Iterator[Path]:
-    """The folders `submitted/` that were graded whole."""
-    for path in paths:
-        for folder in (path / SUBMITTED, path):
-            if folder.name == SUBMITTED and folder.is_dir():
-                yield folder
 
 
 def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:

@@ -204,6 +204,14 @@ def out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]
             yield FoundFile(path, student=entry.name, problem=HIDDEN_FOLDER)
 
 
+def trees(paths: Iterable[Path]) -> Iterator[Path]:
+    """The folders `submitted/` that were graded whole."""
+    for path in paths:
+        for folder in (path / SUBMITTED, path):
+            if folder.name == SUBMITTED and folder.is_dir():
+                yield folder
+
+
 def stray_files(submitted: Path) -> str | None:
     """A sentence on the files that lie beside students' folders and that no command looks at; None: there are none."""
     names = []
