@@ -1,4 +1,4 @@
-"""The plain road of an instructor with nbgrader: a class, each lesson released, handed in, graded, sent back, exported."""
+"""The plain road of an instructor with nbgrader: a class, lessons released, handed in, graded, sent back, exported.
 
 Two students hand in all lessons: one the model answers, the other what was released.
 """
