@@ -17,15 +17,16 @@ from tests.journeys.roads import ROOT
 SECONDS_PER_CELL = 120
 # stands for a machine like Colab: what is installed here for authors and instructors cannot be imported
 STUDENTS_MACHINE = """
-import sys
+from importlib.machinery import PathFinder
 
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"nbgrader", "jupyterlab", "jupytext", "nbclient", "nbconvert", "sklearn", "timm",
-                                  "transformers", "einops", "pytest", "playwright"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+MISSING = {"nbgrader", "jupyterlab", "jupytext", "nbclient", "nbconvert", "sklearn", "timm", "transformers", "einops"}
+MISSING |= {"pytest", "playwright"}
+find = PathFinder.find_spec
 
-sys.meta_path.insert(0, Missing())
+def find_spec(name, path=None, target=None):
+    return None if name.partition(".")[0] in MISSING else find(name, path, target)
+
+PathFinder.find_spec = find_spec
 """
 # printed in a cell below the lesson's: where the course was imported from, and how the exercises' doctests went
 LAST_CELL = """
