@@ -577,7 +577,7 @@ class EncoderBlock(nn.Module):
     """Attention, then an MLP, each on a normalized copy, each added to the stream.
 
     Its parts are the attributes `norm1`, `attention` (MultiHeadSelfAttention), `norm2` and
-    `mlp` (your Mlp, embed_dim * mlp_ratio wide, as a whole number). Both norms are
+    `mlp` (your Mlp, round(embed_dim * mlp_ratio) wide). Both norms are
     LayerNorms with an eps of layer_norm_eps; note that torch's default, 1e-5, is larger than
     ours. The qkv of the attention has a bias if qkv_bias is True.
 
@@ -600,7 +600,7 @@ class EncoderBlock(nn.Module):
         self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
         self.attention = MultiHeadSelfAttention(embed_dim, num_heads, qkv_bias)
         self.norm2 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
-        self.mlp = Mlp(embed_dim, int(embed_dim * mlp_ratio))
+        self.mlp = Mlp(embed_dim, round(embed_dim * mlp_ratio))
         ### END SOLUTION
 
     def forward(self, x):
@@ -614,7 +614,7 @@ class EncoderBlock(nn.Module):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# "must be tuple of ints, but found element of type float": `embed_dim * mlp_ratio` is a float until you make it an int.
+# "must be tuple of ints, but found element of type float": `embed_dim * mlp_ratio` is a float until you round it.
 # Not the identity when all Linears are zero? Then some layer stands on the residual path, or an addition is missing.
 # "modified by an inplace operation"? Look for `+=`.
 #

@@ -54,7 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of what is marked as sampled run one part in :data:`SHARE`, the same tests each time, or with ``--all`` all."""
+    """Put the plain roads first; of what is marked as sampled run one part in :data:`SHARE`, or with ``--all`` all."""
+    items.sort(key=lambda each: "journeys" not in each.path.parts)
     if config.getoption("--all") or config.getoption("-m") == "proof":
         return
     proof = [each for each in items if each.get_closest_marker("proof")]

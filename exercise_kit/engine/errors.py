@@ -65,6 +65,7 @@ _LOOK_AT_WORDS = {
     "not compiled with CUDA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
     "positional argument": "How many arguments does the `def` line name, and how many are given?",
     "cannot assign 'torch.": "That name holds an nn.Parameter. How do numbers get into the one that is there?",
+    "cannot be used while grading": "Which line of yours calls the course's own answer, where yours is asked for?",
     "Module.__init__() call": "What has to be the first line of a module's `__init__`?",
 }
 _LOOK_AT_KIND = {

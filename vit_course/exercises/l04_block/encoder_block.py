@@ -146,7 +146,7 @@ def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None
     """The hidden layer has embed_dim · mlp_ratio units, and 4 · embed_dim where no ratio is given."""
     for ratio in (1.5, 2.5, 4):
         module = student.build(EMBED_DIM, NUM_HEADS, *([] if ratio == 4 else [ratio]))
-        module.load(probe.weights(_shapes(int(EMBED_DIM * ratio))))
+        module.load(probe.weights(_shapes(round(EMBED_DIM * ratio))))
 
 
 @EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
@@ -321,7 +321,7 @@ class _Block(nn.Module):
     ) -> None:
         super().__init__()
         self.num_heads, self.eps = num_heads, layer_norm_eps
-        hidden_dim = int(embed_dim * mlp_ratio)
+        hidden_dim = round(embed_dim * mlp_ratio)
         sizes = {"attention.qkv": (embed_dim, 3 * embed_dim), "attention.projection": (embed_dim, embed_dim)}
         sizes |= {"mlp.fc1": (embed_dim, hidden_dim), "mlp.fc2": (hidden_dim, embed_dim)}
         for name, size in sizes.items():

@@ -12,7 +12,7 @@ class SuspectBlock(nn.Module):
 
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0, qkv_bias=True, layer_norm_eps=1e-6):
         super().__init__()
-        hidden_dim = int(embed_dim * mlp_ratio)
+        hidden_dim = round(embed_dim * mlp_ratio)
         # bug "ratio fixed at four": hidden_dim = 4 * embed_dim
         self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
         # bug "the eps of torch": self.norm1 = nn.LayerNorm(embed_dim)
