@@ -12,6 +12,8 @@ class Reason(StrEnum):
 
     # of a check that failed
     DIFFERENT = "different"
+    SHAPE = "shape"
+    CHANGED = "changed"
     RAISED = "raised"
     ACCEPTED = "accepted"
     PARAMETERS = "parameters"

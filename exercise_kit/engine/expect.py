@@ -83,6 +83,7 @@ def expect_left_alone(student: Student) -> None:
             f"{student.name} changed its input of shape {student.changed_inputs[0]}",
             "the same numbers in it after the call as before",
             "Which operation works in place: `+=`, a name that ends in an underscore, an assignment into a slice?",
+            Reason.CHANGED,
         )
     if not answered:
         seen = f"{student.name} gave no tensor, so this check cannot see whether it leaves its input unchanged"

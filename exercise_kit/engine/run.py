@@ -225,6 +225,7 @@ def _names(code: CodeType) -> Iterator[str]:
 _passed_objects: dict[str, dict[str, object]] = {}
 _WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
 _COURSE = str(Path(__file__).parents[2])
+_HIDDEN = "Hidden checks ask more than these when it is graded, and with other numbers."
 
 
 @printed_in_a_script
@@ -254,10 +255,10 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if known.file:
         objects = tuple(map(known.file.opened, objects))
     report = report_on(known, objects, points)
-    if older := older_than_its_cell(known):
-        report = replace(report, note=" ".join(filter(None, (older, report.note))))
+    report = replace(report, older=older_than_its_cell(known) or None)
     if not report.passed:
         return report
+    report = replace(report, hint=_HIDDEN)
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
     if report.note or known.lesson not in course().built_upon or not is_part(known):
         return report
@@ -403,8 +404,8 @@ def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
 
 def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...]:
     """Say the same thing once: a failure, or a cause, that was reported before is only named again."""
-    reported: set[tuple[str, tuple[str, ...]]] = set()
-    explained: set[tuple[str, ...]] = set()
+    reported: dict[tuple[str, tuple[str, ...]], str] = {}
+    explained: dict[tuple[str, ...], str] = {}
     shortened = []
     for result in results:
         names = tuple(cause.name for cause in result.causes)
@@ -414,13 +415,14 @@ def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...
             seen = f"{result.reason}: {result.stumbled_over}"
         if result.reason in _WHATEVER_THE_SIZES:
             seen = re.sub(r"[0-9]+", "#", seen)
-        known = bool(seen) and (seen, names) in reported
-        reported.add((seen, names))
+        before = reported.setdefault((seen, names), result.name) if seen else result.name
+        known = before != result.name
         if known and result.verdict == Verdict.FAIL:
-            result = replace(result, seen="the same as above", expected="", look="")
+            result = replace(result, seen="the same as above", expected="", look="", same_as=before)
         elif known and result.verdict == Verdict.UNDECIDED:
             waits = result.reason == Reason.WAITS_FOR_CHECK
             result = replace(result, seen="it waits for the same check" if waits else "the same as above")
-        shortened.append(replace(result, is_repeated=bool(names) and names in explained))
-        explained.add(names)
+        if names and (first := explained.setdefault(names, result.name)) != result.name:
+            result = replace(result, is_repeated=True, same_as=first)
+        shortened.append(result)
     return tuple(shortened)
