@@ -22,6 +22,7 @@ class Reason(StrEnum):
     DEVICE = "device"
     TIME = "time"
     NOT_WRITTEN = "not-written"
+    SLIP = "slip"
     # of a check that could not decide
     UNDECIDABLE = "undecidable"
     WAITS_FOR_CHECK = "waits-for-check"

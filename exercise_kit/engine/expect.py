@@ -235,12 +235,21 @@ def expect_value_error(
     student.record.append(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
         text = quoted(error.words) or "no text"
+        if error.line and not error.line.startswith("`raise "):  # Python's or torch's own, about something else
+            seen, look = f"{student.name} raised ValueError with {text}, at {error.line}, on {described}", _NOT_MEANT
+            raise Failure(seen, wanted, look, Reason.RAISED, alike(error))
         lacks = " and ".join(missing)
+        others = " and ".join(sorted(named - {str(abs(number)) for number in numbers}, key=int))
         look = f"That message does not say {lacks}. How does an f-string put a number there?"
+        if others:
+            look = f"That message says {others}, and not {lacks}. Where does each of its numbers come from?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
     if side and _names_other_side(error.words, side, numbers[0]):
         seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
         raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides does not fit?", Reason.RAISED)
+
+
+_NOT_MEANT = "That error is about another line. Does your own test come before it?"
 
 
 def _names_other_side(words: str, side: str, number: int) -> bool:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
+from exercise_kit.engine.printed import printing_call
 from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.training_fixtures import add, fixture_named
@@ -171,15 +172,18 @@ class LocalModule:
     def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """See :class:`Module`."""
         held = self.module.state_dict(keep_vars=True)
-        with torch.no_grad():
-            for name, tensor in weights.items():
-                held[name].copy_(tensor)
-        return CallResult()
+        return CallResult(raised=_attempt(_copy_into, (held, weights), NO_OPTIONS)[1])
 
     def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """See :class:`Module`."""
         change = self.module.train if isinstance(state, bool) else self.module.to
         return CallResult(raised=_attempt(change, (state,), NO_OPTIONS)[1])
+
+
+def _copy_into(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            held[name].copy_(tensor)
 
 
 def _answer(
@@ -199,7 +203,7 @@ def _attempt(
     """What a student's code returns, or what it raises; torch's global settings are put back."""
     with settings_kept():
         try:
-            with watched_call():
+            with watched_call(), printing_call():
                 return function(*inputs, **options), None
         except (KeyboardInterrupt, TimeIsUpError):
             raise

@@ -17,11 +17,12 @@ from exercise_kit.engine.verdict import BETWEEN, CAUSE, CheckResult, Report, Ver
 from exercise_kit.reasons import Reason
 
 # a longer text is cut: a report is read, not searched
-_LONGEST = 700
+_LONGEST, _LONGEST_IN_TEXT = 700, 240
 # the report for programs, beside the forms for people
 REPORT_MIME = "application/vnd.vit-course.report+json"
 _SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
 _COLOR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
+_OF_ITS_OWN = ("Seen", "Expected")  # what a check has to say, beside a cause that others share
 _WIDTH = 100
 _INDENT = " " * 14
 _MARKUP = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s](?:[^*`]*[^*`\s])?)\*(?![\w*])")
@@ -36,13 +37,21 @@ def as_text(report: Report) -> str:
     for group in groups:
         first = group.first
         lines.append(_wrapped(first.claim, f"  {_SIGN[first.verdict]} {first.verdict:<9} ", _INDENT))
-        lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(first).items()]
+        lines += [
+            _wrapped(f"{label}: {_briefly(label, text)}", _INDENT, _INDENT)
+            for label, text in _visible_parts(first).items()
+        ]
         lines += [_wrapped(words, f"{_INDENT}{_SIGN[sign]} ", _INDENT) for words, sign, _ in _folds(group)]
     lines += [f"  {_SIGN[Verdict.PASS]} {_passes(passing)}"] if passing and not report.passed else []
     lines += [_wrapped(each, "  ", "  ") for each in (report.offer, report.hint) if each]
     # an address is never broken over two lines: it is there to be opened
     lines += [f"  About {name}: {address}" for name, address in report.pages_to_read().items()]
     return "\n".join(lines)
+
+
+def _briefly(label: str, text: str) -> str:
+    """A part of a message that fits on a first screen of text; a notebook shows the whole."""
+    return _cut(text, _LONGEST_IN_TEXT) if label in _OF_ITS_OWN else text
 
 
 def as_html(report: Report) -> str:
@@ -171,9 +180,6 @@ def _told(result: CheckResult) -> str:
     return "".join(f"<div>{label}: {rich(text)}</div>" for label, text in parts.items() if label in _OF_ITS_OWN)
 
 
-_OF_ITS_OWN = ("Seen", "Expected")
-
-
 def _sign(verdict: Verdict) -> str:
     return f'<span aria-hidden="true" style="color:{_COLOR[verdict]}">{_SIGN[verdict]}</span>'
 
@@ -214,5 +220,5 @@ def _wrapped(text: str, first: str, rest: str) -> str:
     return textwrap.fill(words, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+def _cut(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else text[:longest] + " …"

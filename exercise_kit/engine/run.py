@@ -9,7 +9,8 @@ import contextlib
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +28,9 @@ from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.local_backend import LocalBackend, Wrapper, unwrapped
 from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
+from exercise_kit.engine.printed import first_call_printed
 from exercise_kit.engine.probes import quiet, uncompiled
+from exercise_kit.engine.python_slips import line_left_over, renamed, slip_in
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
@@ -269,15 +272,20 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     """What the public checks of an exercise find about objects of the right kind."""
     watch = Watch(_COURSE, (package(), "exercise_kit"))
     rule = course().rules.get(known.name)
-    with Watchdog(known.name, OURS, LIBRARIES):
+    with Watchdog(known.name, OURS, LIBRARIES), first_call_printed():
         results, note = _with_right_parts(known, objects, watch.around if rule else unwrapped)
     if problem := not_allowed(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
+        by_name = (renamed(name, each) for name, each in zip(known.objects, objects, strict=True))
+        problem = line_left_over(objects) or next(filter(None, by_name), problem)
+    if unwritten and not problem and (left_over := line_left_over(objects)):
+        note = " ".join(filter(None, (left_over, note)))
     complete = not (unwritten and known.is_class)
-    report = Report(known.name, with_first_causes(results), points, problem, complete=complete, note=note)
+    lines = with_first_causes(results, slip_in(objects, results))
+    report = Report(known.name, lines, points, problem, complete=complete, note=note)
     return replace(report, site=course().site)
 
 
@@ -351,10 +359,22 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper =
             name for name, one in results.items() if one.verdict == Verdict.FAIL and one.reason not in undiagnosed
         ]
         with not_watched():
-            found = diagnose(exercise, records, failed)
+            found = diagnose(exercise, records, failed, refusals_among(results.values()))
         for name, causes in found.items():
             results[name] = replace(results[name], causes=causes)
     return abbreviate_repetitions(list(results.values()))
+
+
+def refusals_among(results: Iterable[CheckResult]) -> set[str]:
+    """The checks that lack nothing but an error: none was raised, or one that no other check has met."""
+    failed = [each for each in results if each.verdict == Verdict.FAIL]
+    met = Counter(each.stumbled_over for each in failed)
+    return {
+        each.name
+        for each in failed
+        if each.reason == Reason.ACCEPTED
+        or (each.guard and each.reason == Reason.RAISED and met[each.stumbled_over] == 1)
+    }
 
 
 def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
