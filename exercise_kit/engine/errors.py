@@ -63,6 +63,7 @@ _LOOK_AT_WORDS = {
     "must be Tensor, not": "What is given to that function, and which line should have made a tensor of it?",
     "NVIDIA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
     "not compiled with CUDA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
+    "required positional argument": "Which argument does that call leave out?",
     "positional argument": "How many arguments does the `def` line name, and how many are given?",
     "cannot assign 'torch.": "That name holds an nn.Parameter. How do numbers get into the one that is there?",
     "Module.__init__() call": "What has to be the first line of a module's `__init__`?",

@@ -47,7 +47,8 @@ def expect_gradients_of_inputs(
         if gradient is None:
             raise Failure(f"no gradient reaches {name}", "one for every number in it", look)
         scale = max(1.0, float(right.abs().max()))
-        expect_equal(gradient / scale, right / scale, f"the gradient of {name}", axes, look=look)
+        follows = f"Is the result itself right? If it is: {look[0].lower()}{look[1:]}"  # other numbers, other gradients
+        expect_equal(gradient / scale, right / scale, f"the gradient of {name}", axes, look=follows)
 
 
 def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

@@ -66,13 +66,18 @@ def line_left_over(objects: Sequence[object]) -> str:
 
 
 def renamed(name: str, given: object) -> str:
-    """A sentence where the stub called ``name`` stands beside a function or class of nearly that name; "" elsewhere."""
+    """A sentence where the stub called ``name`` stands beside an answer of nearly that name; "" elsewhere.
+
+    The other one has the same parameters, and its name is that of no exercise.
+    """
     function = next((each for _, each in _written(given).values()), None)
     if function is None:
         return ""
     known = {each for exercise in course().exercises.values() for each in exercise.objects}
-    written = (key for key, each in function.__globals__.items() if key not in known and _is_answer(each, type(given)))
-    others = list(written)
+    values = (
+        (key, each) for key, each in function.__globals__.items() if key not in known and type(each) is type(given)
+    )
+    others = [key for key, each in values if _parameters(each) == _parameters(given) and _is_answer(each)]
     near = [each for each in others if re.search(rf"(^|_){name}(_|$)", each)]
     near += difflib.get_close_matches(name, others, 1, _ALIKE)
     if not near:
@@ -82,8 +87,12 @@ def renamed(name: str, given: object) -> str:
     )
 
 
-def _is_answer(value: object, kind: type) -> bool:
-    written = _written(value) if isinstance(value, kind) else {}
+def _parameters(value: Any) -> list[str]:
+    return list(inspect.signature(value).parameters)
+
+
+def _is_answer(value: object) -> bool:
+    written = _written(value)
     return bool(written) and not any(_is_stub(node) for node, _ in written.values())
 
 

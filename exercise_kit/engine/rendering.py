@@ -17,7 +17,7 @@ from exercise_kit.engine.verdict import BETWEEN, CAUSE, CheckResult, Report, Ver
 from exercise_kit.reasons import Reason
 
 # a longer text is cut: a report is read, not searched
-_LONGEST, _LONGEST_IN_TEXT = 700, 240
+_LONGEST, _LONGEST_IN_TEXT = 700, 170
 # the report for programs, beside the forms for people
 REPORT_MIME = "application/vnd.vit-course.report+json"
 _SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
@@ -221,4 +221,8 @@ def _wrapped(text: str, first: str, rest: str) -> str:
 
 
 def _cut(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else text[:longest] + " …"
+    if len(text) <= longest:
+        return text
+    kept = text[:longest].rpartition(" ")[0] or text[:longest]
+    kept = kept.rpartition("`")[0] if kept.count("`") % 2 else kept  # half of a quotation would swallow the rest
+    return f"{kept.rstrip()} …"

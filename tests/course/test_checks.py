@@ -1,5 +1,6 @@
 """The proof of the public checks: they pass every right variant, and fail and name every misconception."""
 
+import re
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -8,6 +9,7 @@ import pytest
 
 import tests.hidden.variants
 from exercise_kit.engine import check
+from exercise_kit.engine.cause_groups import grouped
 from exercise_kit.engine.two_mistakes import from_settings
 from vit_course.exercises.catalog import EXERCISES
 
@@ -60,6 +62,21 @@ def test_a_misconception_fails_and_is_named(exercise, wrong):
     assert not report.passed, f"every check passes {wrong.name}"
     assert report.score < 10
     assert wrong.name in report.misconceptions, str(report)
+
+
+FIRST_SCREEN = 14  # lines, with the heading: what is wrong, the cause, where to look, and what folds under it
+
+
+@pytest.mark.parametrize(("exercise", "wrong"), list(misconceptions()))
+@pytest.mark.sampled
+def test_a_misconception_is_reported_on_one_screen(exercise, wrong):
+    report = reported(exercise, wrong)
+    (first, *others), passing = grouped(report.results)
+    lines = str(report).splitlines()
+    begins = [place for place, line in enumerate(lines) if re.match(r"  [✗○✓] ", line)]
+    assert (begins[1] if len(others) or passing else len(lines)) <= FIRST_SCREEN, str(report)
+    assert first.first.parts().keys() & {"Likely cause", "Where to look"}
+    assert all(each.claim not in str(report) for each in first.same)
 
 
 def _with_settings():

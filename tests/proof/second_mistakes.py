@@ -2,6 +2,7 @@
 
     python -m tests.proof.second_mistakes                    # all exercises, some minutes; ends with 1 if it found any
     python -m tests.proof.second_mistakes patchify Mlp       # these alone
+    python -m tests.proof.second_mistakes patchify --points  # and those that keep more than two thirds of the points
     python -m tests.proof.second_mistakes patchify --all     # every known mistake, with the checks that it fails
 
 A machine cannot read a sentence, so the rule is about what was recorded. Each check is evaluated on the mistake and on
@@ -11,7 +12,7 @@ mistake could keep (``KINDS``): the error that is asked for, the dtype, the devi
 own, the mode, the gradient of right numbers. A mistake that breaks one of these has to say so, with one of the words of
 that kind in its name or its sentence; else it is listed as a second mistake.
 
-It is listed too where it keeps more than two thirds of the exercise's hidden points.
+With ``--points`` it is listed too where it keeps more than two thirds of the exercise's hidden points.
 
 What is right all the same stands in ``second_mistakes.txt``, one a line: exercise: mistake: kind: the reason. A line
 there that nothing needs any more is reported as well.
@@ -193,10 +194,11 @@ def listed() -> dict[tuple[str, str, str], str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; 1 where a known mistake is more than one, keeps too much, or a reason is listed for nothing."""
+    """Print the table; 1 where a known mistake is more than one (or keeps too much), or a reason is listed for nothing."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("exercise", nargs="*", help="these alone; all by default")
     parser.add_argument("--all", action="store_true", help="every known mistake, with the checks that it fails")
+    parser.add_argument("--points", action="store_true", help="those too that keep more than two thirds of the points")
     options = parser.parse_args(arguments)
     exercises = [each for each in distinct_exercises() if not options.exercise or each.name in options.exercise]
     reasons, used, counts = listed(), set(), Counter()
@@ -205,6 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         used |= {key for key in keys.values() if key in reasons}
         beyond = {kind: finding.beyond[kind] for kind, key in keys.items() if key not in reasons}
         counts += Counter(mistakes=1, second=bool(beyond.keys() - {KEEPS}), kept=KEEPS in beyond)
+        if not options.points:
+            beyond.pop(KEEPS, None)
         _show(finding, beyond, options.all)
     checked = {each.name for each in exercises}
     for key in (stale := [key for key in reasons if key[0] in checked and key not in used]):
@@ -212,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{counts['mistakes']} known mistakes of {len(exercises)} exercises:")
     print(f"  {counts['second']} make a second mistake that their sentence does not account for")
     print(f"  {counts['kept']} keep more than two thirds of the hidden points")
-    return int(bool(counts["second"] or counts["kept"] or stale))
+    return int(bool(counts["second"] or (options.points and counts["kept"]) or stale))
 
 
 def _show(finding: Finding, beyond: Mapping[str, Sequence[str]], is_whole: bool) -> None:

@@ -129,6 +129,11 @@ def test_an_answer_under_another_name_is_found() -> None:
     )
 
 
+def unpatchify_all(patches: Tensor) -> Tensor:
+    """A helper of nearly that name, which takes something else."""
+    return patches
+
+
 class Honest(Embedding):
     """Wrong, and no slip: the part has another name, and a list holds numbers."""
 
