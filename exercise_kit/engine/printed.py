@@ -66,7 +66,7 @@ def first_call_printed() -> Iterator[None]:
     global _current
     outer, _current = _current, _FirstCallAlone(sys.stdout)
     try:
-        with contextlib.redirect_stdout(_current):  # type: ignore[type-var]  # it has what a stream needs
+        with contextlib.redirect_stdout(_current):
             yield
     finally:
         _current.finish()

@@ -17,11 +17,12 @@ from exercise_kit.engine.verdict import BETWEEN, CAUSE, CheckResult, Report, Ver
 from exercise_kit.reasons import Reason
 
 # a longer text is cut: a report is read, not searched
-_LONGEST, _LONGEST_IN_TEXT = 700, 170
+_LONGEST = 700
 # the report for programs, beside the forms for people
 REPORT_MIME = "application/vnd.vit-course.report+json"
 _SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
 _COLOR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
+_LONGEST_IN_TEXT = {"Seen": 240, "Expected": 150}
 _OF_ITS_OWN = ("Seen", "Expected")  # what a check has to say, beside a cause that others share
 _WIDTH = 100
 _INDENT = " " * 14
@@ -51,7 +52,7 @@ def as_text(report: Report) -> str:
 
 def _briefly(label: str, text: str) -> str:
     """A part of a message that fits on a first screen of text; a notebook shows the whole."""
-    return _cut(text, _LONGEST_IN_TEXT) if label in _OF_ITS_OWN else text
+    return _cut(text, _LONGEST_IN_TEXT.get(label, _LONGEST))
 
 
 def as_html(report: Report) -> str:

@@ -194,7 +194,7 @@ def listed() -> dict[tuple[str, str, str], str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; 1 where a known mistake is more than one (or keeps too much), or a reason is listed for nothing."""
+    """Print the table; 1 where a mistake is more than one (or keeps too much), or a reason is listed for nothing."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("exercise", nargs="*", help="these alone; all by default")
     parser.add_argument("--all", action="store_true", help="every known mistake, with the checks that it fails")

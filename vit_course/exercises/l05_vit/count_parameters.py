@@ -53,7 +53,7 @@ def _expect_count(student: Student, config: ViTConfig, described: str) -> None:
 def _where(off: int, wanted: int, embed_dim: int) -> str:
     if 2 * off > wanted:
         return "List the parameters of a small VisionTransformer by name and shape, and tick off what your formula has."
-    return f"Which part of the model has {round(off, 2):,} parameters when embed_dim is {embed_dim}?"
+    return f"Which part of the model has {off:,} parameters when embed_dim is {embed_dim}?"
 
 
 def _whole(result: object) -> int:
