@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -30,8 +31,9 @@ def test_only_the_first_call_is_shown(capsys: pytest.CaptureFixture[str]) -> Non
     before = sys.stdout
     assert check("patchify", printing).passed
     first, second, more = capsys.readouterr().out.splitlines()
-    assert (first, second) == ("the shape is (3, 5, 12, 8)", "the patch is 2")
-    assert more == "(20 more calls printed as much.)"
+    assert first.startswith("the shape is (")
+    assert second.startswith("the patch is ")
+    assert re.fullmatch(r"\(\d\d more calls printed as much\.\)", more)
     assert sys.stdout is before
 
 
