@@ -64,8 +64,8 @@ def _under_a_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
 
 
 def _behind(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
-    seen = {"seen": slip.seen, "look": slip.look, "reason": Reason.SLIP, "worth": 0.0, "leads": True}
-    lead = CheckResult("first_cause_1", slip.claim, Verdict.FAIL, **seen)
+    told = CheckResult("first_cause_1", slip.claim, Verdict.FAIL, slip.seen, look=slip.look, reason=Reason.SLIP)
+    lead = replace(told, worth=0.0, leads=True)
     waits = {each.name for each in results if each.verdict == Verdict.FAIL and not each.causes}
     behind = (_waiting(each, lead) if each.name in waits else each for each in results)
     return lead, *(replace(each, waits_for=lead.name) if each.waits_for in waits else each for each in behind)
