@@ -28,6 +28,11 @@ def text_of(lesson: str) -> str:
     return " ".join(word for cell in cells for word in cell.source.split())
 
 
+def note(name: str) -> str:
+    """A side note's text, its lines joined."""
+    return " ".join((ROOT / "docs" / "site" / "notes" / f"{name}.md").read_text(encoding="utf-8").split())
+
+
 TRAINING, EXPERIMENTS = (text_of(name) for name in ("06_training", "07_experiments"))
 
 
@@ -460,23 +465,16 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
     assert "and one clearly above it" in text_of("00_start")
 
 
-def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
-    rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
-    strips, none = (
-        100 * mean(rows[name])
-        for name in ("PatchEmbedding: embedding of strips", "VisionTransformer: positions never added")
+def test_what_is_said_of_single_broken_models_is_what_they_reached():
+    found = {name: mean(row) for name, row in models("fair_bet.json").items()}
+    scrambled, right = found["PatchEmbedding: reshaped where transposed"], found["right"]
+    assert f"right on {right:.1f} % of the test photos, the one with reshaped patches on {scrambled:.1f} %" in text_of(
+        "00_start"
     )
-    each = [100 * accuracy for accuracy in rows["right"]]
-    told = f"right on {strips:.1f} % of the test photos, a model with square patches on {mean(each):.1f} %"
-    assert told in text_of("01_patchify")
-    of_three = f"and three runs of the right one {min(each):.1f} to {max(each):.1f} %"
-    assert f"never adds its positions reached {none:.1f} %, {of_three}" in text_of("02_positions")
-    assert len(each) == 3
-    found = models("fair_bet.json")
-    reshaped, right = mean(found["PatchEmbedding: reshaped where transposed"]), mean(found["right"])
-    assert f"{reshaped:.1f} % against {right:.1f} % in the figure of lesson 00" in text_of("01_patchify")
-    unscaled = mean(found["MultiHeadSelfAttention: heads not scaled"])
+    unscaled = found["MultiHeadSelfAttention: heads not scaled"]
     assert f"still ended at {unscaled:.1f} % against {right:.1f} %" in text_of("03_attention")
+    bare = found["MultiHeadSelfAttention: projection not used"]
+    assert f"without it reached {bare:.1f} %, with it {right:.1f} %" in note("attention")
 
 
 def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
@@ -566,7 +564,7 @@ def test_the_readme_tells_the_fair_bet_as_it_was():
     assert "Five of the eight cannot be told from the correct one by their accuracy" in readme
     assert "none of the eight was above the right model by more than chance" in readme
     halves = [half for gap, half in gaps if abs(gap) <= half]
-    assert f"it reaches {min(halves):.1f} to {max(halves):.1f} points to either side" in text_of("00_start")
+    assert f"it reaches {min(halves):.1f} to {max(halves):.1f} points to either side" in note("nine_models")
 
 
 def test_the_same_training_twice_differs_as_lesson_10_says():
