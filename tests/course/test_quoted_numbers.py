@@ -28,7 +28,13 @@ def text_of(lesson: str) -> str:
     return " ".join(word for cell in cells for word in cell.source.split())
 
 
+def note(name: str) -> str:
+    """A side note's text, its lines joined."""
+    return " ".join((ROOT / "docs" / "site" / "notes" / f"{name}.md").read_text(encoding="utf-8").split())
+
+
 TRAINING, EXPERIMENTS = (text_of(name) for name in ("06_training", "07_experiments"))
+SEEDS, PAIRS, AND_CNN, BROKEN = (note(name) for name in ("three_seeds", "pairing", "vit_and_cnn", "broken_vits"))
 
 
 def log(name: str) -> dict[str, Any]:
@@ -67,9 +73,10 @@ BASELINES = {
 @pytest.mark.parametrize("arm", ARMS)
 def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
     assert len(ARMS[arm]) == 3
-    assert listed(ARMS[arm]) in EXPERIMENTS
+    text = AND_CNN if arm == "convolutions" else EXPERIMENTS
+    assert listed(ARMS[arm]) in text
     if arm not in ("base", "few images"):
-        assert interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in EXPERIMENTS
+        assert interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in text
 
 
 def test_how_long_the_six_experiments_took_is_quoted_from_their_runs():
@@ -102,17 +109,14 @@ def test_which_verdicts_hang_on_pairs_is_said_as_it_is(arm):
     assert turns == (arm in ("sine positions", "patches of 4", "mean of the tokens"))
     if turns:
         quoted = f"{gap:+.1f} ± {paired:.1f} with".replace("-", "−")
-        assert (
-            f"{quoted} pairs, ± {unpaired:.1f} without" in EXPERIMENTS
-            or f"{quoted}, ± {unpaired:.1f} without" in EXPERIMENTS
-        )
+        assert any(f"{quoted}{pairs}, ± {unpaired:.1f} without" in PAIRS for pairs in (" pairs", ""))
 
 
 def test_the_convnet_is_trained_at_the_best_of_the_rates_that_were_tried():
     logged = log("lesson_cifar.json")
     rates = logged["convnet_rates"]
     assert logged["arms"]["convolutions"]["learning_rate"] == float(max(rates, key=lambda rate: rates[rate]))
-    assert listed([100 * accuracy for accuracy in rates.values()]) in EXPERIMENTS
+    assert listed([100 * accuracy for accuracy in rates.values()]) in AND_CNN
 
 
 def test_first_epochs_and_overfitting_are_reported_as_they_were():
@@ -525,7 +529,29 @@ def test_three_of_the_first_twenty_intervals_between_equals_miss_0():
     differences = (one - other)[:20]
     missed = differences.mean(1).abs() > 4.30 * differences.std(1) / sqrt(3)
     assert missed.sum() == 3
-    assert "Three intervals miss 0" in EXPERIMENTS
+    assert "Three intervals miss 0" in SEEDS
+
+
+def test_how_many_seeds_a_difference_takes_is_what_chance_makes_of_it():
+    noise = torch.randn(40_000, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    shown = {}
+    for count, t, size in ((3, 4.30, 3.5), (10, 2.26, 1), (40, 2.02, 0.5), (3, 4.30, 1)):
+        seen = noise[:, :count] + size
+        shown[count, size] = (seen.mean(1).abs() > t * seen.std(1) / sqrt(count)).double().mean().item()
+    assert min(shown[3, 3.5], shown[10, 1], shown[40, 0.5]) > 0.78
+    assert shown[3, 1] < 0.2
+    assert "For one *s* you need about ten seeds, for half an *s* about forty." in EXPERIMENTS
+    assert "Less than one time in five." in SEEDS
+
+
+def test_looking_after_every_seed_is_wrong_one_time_in_seven():
+    noise = torch.randn(40_000, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    claimed = torch.zeros(len(noise), dtype=torch.bool)
+    for count, t in zip(range(3, 9), (4.30, 3.18, 2.78, 2.57, 2.45, 2.36), strict=True):
+        seen = noise[:, :count]
+        claimed |= seen.mean(1).abs() > t * seen.std(1) / sqrt(count)
+    assert claimed.double().mean() == pytest.approx(1 / 7, abs=0.01)
+    assert "up to eight, is wrong one time in seven" in EXPERIMENTS
 
 
 def test_the_count_of_broken_models_is_that_of_its_benchmark():
@@ -539,20 +565,20 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     )
     assert (len(rows), beside, above, below) == (114, 85, 5, 24)
     for number in (len(rows), beside, below):
-        assert f"{number} " in EXPERIMENTS
+        assert f"{number} " in BROKEN
     seeds = [100 * each for each in accuracies]
     noise = 4.30 * stdev(seeds) * sqrt(4 / 3)
     ends = "{:.2f}, {:.2f} and {:.2f} %".format(*seeds)
-    assert f"end at {ends}, with a standard deviation *s* of {stdev(seeds):.2f}" in EXPERIMENTS
-    assert f"should lie, 19 times in 20, within ± {noise:.1f} points" in EXPERIMENTS
+    assert f"end at {ends}, with a standard deviation *s* of {stdev(seeds):.2f}" in BROKEN
+    assert f"should lie, 19 times in 20, within ± {noise:.1f} points" in BROKEN
     assert sum(noise < abs(100 * gap) <= 2 for gap in gaps) == 9
     lead, shared, bare = (
         100 * (rows[f"VisionTransformer: {name}"][0] - right)
         for name in ("all tokens into the head", "one block used depth times", "no final norm")
     )
-    assert f"The largest lead, {lead:.1f} points" in EXPERIMENTS
-    assert f"the shared block ended {-shared:.1f} points below the right model" in EXPERIMENTS
-    assert f"the missing norm {bare:.1f} above it" in EXPERIMENTS
+    assert f"The largest lead, {lead:.1f} points" in BROKEN
+    assert f"the shared block ended {-shared:.1f} points below the right model" in BROKEN
+    assert f"the missing norm {bare:.1f} above it" in BROKEN
     readme = " ".join(README.read_text(encoding="utf-8").split())
     ends = f"{beside} end within two points of the right one, five above that and {below} below"
     assert f"of {len(rows)} broken ViTs, {ends}" in readme
