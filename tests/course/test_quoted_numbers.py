@@ -34,7 +34,9 @@ def note(name: str) -> str:
 
 
 TRAINING, EXPERIMENTS = (text_of(name) for name in ("06_training", "07_experiments"))
-SEEDS, PAIRS, AND_CNN, BROKEN = (note(name) for name in ("three_seeds", "pairing", "vit_and_cnn", "broken_vits"))
+SEEDS, PAIRS, AND_CNN, BROKEN, OVERSURE = (
+    note(name) for name in ("three_seeds", "pairing", "vit_and_cnn", "broken_vits", "overconfidence")
+)
 
 
 def log(name: str) -> dict[str, Any]:
@@ -494,11 +496,11 @@ def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
 def test_a_rise_of_the_validation_loss_is_overconfidence_as_logged():
     logged = log("lesson_cifar.json")["overconfidence"]
     best, last = logged["sure_when_wrong"]
-    assert f"{best:.0%} sure".replace("%", " %") + " of its wrong answers after the best epoch" in TRAINING
-    assert f"and {last:.0%} after the last".replace("%", " %") in TRAINING
+    assert f"{best:.0%} sure".replace("%", " %") + " of its wrong answers after the best epoch" in OVERSURE
+    assert f"and {last:.0%} after the last".replace("%", " %") in OVERSURE
     chosen = min(logged["loss_of_halves"], key=lambda divisor: logged["loss_of_halves"][divisor][0])
     before, after = (logged["loss_of_halves"][divisor][1] for divisor in ("1", chosen))
-    assert f"a temperature of {chosen} took the second half from {before:.2f} to {after:.2f}" in TRAINING
+    assert f"a temperature of {chosen} took the second half from {before:.2f} to {after:.2f}" in OVERSURE
 
 
 def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
