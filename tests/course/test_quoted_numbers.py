@@ -346,7 +346,7 @@ def test_the_short_cells_measure_what_is_logged():
 
 
 INSIDE = log("inside.json")
-LOOK = text_of("08_inside")
+LOOK, NEAR, ARISES = text_of("08_inside"), note("near_and_far"), note("where_the_answer_arises")
 
 
 def rights(name: str, column: str, models: str = "drawings") -> list[float]:
@@ -397,8 +397,8 @@ def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
         assert f"| by {title} | {row} |" in LOOK
     photos = INSIDE["photos"]["0"]
     start, *later = photos["class_token"]
-    assert f"the class token had {start:.1f} % after block 0, then {listed(later)}" in LOOK
-    assert f"the patches had {listed(photos['patches'])}" in LOOK
+    assert f"the class token had {start:.1f} % after block 0, then {listed(later)}" in ARISES
+    assert f"the patches had {listed(photos['patches'])}" in ARISES
     nearer = photos["nearer_than_control"]
     assert all(1 < head < 3.1 for block in nearer[:2] for head in block)
     assert all(abs(head) < 1 for block in nearer[2:] for head in block)
@@ -414,14 +414,14 @@ def test_the_heads_of_three_models_of_drawings_are_quoted_as_logged():
     assert "no head looks more than 1.7 pixels nearer than its own control" in LOOK
     assert f"{sum(abs(head) < 1 for head in heads['0.02'])} of {len(heads['0.02'])} are within one pixel of it" in LOOK
     most = {std: f"{max(of_it):.1f}" for std, of_it in heads.items()}
-    assert f"{most['0.5']} pixels nearer than its control; with small positions it was {most['0.02']}" in LOOK
+    assert f"{most['0.5']} pixels nearer than its control; with small positions it was {most['0.02']}" in NEAR
     first = [run[0][0] for run in shares["0.02"]]
     later = [share for run in shares["0.02"] for block in run[1:] for share in block]
     assert f"{min(first):.0%} to {max(first):.0%} for".replace("% ", " % ").replace(" % to", " to") in LOOK
     assert f"the shares are {100 * min(later):.0f} to {100 * max(later):.0f} %" in LOOK
-    assert f"already gives {INSIDE['photos_before_any_block']:.1f} %" in LOOK
+    assert f"already gives {INSIDE['photos_before_any_block']:.1f} %" in ARISES
     of_head, of_probe = INSIDE["photos_read_by_the_head"], INSIDE["photos"]["0"]["class_token"]
-    assert f"In our run {listed(of_head)}. After block 0 the head gets half of what the probe found" in LOOK
+    assert f"In our run {listed(of_head)}. After block 0 the head gets half of what the probe found" in ARISES
     assert of_head[0] / of_probe[0] == pytest.approx(0.5, abs=0.02)
     assert abs(of_head[2] - of_probe[2]) < 0.5
 
