@@ -356,16 +356,15 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def define(lesson: str, names: dict[str, Any], within: str = "") -> dict[str, Any]:
+def define(lesson: str, names: dict[str, Any]) -> dict[str, Any]:
     """``names`` with a lesson's functions and classes, which look for everything else among them.
 
     Args:
         lesson: its name, as "08_inside".
         names: what the definitions use.
-        within: a text of the cells that are meant; all cells where it is empty.
     """
     for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
-        if cell.role is Role.CODE and within in cell.source:
+        if cell.role is Role.CODE:
             _define(cell.source, lesson, names)
     return names
 
