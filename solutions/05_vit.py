@@ -263,7 +263,7 @@ show_images(data.images[:8], titles=[data.classes[label] for label in data.label
 #
 # With a head of zeros all logits are 0, and the loss is log 10 to the last digit. Yours is a little above (2.43 to
 # 2.49 from three seeds, `benchmarks/results/short_lessons.json`), since its logits are small but not 0. The third is
-# far worse than guessing (11.6 to 14.1): the head adds up 64 numbers of size 1 with weights of size 1, so its logits
+# far worse than guessing (11.6 to 14.1). The head adds up 64 numbers of size 1 with weights of size 1, so its logits
 # have a standard deviation of about 8, the root of 64. The model is sure of its answers, and mostly wrong.
 #
 # </details>
@@ -620,9 +620,9 @@ suspect.check(mended)
 # %% [markdown]
 # ## Somebody else's names
 #
-# There is one test that a wrong model hardly ever passes: give it the weights of a model that somebody else wrote,
-# and compare the outputs. torchvision has such a model, and trained weights for it. Only the *names* of its parts are
-# different, and one shape.
+# There is one test that a wrong model hardly ever passes. Give it the weights of a model that somebody else wrote,
+# and compare the outputs. The library torchvision has such a model, and trained weights for it. Only the *names* of
+# its parts are different, and one shape.
 
 # %%
 theirs = torchvision.models.VisionTransformer(

@@ -763,7 +763,7 @@ for step, gradient in enumerate((torch.tensor([0.001, 10.0]), torch.tensor([-0.0
 #
 # One learning rate rarely suits a whole training. In the first steps AdamW knows too few gradients to tell signal
 # from noise, and moves everything at full speed all the same (Liu et al. 2020). Smaller first steps limit the harm.
-# They do not cure a peak rate that is too high: in lesson 04, 24 post-norm blocks stayed near guessing with a warm-up
+# They do not cure a peak rate that is too high. In lesson 04, 24 post-norm blocks stayed near guessing with a warm-up
 # of 40 steps, and began to learn with a tenth of the rate. Toward the end the steps have to become smaller, or the
 # loss does not settle.
 #
@@ -1072,9 +1072,9 @@ def learn(model, train, validation, epochs, learning_rate=2e-3, best=None):
 # ### Finding a learning rate
 #
 # The learning rate often matters more than anything else that you can set. A trick finds its order of magnitude in
-# less than a minute (after Smith 2017): train for 100 steps, starting at a rate that is far too small and multiplying
-# it by the same factor at every step until it is far too large. Then look at the loss against the rate. Sketch that
-# curve first: where does it fall, and how does it end?
+# less than a minute (after Smith 2017). Train for 100 steps, from a rate that is far too small to one that is far too
+# large, multiplied by the same factor at every step. Then look at the loss against the rate. Sketch that curve first:
+# where does it fall, and how does it end?
 
 # %% tags=["experiment"]
 torch.manual_seed(0)

@@ -421,7 +421,7 @@ show_distances(pictures.images[:200], model, fresh)
 #
 # Choose **one** thing about our small model (its data, its depth, its grid, the length of its training, the start of
 # its positions, ...) that you think keeps its heads from looking near. Write down why you think so, and an experiment
-# that could prove you wrong: what do you change, what do you keep, what do you measure, how many seeds, and which
+# that could prove you wrong. What do you change, what do you keep, what do you measure, how many seeds, and which
 # result would make you give the idea up?
 #
 # ### BEGIN SOLUTION
@@ -854,7 +854,7 @@ show_matrix(100 * torch.tensor(left), "block", columns, "right without this head
 # point at 94 % and of two at 75 %.)
 #
 # Neither way is always the gentler one. The mean cost less than zeros in 11 of the 12 of the last block, but more in
-# 10 of the 12 of block 0: one mean for the class token and all patches may fit none of them.
+# 10 of the 12 of block 0. One mean for the class token and all patches may fit none of them.
 #
 # </details>
 
@@ -966,12 +966,12 @@ figure
 # %% [markdown]
 # <details><summary>All five written down? Then compare.</summary>
 #
-# In our run with the course's model, on a photo of an animal
-# (your files may have the photos in another order), most heads look at parts of it, and positions are like those of
-# their neighbors. Heads of the first two blocks look one to three pixels nearer than their controls, and those of the
-# last two stay within a pixel of theirs. That is a weak form of *from local to global*, and without the controls you
-# would hardly see it. The first filter is one plain color, and others are edges: light beside dark, or orange above
-# blue. They are in no line of our code; training has made them.
+# Our run was with the course's model, on a photo of an animal; your files may have the photos in another order. Most
+# heads look at parts of it, and positions are like those of their neighbors. Heads of the first two blocks look one
+# to three pixels nearer than their controls, and those of the last two stay within a pixel of theirs. That is a weak
+# form of *from local to global*, and without the controls you would hardly see it. The first filter is one plain
+# color, and others are edges: light beside dark, or orange above blue. They are in no line of our code; training has
+# made them.
 #
 # Covering costs far less than with drawings. One accuracy on 200 images has a standard error of 3 points, so we drew
 # 200 photos three times. The means (`benchmarks/results/inside.json`):

@@ -904,10 +904,10 @@ if (START, RATE) == ("random", HEAD_LR):
 # behind the pair, in one run.) Against a random head at the same rate, 0.001, the zero head was 1.9 points lower and
 # the fitted head 1.0 higher. With one run each, both may be noise.
 #
-# There are possible reasons why no remedy was needed, none of them tested: this task needs other features anyway; the
-# warmup keeps the first steps small; a backbone that has seen 45,000 small photos has less to lose than most. Kumar et
-# al. 2022 found that fine-tuning under a random head distorts good features, and that this costs most where the test
-# images are of another kind than the training images. Here both are of one kind.
+# There are possible reasons why no remedy was needed, none of them tested. This task needs other features anyway. The
+# warmup keeps the first steps small. A backbone that has seen 45,000 small photos has less to lose than most. Kumar
+# et al. 2022 found that fine-tuning under a random head distorts good features, and that this costs most where the
+# test images are of another kind than the training images. Here both are of one kind.
 #
 # To be sure, you would need three seeds of each row, and a rate chosen for each start.
 #
@@ -969,8 +969,9 @@ suspect = hunt("linear_probe", SEED)
 suspect
 
 # %% [markdown]
-# Find an experiment that shows what is wrong before you look for the line: print the objective of its probe and of
-# yours, with small and with large weight decays, and with features of another scale. Then repair a copy, and check it.
+# Find an experiment that shows what is wrong before you look for the line. Print the objective of its probe and of
+# yours, with small and with large weight decays, and with features of another scale. Then repair a copy, and check
+# it.
 
 # %%
 mended = None  # paste the program above this line, mend it, and put its name in place of None

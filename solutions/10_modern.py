@@ -1141,10 +1141,10 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # </details>
 # <details><summary>Answer written? Then see how we read the table.</summary>
 #
-# In the plain setting one of seven intervals does not contain 0: rotary positions *instead of* learned ones. Two facts
-# speak against it: the difference of their loss, +0.05 ± 0.06, contains 0; and with ten intervals of accuracy in the
-# table, about two times in five at least one would miss 0 by chance alone (if they were independent; seven share a
-# baseline). Gains of up to three points might not have shown. On the problem that they were made for, the runs show a
+# In the plain setting one of seven intervals does not contain 0: rotary positions *instead of* learned ones. Two
+# facts speak against it. The difference of their loss, +0.05 ± 0.06, contains 0. And with ten intervals of accuracy,
+# about two times in five at least one would miss 0 by chance alone. (That is for independent ones; seven share a
+# baseline.) Gains of up to three points might not have shown. On the problem that they were made for, the runs show a
 # gain for QK-norm and for LayerScale, and for DropPath none *in accuracy*. (Whether scores did grow at the high rate,
 # we have not measured: `largest_weight` on both trained models would tell.) These two gains may be chance, too: with
 # three seeds no single row would pass a test strict enough for ten. We trust them more because they were expected on
@@ -1153,21 +1153,21 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # Three of these results need a second look before you believe them.
 #
 # *Rotary positions and their rival.* Lesson 07 trained this model from the same seeds with other positions. Against
-# none at all (39.5, 38.2 and 39.6 %) rotary ones gain 5.0 ± 1.1 points, and against learned ones that start at 0.02, as
-# those of the first ViT do (39.5, 39.5 and 41.2 %), 4.1 ± 2.2. Between them and a fixed table of sines these runs show
-# no difference (−0.6 ± 1.0). They lose only against learned ones from 0.5, a number that lesson 07 chose on these
-# images. So whether rotary positions help or harm depends on how well their rival was tuned. The grid matters, too:
-# among 4 × 4 patches no place is more than three steps away, and of the four pairs for rows, and of the four for
+# none at all (39.5, 38.2 and 39.6 %) rotary ones gain 5.0 ± 1.1 points, and against learned ones that start at 0.02,
+# as those of the first ViT do (39.5, 39.5 and 41.2 %), 4.1 ± 2.2. Between them and a fixed table of sines these runs
+# show no difference (−0.6 ± 1.0). They lose only against learned ones from 0.5, a number that lesson 07 chose on
+# these images. So whether rotary positions help or harm depends on how well their rival was tuned. The grid matters,
+# too. Among 4 × 4 patches no place is more than three steps away. Of the four pairs for rows, and of the four for
 # columns, the slower two turn by at most 0.3 radian.
 #
 # *DropPath and the loss.* With few images the last validation loss is lower with DropPath, by 0.41 ± 0.32: it is 3.07
 # to 3.30 without and 2.68 to 2.81 with it, where an even guess among ten classes has 2.30. But at their lowest, after
-# epochs 5 to 8, the losses are equal: 1.85, 1.85 and 1.83 without, 1.84, 1.87 and 1.83 with it (+0.01 ± 0.03). Yet the
-# overfitted models do *not* guess. Compare the last epoch with the epoch of the lowest loss: at the last one accuracy
-# is 1.6 to 3.1 points higher than at that one (most had their best in between, after epochs 12 to 17). What grows is
-# certainty: the model becomes very sure of its wrong answers. DropPath slows that down. Stopping at the lowest loss
-# would have avoided it too, but it costs those points. In lesson 07 something helped more: with 2,000 images and 30
-# epochs, shifting and mirroring the images gained 9.7 ± 1.6 points.
+# epochs 5 to 8, the losses are equal: 1.85, 1.85 and 1.83 without, 1.84, 1.87 and 1.83 with it (+0.01 ± 0.03). Yet
+# the overfitted models do *not* guess. Compare the last epoch with the epoch of the lowest loss: at the last one
+# accuracy is 1.6 to 3.1 points higher than at that one. (Most had their best in between, after epochs 12 to 17.) What
+# grows is certainty: the model becomes very sure of its wrong answers. DropPath slows that down. Stopping at the
+# lowest loss would have avoided it too, but it costs those points. In lesson 07 something helped more: with 2,000
+# images and 30 epochs, shifting and mirroring the images gained 9.7 ± 1.6 points.
 #
 # *LayerScale and the rate.* Its gain, +10.4 ± 3.4, was measured against sixteen blocks at a rate that was chosen for
 # four. A change often wins only because it was tuned and its rival was not, so tune the rival, too. We gave it other
@@ -1180,8 +1180,8 @@ compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Par
 # ![Ten changes to a small ViT, each with the points of accuracy that it gains and a 95 %
 # interval.](../figures/modern_changes.svg)
 #
-# To compare: a small convolutional network, with as many parameters as our four blocks and a learning rate of its
-# own, reached 62.4, 62.5 and 61.7 % on the same images in the same six epochs (lesson 07's side note). The best row
+# To compare: a small convolutional network has as many parameters as our four blocks. At a learning rate of its own
+# it reached 62.4, 62.5 and 61.7 % on the same images in the same six epochs (lesson 07's side note). The best row
 # here has 50.3 % at most. None of these changes closes the gap.
 #
 # </details>
