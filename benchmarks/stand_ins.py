@@ -16,25 +16,15 @@ from torch import Tensor, nn
 from vit_course.attention import MultiHeadSelfAttention, merge_heads
 from vit_course.config import ViTConfig
 from vit_course.encoder import Encoder, EncoderBlock
-from vit_course.exercises.l01_patchify import patch_embedding
 from vit_course.exercises.l03_attention import multi_head_self_attention
 from vit_course.exercises.l04_block import mlp
 from vit_course.exercises.l05_vit import vision_transformer
-from vit_course.patches import patchify
 from vit_course.vit import VisionTransformer
 
 
 def _with_forward(shell: type[nn.Module], forward: Callable[..., Tensor]) -> type[nn.Module]:
     """The library's class, which has parameters alone, with a forward."""
     return type(shell.__name__, (shell,), {"forward": forward})
-
-
-def _embed(self: Any, images: Tensor) -> Tensor:
-    return self.projection(patchify(images, self.patch_size))
-
-
-def _convolve(self: Any, images: Tensor) -> Tensor:
-    return self.projection(images).flatten(2).transpose(1, 2)
 
 
 def _think(self: Any, x: Tensor) -> Tensor:
@@ -122,10 +112,6 @@ class HeadsOnSlices(nn.Module):
 
 
 STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("PatchEmbedding", "projection without bias"): _with_forward(patch_embedding.ProjectionWithoutBias, _embed),
-    ("PatchEmbedding", "patch size doubled"): _with_forward(patch_embedding.PatchSizeDoubled, _embed),
-    ("PatchEmbedding", "channels not counted"): _with_forward(patch_embedding.ChannelsNotCounted, _embed),
-    ("PatchEmbedding", "convolution for the linear"): _with_forward(patch_embedding.ConvolutionForTheLinear, _convolve),
     ("MultiHeadSelfAttention", "no projection"): NoProjection,
     ("MultiHeadSelfAttention", "linears in plain list"): LinearsInPlainList,
     ("Mlp", "hidden dim fixed at four"): _with_forward(mlp.HiddenDimFixedAtFour, _think),

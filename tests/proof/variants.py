@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from exercise_kit.simulate.modules import is_variant
 from tests.course.test_checks import _right_variants
 from tests.proof.mutations import mutations
-
-HOME = "tests.hidden.variants."
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def variant_mutants(exercise: str) -> Iterator[VariantMutant]:
     variants = (each.values[1] for each in _right_variants() if each.values[0] == exercise)
     for variant in variants:
         for place, each in enumerate(variant):
-            if each.__module__.startswith(HOME):
+            if is_variant(each):
                 (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
                 for name, changed in mutations(definition):
                     yield VariantMutant(name, variant, place, changed)

@@ -17,9 +17,10 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l01_patchify import LESSON
-from vit_course.exercises.l01_patchify.patch_embedding import CONVOLUTION, TOKEN_AXES
-from vit_course.exercises.l01_patchify.patchify import patches_of
+from vit_course.exercises.l01_patchify.patch_embedding.claims import TOKEN_AXES
+from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 
+CONVOLUTION = "01_patchify, A convolution in disguise"
 conv_from_linear = Exercise("conv_from_linear", LESSON, in_training=InTraining.UNSEEN)
 
 

@@ -18,7 +18,14 @@ from exercise_kit.engine.two_mistakes import Layout, declare
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.worker.observe import cotangent
 from vit_course.exercises.l01_patchify import LESSON
-from vit_course.exercises.l01_patchify.patchify import PATCH_AXES, PIXEL_AXES, _numbered, _pixel, on_the_cpu, patches_of
+from vit_course.exercises.l01_patchify.patchify.claims import (
+    PATCH_AXES,
+    PIXEL_AXES,
+    _numbered,
+    _pixel,
+    on_the_cpu,
+    patches_of,
+)
 
 unpatchify = Exercise("unpatchify", LESSON, in_training=InTraining.UNSEEN)
 

@@ -18,7 +18,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l01_patchify.patchify import on_the_cpu
+from vit_course.exercises.l01_patchify.patchify.claims import on_the_cpu
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.sinusoidal_positions import vector_text
 
