@@ -1176,11 +1176,12 @@ draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss
 
 
 # %% [markdown]
-# <details><summary>Our runs</summary>
+# <details><summary>Our runs, and why</summary>
 #
 # In our run the validation loss was lowest after epoch 5 (1.85), and 3.30 after epoch 30. The accuracy went from 31.5
 # to 33.3 %: *up*. With two other seeds it went from 32.1 to 35.2 % and from 32.4 to 35.1 %
-# (`benchmarks/results/lesson_cifar.json`, few images).
+# (`benchmarks/results/lesson_cifar.json`, few images). There are no more wrong answers than before. But the model
+# gives them higher probabilities, and cross-entropy punishes a confident wrong answer heavily.
 #
 # ![Validation loss by epoch for a training on 2,000 images: lowest after epoch 5, then climbing. Under each epoch
 # stands the number of epochs since the last new best; it reaches the patience of 3 after epoch
@@ -1188,9 +1189,8 @@ draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss
 #
 # </details>
 #
-# A loss that rises need not mean more wrong answers. The model may give its wrong answers higher probabilities, and
-# cross-entropy punishes a confident wrong answer heavily. If you need probabilities, keep the weights of the best
-# epoch. How this is tested, and mended by one number: [side note on
+# If you need probabilities, keep the weights of the best epoch. What the model's confidence has to do with it, and
+# how one number mends it: [side note on
 # overconfidence](https://vit-course.github.io/vit_course/notes/overconfidence.html).
 #
 # Early stopping and a schedule disagree here. In our run a patience of 3 stops after epoch 8 of 30. There the cosine
