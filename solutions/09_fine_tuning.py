@@ -151,6 +151,7 @@ for label, name in enumerate(test.classes):
 #
 # ### Exercise: `replace_head` (10 minutes, 4 points)
 
+
 # %% exercise="replace_head"
 def replace_head(model, num_classes):
     """A copy of a model with a new head; the model itself stays as it is.
@@ -225,6 +226,7 @@ check("replace_head", replace_head)
 # that must stay in step with their features.
 #
 # ### Exercise: `extract_features` (15 minutes, 6 points)
+
 
 # %% exercise="extract_features"
 def extract_features(model, loader, device):
@@ -624,6 +626,7 @@ for name, mirror_first in {"mirror, then split": True, "split, then mirror": Fal
 #
 # ### Exercise: `fine_tuning_groups` (10 minutes, 3 points)
 
+
 # %% exercise="fine_tuning_groups"
 def fine_tuning_groups(model, backbone_lr, head_lr):
     """Two groups of parameters for an optimizer: the backbone's and the head's.
@@ -926,6 +929,7 @@ if (START, RATE) == ("random", HEAD_LR):
 # fixed size, and you wrote `resize_positions` in lesson 02. Here are the photos enlarged to 48 × 48 pixels, which
 # makes 144 patches instead of 64. What does a probe reach that is fitted and tested at 48 pixels, with positions
 # resized, and with positions drawn at random? The cell takes a minute or more.
+
 
 # %% tags=["experiment"]
 def at_resolution(model, side, resized):
