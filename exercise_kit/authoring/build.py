@@ -18,11 +18,13 @@ from nbformat import NotebookNode
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
 from exercise_kit.authoring.lint import problems_of
 from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
+from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import package
 from exercise_kit.files import content_of, put
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
 OUTLINE = Path("exercises") / "outline.json"
+STUBS_FILE = Path("exercises") / STUBS
 
 
 @dataclass(frozen=True)
@@ -91,14 +93,16 @@ def built_files(root: Path) -> dict[Path, bytes]:
         raise AuthoringError(problems)
     repository = repository_address(root)
     files: dict[Path, bytes] = {}
+    stubs: dict[str, str] = {}
     for lesson in lessons:
         solution = solution_notebook(lesson, root, repository)
         student = student_notebook(solution)
-        _require_valid_stubs(lesson, student)
+        stubs |= _stubs(lesson, student)
         files[SOURCES / f"{lesson.name}.ipynb"] = notebook_bytes(solution)
         files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = notebook_bytes(student)
     if (root / package() / OUTLINE.parent).is_dir():
         files[package() / OUTLINE] = outline_of(lessons)
+        files[package() / STUBS_FILE] = _as_json(stubs)
     return files
 
 
@@ -115,7 +119,8 @@ def _shared_names(lessons: list[Lesson]) -> list[Problem]:
     return problems
 
 
-def _require_valid_stubs(lesson: Lesson, student: NotebookNode) -> None:
+def _stubs(lesson: Lesson, student: NotebookNode) -> dict[str, str]:
+    """The empty cells of a lesson's exercises, by name."""
     sources = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in student.cells}
     problems = []
     for cell in lesson.of_role(Role.EXERCISE):
@@ -126,12 +131,16 @@ def _require_valid_stubs(lesson: Lesson, student: NotebookNode) -> None:
             problems.append(lesson.problem(message, cell))
     if problems:
         raise AuthoringError(problems)
+    return {cell.name: sources[cell.name] for cell in lesson.of_role(Role.EXERCISE)}
 
 
 def outline_of(lessons: Iterable[Lesson]) -> bytes:
     """The outline as a JSON file."""
-    facts = {lesson.name: _facts(lesson) for lesson in lessons}
-    return f"{json.dumps(facts, indent=1, ensure_ascii=False)}\n".encode()
+    return _as_json({lesson.name: _facts(lesson) for lesson in lessons})
+
+
+def _as_json(value: object) -> bytes:
+    return f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode()
 
 
 def _facts(lesson: Lesson) -> dict[str, object]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.authoring.build import OUTLINE, SOURCES, STUDENT_FOLDER, BuildReport, built_files
+from exercise_kit.authoring.build import OUTLINE, SOURCES, STUBS_FILE, STUDENT_FOLDER, BuildReport, built_files
 from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Problem
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE
 from exercise_kit.engine.course import course, package
@@ -273,10 +273,11 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
     digests = {path.stem: _digest(content) for path, content in built.items() if path.parent == SOURCES}
     digests |= dict.fromkeys(sorted(_source_files(class_dir, root).keys() - lessons.keys()), "")
     put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
-    outline = package() / OUTLINE
-    facts = [json.loads(each) for each in (content_of(root / outline), built.get(outline)) if each]
-    whole = {name: each for one in facts for name, each in one.items() if name in lessons}
-    put(merged / outline, _as_json({name: whole[name] for name in sorted(whole)}))
+    for table in (OUTLINE, STUBS_FILE):
+        path = package() / table
+        facts = [json.loads(each) for each in (content_of(root / path), built.get(path)) if each]
+        whole = {name: each for one in facts for name, each in one.items() if table == STUBS_FILE or name in lessons}
+        put(merged / path, _as_json({name: whole[name] for name in sorted(whole)}))
 
 
 def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport:

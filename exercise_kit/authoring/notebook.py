@@ -101,7 +101,7 @@ sys.path.append(os.path.abspath(".."))  # where the package is when you work in 
 if importlib.util.find_spec("{package}") is None:
     install_course()
 try:
-    from {package} import check
+    from {package} import borrow, check, reset
 except ImportError as problem:
     raise NotReady(f"The course's package is not ready: {{problem}}") from None
 if "google.colab" in sys.modules:
@@ -145,8 +145,8 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 LONGEST_CELL_ID = 64
 NBFORMAT, NBFORMAT_MINOR = 4, 5
-# after a restart of the kernel nothing of ours is loaded that could say it, and the traceback shows this line
-AFTER_RESTART = "  # NameError? First run the cells above, from the top"
+# after a restart of the kernel this line brings back what explains a NameError in the check below it
+CHECK_IMPORT = "from {package} import check  # it fails? First run the cells above, from the top"
 
 
 def solution_notebook(lesson: Lesson, root: Path, repository: str) -> NotebookNode:
@@ -210,7 +210,8 @@ def _notebook_cell(lesson: Lesson, cell: Cell, root: Path) -> dict[str, Any]:
         case Role.CHECK:
             grade_id = check_grade_id(cell.name)
             metadata["nbgrader"] = _nbgrader(grade_id, grade=True, locked=True, points=points)
-            source = f"{source.removesuffix(')')}, points={points:g}){AFTER_RESTART}"
+            imported = CHECK_IMPORT.format(package=package())
+            source = f"{imported}\n\n{source.removesuffix(')')}, points={points:g})"
         case Role.QUESTION:
             metadata["nbgrader"] = _nbgrader(cell.name, grade=True, solution=True, points=points)
     if cell.is_markdown:

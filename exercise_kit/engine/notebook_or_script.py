@@ -3,8 +3,10 @@
 A cell may run before its exercise's cell, or after one with a syntax error. Then Jupyter shows a sentence that says
 which cell to run, and no traceback: IPython asks a handler about every NameError. A NameError inside a function, or
 about a name that is not the course's, is shown as usual. It stays an error, also for nbgrader. After a restart of the
-kernel the handler is missing until the setup cell has run, so a check's cell says the same in a comment, which the
-traceback shows (:mod:`exercise_kit.authoring.notebook`).
+kernel the handler comes back with the check's own cell, which imports ``check`` itself
+(:mod:`exercise_kit.authoring.notebook`).
+
+A cell that calls an exercise that is not written yet says that it waits (:mod:`exercise_kit.engine.waiting_cells`).
 
 A script does not show the value of a line, so there a report is printed.
 """
@@ -24,27 +26,31 @@ from typing import Any, ParamSpec
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.verdict import Report
-
-_CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a cell
+from exercise_kit.engine.waiting_cells import CELL, take_back, waiting_line
 
 
 def install() -> None:
-    """Explain a NameError in this process's IPython, if there is one and nothing else handles its exceptions."""
-    shell = _shell()
+    """Explain what is missing in a cell of this process's IPython, if there is one and nothing else handles errors."""
+    shell = shell_here()
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((NameError,), _show)
+        shell.set_custom_exc((NameError, NotImplementedError), _show)
+        shell.events.register("post_run_cell", take_back)
 
 
-def _shell() -> Any:
+def shell_here() -> Any:
+    """This process's IPython; None where there is none."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None
 
 
 def _show(
-    shell: Any, kind: type[NameError], error: NameError, trace: TracebackType, tb_offset: int | None = None
+    shell: Any, kind: type[Exception], error: Exception, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
     """IPython's handler: a method of the shell, which prints what it has to say."""
-    words = sentence(error.name, trace)
+    if line := waiting_line(error, trace):
+        print(line)
+        return
+    words = sentence(error.name, trace) if isinstance(error, NameError) else ""
     if words:
         error._render_traceback_ = lambda: [words]  # type: ignore[attr-defined]  # IPython looks for it
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
@@ -54,7 +60,7 @@ def sentence(name: str | None, trace: TracebackType | None) -> str:
     """Which cell to run, where ``name`` is missing in a cell itself and is the course's; "" elsewhere."""
     while trace and trace.tb_next:
         trace = trace.tb_next
-    if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(_CELL):
+    if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(CELL):
         return ""
     exercise = next((each for each in course().exercises.values() if name in each.objects), None)
     if exercise:
@@ -67,7 +73,7 @@ def sentence(name: str | None, trace: TracebackType | None) -> str:
 
 def older_than_its_cell(exercise: Exercise) -> str:
     """A sentence where the last cell that defines ``exercise`` has a syntax error and so changed nothing; else ""."""
-    shell = _shell()
+    shell = shell_here()
     history = getattr(shell, "history_manager", None)
     word, name = "class" if exercise.is_class else "def", exercise.objects[0]
     defines = re.compile(rf"^{word}\s+{name}\b", re.MULTILINE)
