@@ -24,7 +24,9 @@ _MODULE_OF |= {"predict": "progress.predictions", "reveal": "progress.prediction
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'exercise_kit.engine' has no attribute {name!r}")
-    import_module("exercise_kit.engine.notebook_or_script").install()
+    notebook = import_module("exercise_kit.engine.notebook_or_script")
+    notebook.install()
+    notebook.say_how_work_is_kept()
     here = import_module("exercise_kit.submission.released").current_class
     import_module("exercise_kit.engine.class_exercises").use_class_here(here)  # an author tries a lesson out
     # with the catalog and torch, for those who check something

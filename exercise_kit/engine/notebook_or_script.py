@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import dis
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -35,6 +36,16 @@ def install() -> None:
     if shell is not None and not shell.custom_exceptions:
         shell.set_custom_exc((NameError, NotImplementedError), _show)
         shell.events.register("post_run_cell", take_back)
+
+
+@functools.cache
+def say_how_work_is_kept() -> None:
+    """On Colab, once: where a student's work goes when they leave."""
+    if "google.colab" not in sys.modules:
+        return
+    print("Colab deletes its files when you leave. Keep this notebook: File > Save a copy in Drive.")
+    if not os.path.isdir("/content/drive/MyDrive"):
+        print("To keep what keep(...) writes, too, mount your Drive: Files at the left, then Mount Drive.")
 
 
 def shell_here() -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from exercise_kit.authoring.build import BuildReport, build
 from exercise_kit.authoring.lesson import AuthoringError
-from exercise_kit.authoring.notebook import AFTER_RESTART
+from exercise_kit.authoring.notebook import CHECK_IMPORT
 
 from .conftest import ADDRESS
 
@@ -198,9 +198,9 @@ def test_the_solution_keeps_its_markers_and_the_student_gets_stubs(repository):
         'def double(number):\n    """Twice the number."""\n    # TODO: your code here\n    raise NotImplementedError'
     )
     assert student["why-two"].source == "Why two?\n\n*Your answer here.*"
-    check = f'check("double", double, points=3){AFTER_RESTART}'
+    imported = CHECK_IMPORT.format(package="vit_course")
+    check = f'{imported}\n\ncheck("double", double, points=3)'
     assert student["check-double"].source == solution["check-double"].source == check
-    assert "\n" not in check
 
 
 def test_nothing_of_an_answer_reaches_the_student(repository):
