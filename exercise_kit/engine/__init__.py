@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from exercise_kit.progress.predictions import predict, reveal
     from exercise_kit.progress.summary import progress
 
-__all__ = ["CheckResult", "Report", "Verdict", "borrow", "check", "keep", "own", "predict", "progress", "reset", "reveal"]
+__all__ = [
+    "CheckResult",
+    "Report",
+    "Verdict",
+    "borrow",
+    "check",
+    "keep",
+    "own",
+    "predict",
+    "progress",
+    "reset",
+    "reveal",
+]
 
 _MODULE_OF = {"check": "engine.run", "keep": "engine.own_parts", "own": "engine.own_parts"}
 _MODULE_OF |= {"borrow": "engine.borrow", "reset": "engine.borrow"}
