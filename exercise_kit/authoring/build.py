@@ -1,7 +1,7 @@
 """Build every lesson's two notebooks, the course's outline, the empty cells and README's hours, or say which are stale.
 
-The outline has the lessons' titles and points, and how long, how difficult and how important everything is. It goes with
-the package, so that a student's own progress can be shown without the lessons' sources.
+The outline has the lessons' titles and points, and how long, how difficult and how important everything is. It goes
+with the package, so that a student's own progress can be shown without the lessons' sources.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from exercise_kit.authoring.minutes import Minutes, is_there, minutes_of
 from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
 from exercise_kit.authoring.route import LessonRoute, read_route, route_problems
 from exercise_kit.authoring.route_text import HOURS, hours_table, with_route
+from exercise_kit.authoring.way_on import lent_names, with_way_on
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import package
 from exercise_kit.files import content_of, put
@@ -102,7 +103,9 @@ def built_files(root: Path) -> dict[Path, bytes]:
     repository = repository_address(root)
     files: dict[Path, bytes] = {}
     stubs: dict[str, str] = {}
+    lent = lent_names(root)
     for lesson in lessons:
+        lesson = with_way_on(lesson, lent)
         if route := routes.get(lesson.name):
             lesson = with_route(lesson, route, minutes[lesson.name])
         solution = solution_notebook(lesson, root, repository)

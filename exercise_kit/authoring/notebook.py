@@ -3,8 +3,9 @@
 Below the title the builder adds the Colab badge and the setup cell. The badge is our own drawing and lies inside the
 notebook, so that opening one makes no request to anybody; ``python -m exercise_kit.authoring.notebook`` draws it anew.
 
-A lesson's figures lie inside, too: as a PNG in a `data:` address at the end of the cell, to which Markdown's own picture
-syntax refers; JupyterLab and nbconvert show that, and so should whatever reads Markdown. Colab shows neither cell attachments (googlecolab/colabtools issue 3836) nor
+A lesson's figures lie inside, too: as a PNG in a `data:` address at the end of the cell, to which Markdown's own syntax
+refers; JupyterLab and nbconvert show that (tried), and Colab and VS Code should, as they read Markdown's references and
+`data:` addresses (not tried). Colab shows neither cell attachments (googlecolab/colabtools issue 3836) nor
 SVG in a `data:` address (issue 2092). So a lesson names `../figures/name.svg`, and what goes in is the
 `figures/name.png` beside it, drawn by the same script.
 """

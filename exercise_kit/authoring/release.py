@@ -164,7 +164,8 @@ _ROUTE_WORDS = {
     Route.CORE: "These are the lessons of the core; the course has more.",
 }
 _BORROW_WORDS = {
-    True: 'Stuck after hint 3? `borrow("NAME")` takes the course\'s part, so that the lesson goes on; it earns nothing.',
+    True: 'Stuck after hint 3? `borrow("NAME")` takes the course\'s part, so that the lesson goes on; it earns '
+    "nothing.",
     False: "Stuck after hint 3? Ask your teacher: `borrow` is switched off in this release.",
 }
 

@@ -1,6 +1,6 @@
 """What the builder writes of the route: the table at the start of a lesson, a line under each task's heading, README.
 
-Whatever a lesson's source says there itself, of minutes and points, is replaced, so that the numbers stand in one place.
+Whatever a lesson's source says there itself of minutes and points is replaced: the numbers stand in one place.
 """
 
 from __future__ import annotations

@@ -6,15 +6,13 @@ import json
 import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from typing import Any
 
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.compare import listed
-from exercise_kit.engine.course import course, package
-from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.lent import lend
+from exercise_kit.engine.course import package
+from exercise_kit.engine.lent import lend, right_parts
 from exercise_kit.engine.notebook_or_script import shell_here
 from exercise_kit.engine.release_settings import release_settings
 from exercise_kit.engine.run import find, unknown
@@ -47,19 +45,6 @@ def borrow(name: str) -> Any:
     names, verbs = listed([f"`{each}`" for each in lent]), ("is", "earns") if len(lent) == 1 else ("are", "earn")
     print(f"{names} {verbs[0]} the course's now, and {verbs[1]} nothing. Run your own cell again to take yours back.")
     return next(iter(lent.values())) if len(lent) == 1 else tuple(lent.values())
-
-
-def right_parts(exercise: Exercise) -> Mapping[str, Any]:
-    """The course's own parts of an exercise by name; empty where students' package has none."""
-    if exercise.file:
-        return {}
-    modules = course().modules
-    places = [package(), *(f"{package()}.{each.replace('/', '.')}" for each in (*modules.answers, *modules.tools))]
-    for place in places:
-        module = import_module(place)
-        if all(hasattr(module, each) for each in exercise.objects):
-            return {each: getattr(module, each) for each in exercise.objects}
-    return {}
 
 
 def reset(name: str) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 from weakref import WeakSet
 
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course import course, package
+from exercise_kit.engine.exercise import Exercise
 
 _lent: WeakSet[Any] = WeakSet()
 
@@ -55,3 +57,16 @@ def _lent_class(right: type) -> type:
         elif isinstance(value, property) and value.fget:
             own[name] = property(_calling(value.fget))
     return type(right)(right.__name__, (right,), own)
+
+
+def right_parts(exercise: Exercise) -> Mapping[str, Any]:
+    """The course's own parts of an exercise by name; empty where students' package has none."""
+    if exercise.file:
+        return {}
+    modules = course().modules
+    places = [package(), *(f"{package()}.{each.replace('/', '.')}" for each in (*modules.answers, *modules.tools))]
+    for place in places:
+        module = import_module(place)
+        if all(hasattr(module, each) for each in exercise.objects):
+            return {each: getattr(module, each) for each in exercise.objects}
+    return {}

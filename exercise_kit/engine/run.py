@@ -28,6 +28,7 @@ from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.lent import is_lent
 from exercise_kit.engine.local_backend import LocalBackend, Wrapper, unwrapped
 from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
+from exercise_kit.engine.pace import pace_of
 from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
@@ -263,6 +264,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if not report.passed:
         return report
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
+    report = replace(report, pace=pace_of(known, objects))
     if report.note or known.lesson not in course().built_upon or not is_part(known):
         return report
     return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.')

@@ -193,6 +193,7 @@ class Report:
         complete: False while a part of a class is not written: what the class inherits earns nothing.
         note: a sentence that comes before the results.
         offer: a sentence that comes after them.
+        pace: a sentence on how fast a right answer is; it counts for nothing.
         site: the address of the site with pages about misconceptions ("": there is none).
     """
 
@@ -203,6 +204,7 @@ class Report:
     complete: bool = True
     note: str | None = None
     offer: str | None = None
+    pace: str | None = None
     site: str = ""
 
     def __post_init__(self) -> None:
@@ -313,7 +315,7 @@ def as_text(report: Report) -> str:
         lines.append(_wrapped(result.claim, f"  {_SIGN[result.verdict]} {result.verdict:<9} ", _INDENT))
         lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(result).items()]
         lines += [_wrapped(_because(result, behind), f"{_INDENT}○ ", _INDENT)] if behind else []
-    lines += [_wrapped(report.offer, "  ", "  ")] if report.offer else []
+    lines += [_wrapped(each, "  ", "  ") for each in (report.pace, report.offer) if each]
     # an address is never broken over two lines: it is there to be opened
     lines += [f"  About {name}: {address}" for name, address in report.pages_to_read().items()]
     return "\n".join(lines)
@@ -330,7 +332,8 @@ def as_html(report: Report) -> str:
     heading += paragraph(rich(report.note)) if report.note else ""
     entries = "".join(entry(result, behind, report.site) for result, behind in folded(report.results))
     style = "list-style:none;margin:0.4em 0 0 0;padding:0"
-    offer = paragraph(rich(report.offer)) if report.offer else ""
+    offer = f'<p style="margin:0;opacity:0.75"><small>{rich(report.pace)}</small></p>' if report.pace else ""
+    offer += paragraph(rich(report.offer)) if report.offer else ""
     return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>{offer}', verdict)
 
 

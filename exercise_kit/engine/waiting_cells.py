@@ -1,8 +1,8 @@
 """Cells of a notebook that wait for an exercise: they say so in a line, and "Run All" goes on to what can run.
 
-A cell waits where it calls an exercise that is not written yet, or uses a name that a waiting cell would have made. Such
-a name is taken away, so that no later cell goes on with an old value of it. The exception is taken back once the cell
-has ended, since Jupyter runs no cell after one that fails. A cell that checks something is never excused: nbgrader
+A cell waits where it calls an exercise that is not written yet, or uses a name that a waiting cell would have made.
+Such a name is taken away, so that no later cell goes on with an old value of it. The exception is taken back once the
+cell has ended, since Jupyter runs no cell after one that fails. A cell that checks something is never excused: nbgrader
 scores it by whether it failed.
 """
 

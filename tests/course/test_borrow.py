@@ -15,9 +15,9 @@ import vit_course
 from exercise_kit.authoring.release import packaged
 from exercise_kit.engine import borrow as lending
 from exercise_kit.engine import run
-from exercise_kit.engine.borrow import borrow, reset, right_parts
+from exercise_kit.engine.borrow import borrow, reset
 from exercise_kit.engine.course import course
-from exercise_kit.engine.lent import is_lent
+from exercise_kit.engine.lent import is_lent, right_parts
 from exercise_kit.engine.own_parts import keep
 from exercise_kit.engine.release_settings import ReleaseSettings
 from vit_course import check
@@ -173,3 +173,15 @@ def test_the_empty_cells_hold_no_answer_and_travel_in_the_wheel():
     assert all("raise NotImplementedError" in text and "SOLUTION" not in text for text in STUBS.values())
     root = files("vit_course").joinpath("..").resolve()
     assert any(path.name == "stubs.json" for path in packaged(root))
+
+
+def test_lessons_say_below_the_last_hint_what_can_be_borrowed():
+    root = files("vit_course").joinpath("..").resolve()
+    texts = ["".join(cell["source"]) for path in sorted((root / "notebooks").glob("*.ipynb"))
+             for cell in json.loads(path.read_bytes())["cells"] if cell["cell_type"] == "markdown"]  # fmt: skip
+    told = "\n".join(text for text in texts if "<summary>Hint 3" in text)
+    offered = {name for name in course().exercises if f'`borrow("{name}")`' in told}
+    hinted = {name for name in course().exercises if f'`reset("{name}")`' in told}
+    assert offered == set(LENDABLE) & hinted
+    assert {"patchify", "VisionTransformer", "rotary_2d"} <= offered
+    assert "layer_norm" in hinted - offered

@@ -146,7 +146,7 @@ def test_an_exercise_that_the_route_lacks_is_refused(routed):
     text = ROUTE.replace("double = {", "triple = {")
     (routed.root / package() / "exercises" / "route.toml").write_text(text, encoding="utf-8")
     routed.write(GOOD, "01_double")
-    with pytest.raises(AuthoringError, match="'double' has no entry in .*route.toml"):
+    with pytest.raises(AuthoringError, match=r"'double' has no entry in .*route\.toml"):
         build(routed.root)
 
 
