@@ -32,6 +32,7 @@ from exercise_kit.files import content_of, put, write
 from exercise_kit.nbgrader.class_folder import move_into_place
 
 MARKER = ".vit-course-release"
+SHEET = Path("docs") / "cheat_sheet.html"  # of a clone, where it has one
 TEMPLATES = files("exercise_kit") / "templates"
 # what every file of a wheel and of a zip is dated, so that the same course gives the same bytes
 EPOCH, DATE = "315532800", (1980, 1, 1, 0, 0, 0)
@@ -149,16 +150,19 @@ def _content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
         "first": notebooks[0].name,
         "lessons": ", ".join(path.stem for path in notebooks),
         "route": _ROUTE_WORDS[settings.route],
+        "sheet": _SHEET_ROW if (root / SHEET).is_file() else "",
         "borrow": _BORROW_WORDS[settings.borrow],
     }
     for name, template in (("README.md", "release_readme.md"), ("AGENTS.md", "release_agents.md")):
         text = Template((TEMPLATES / template).read_text(encoding="utf-8"))
         found[Path(name)] = text.substitute(words).encode()
-    if (root / "LICENSE").is_file():
-        found[Path("LICENSE")] = (root / "LICENSE").read_bytes()
+    for path in (Path("LICENSE"), SHEET):
+        if (root / path).is_file():
+            found[Path(path.name)] = (root / path).read_bytes()
     return found
 
 
+_SHEET_ROW = f"| `{SHEET.name}` | shapes, operations and names on two pages, to be printed |\n"
 _ROUTE_WORDS = {
     Route.ALL: "All lessons are here. In those of the core `progress()` says so.",
     Route.CORE: "These are the lessons of the core; the course has more.",

@@ -123,7 +123,8 @@ def release(
     with exit_on(releasing.ReleaseError), root_of_lessons(root) as lessons_root:
         if class_dir:
             prove_exercises(class_dir)
-            add_package(lessons_root, root, releasing.packaged(root))
+            sheet = [releasing.SHEET] if (root / releasing.SHEET).is_file() else []
+            add_package(lessons_root, root, [*releasing.packaged(root), *sheet])
         made = releasing.release(directory, lessons_root, settings)
         packed = releasing.as_zip(made) if as_zip else None
     console.print(f"Made {made.path} with {len(made.files) - 1} files: no solutions, no hidden check.", markup=False)

@@ -118,7 +118,7 @@ def _times_slower(answer: Callable[[], Any], reference: Callable[[], Any]) -> fl
     """The ratio of the shortest of several runs, taken in turn."""
     rounds: list[tuple[float, float]] = []
     reference()  # neither pays for what is loaded at a first call: the answer has run before
-    while len(rounds) < _ROUNDS and sum(map(sum, rounds)) < _SECONDS or len(rounds) < _FEWEST:
+    while len(rounds) < _FEWEST or (len(rounds) < _ROUNDS and sum(map(sum, rounds)) < _SECONDS):
         rounds.append((_seconds_of(answer), _seconds_of(reference)))
     mine, ours = (min(of) for of in zip(*rounds, strict=True))
     return mine / ours

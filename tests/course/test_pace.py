@@ -25,7 +25,7 @@ def over_images(images, patch_size):
 
 
 def over_patches(images, patch_size):
-    batch, channels, height, width = images.shape
+    batch, _, height, width = images.shape
     for side in (height, width):
         if side % patch_size:
             raise ValueError(f"{side} is not divisible by {patch_size}")

@@ -44,14 +44,13 @@ PACES = {
     "sinusoidal_positions": Pace({"tokens": 256, "pairs of numbers": 32}, lambda tokens, pairs: (tokens, 2 * pairs)),
     "sinusoidal_positions_2d": Pace({"rows": 16}, lambda rows: ((rows, 16), 64)),
     "add_class_token": Pace(
-        _IMAGES_AND_TOKENS, lambda images, tokens: (_tokens(images, tokens), torch.randn(1, 1, DIM), _tokens(1, 1 + tokens))
+        _IMAGES_AND_TOKENS,
+        lambda images, tokens: (_tokens(images, tokens), torch.randn(1, 1, DIM), _tokens(1, 1 + tokens)),
     ),
     "scaled_dot_product_attention": Pace(
         _HEADS, lambda images, heads, tokens: tuple(torch.randn(3, images, heads, tokens, 16).unbind())
     ),
-    "split_heads": Pace(
-        {"images": 16, "heads": 4}, lambda images, heads: (torch.randn(images, 64, heads * 16), heads)
-    ),
+    "split_heads": Pace({"images": 16, "heads": 4}, lambda images, heads: (torch.randn(images, 64, heads * 16), heads)),
     "MultiHeadSelfAttention": Pace(
         {"images": 8, "heads": 4},
         lambda images, heads: (torch.randn(images, 32, heads * 16),),
