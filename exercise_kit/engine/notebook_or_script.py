@@ -74,6 +74,10 @@ def sentence(name: str | None, trace: TracebackType | None) -> str:
     if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(CELL):
         return ""
     exercise = next((each for each in course().exercises.values() if name in each.objects), None)
+    shell = shell_here()
+    if exercise and shell is not None and shell.execution_count == 1:  # nothing has run since the kernel began
+        where = "in JupyterLab by Run > Run All Above Selected Cell, on Colab by Runtime > Run before"
+        return f"`{name}` is not defined: the kernel is new. Run the cells above from the top ({where}), then this one."
     if exercise:
         word = "class" if exercise.is_class else "def"
         return f"`{name}` is not defined yet. Run the cell that begins with `{word} {name}`, then this one again."
