@@ -29,6 +29,8 @@ from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.verdict import Report
 from exercise_kit.engine.waiting_cells import CELL, take_back, waiting_line
 
+_FIRST = 2  # inputs that IPython has while the first cell runs: an empty one, and that cell
+
 
 def install() -> None:
     """Explain what is missing in a cell of this process's IPython, if there is one and nothing else handles errors."""
@@ -75,7 +77,7 @@ def sentence(name: str | None, trace: TracebackType | None) -> str:
         return ""
     exercise = next((each for each in course().exercises.values() if name in each.objects), None)
     shell = shell_here()
-    if exercise and shell is not None and shell.execution_count == 1:  # nothing has run since the kernel began
+    if exercise and shell is not None and len(shell.history_manager.input_hist_raw) <= _FIRST:
         where = "in JupyterLab by Run > Run All Above Selected Cell, on Colab by Runtime > Run before"
         return f"`{name}` is not defined: the kernel is new. Run the cells above from the top ({where}), then this one."
     if exercise:
