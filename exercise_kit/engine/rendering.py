@@ -44,7 +44,7 @@ def as_text(report: Report) -> str:
         ]
         lines += [_wrapped(words, f"{_INDENT}{_SIGN[sign]} ", _INDENT) for words, sign, _ in _folds(group)]
     lines += [f"  {_SIGN[Verdict.PASS]} {_passes(passing)}"] if passing and not report.passed else []
-    lines += [_wrapped(each, "  ", "  ") for each in (report.offer, report.hint) if each]
+    lines += [_wrapped(each, "  ", "  ") for each in (report.pace, report.offer, report.hint) if each]
     # an address is never broken over two lines: it is there to be opened
     lines += [f"  About {name}: {address}" for name, address in report.pages_to_read().items()]
     return "\n".join(lines)
@@ -64,7 +64,8 @@ def as_html(report: Report) -> str:
     verdict = _overall(report)
     heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
     heading += "".join(paragraph(rich(each)) for each in (report.older, report.note) if each)
-    after = paragraph(rich(report.offer)) if report.offer else ""
+    after = f'<p style="margin:0;opacity:0.75"><small>{rich(report.pace)}</small></p>' if report.pace else ""
+    after += paragraph(rich(report.offer)) if report.offer else ""
     after += paragraph(f"<small>{rich(report.hint)}</small>") if report.hint else ""
     return section(report.summary(), f"{heading}{listing(report.results, report.site)}{after}", verdict)
 

@@ -26,8 +26,10 @@ from exercise_kit.engine.diagnosis import Record, diagnose, run
 from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.first_cause import with_first_causes
+from exercise_kit.engine.lent import is_lent
 from exercise_kit.engine.local_backend import LocalBackend
 from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
+from exercise_kit.engine.pace import pace_of
 from exercise_kit.engine.printed import first_call_printed
 from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.python_slips import line_left_over, renamed, slip_in
@@ -255,6 +257,9 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if known is None or problem:
         name = known.name if known else isinstance(exercise, str) and quoted(exercise, 60).strip("`")
         return Report(name or "(no name)", points=points, problem=problem)
+    if any(map(is_lent, objects)):
+        lent = f"This {known.name} is the course's, and earns nothing. Run your own cell again, then check yours."
+        return Report(known.name, points=points, problem=lent)
     if known.file:
         objects = tuple(map(known.file.opened, objects))
     report = report_on(known, objects, points)
@@ -263,6 +268,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         return report
     report = replace(report, hint=_HIDDEN)
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
+    report = replace(report, pace=pace_of(known, objects))
     if report.note or known.lesson not in course().built_upon or not is_part(known):
         return report
     return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.')

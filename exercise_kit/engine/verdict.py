@@ -191,6 +191,7 @@ class Report:
         offer: a sentence that comes after them.
         hint: another one, for whoever reads on.
         older: where the last cell that defines the answer has an error: what the report is about instead.
+        pace: a sentence on how fast a right answer is; it counts for nothing.
         site: the address of the site with pages about misconceptions ("": there is none).
     """
 
@@ -203,6 +204,7 @@ class Report:
     offer: str | None = None
     hint: str | None = None
     older: str | None = None
+    pace: str | None = None
     site: str = ""
 
     def __post_init__(self) -> None:

@@ -60,6 +60,14 @@ def own(*names: str) -> object:
     return found[0] if len(found) == 1 else found
 
 
+def borrow(name: str) -> None:
+    """Lend nothing: a name that a student has not defined stays without a value."""
+
+
+def reset(name: str) -> None:
+    """Show nothing."""
+
+
 def predict(name: str, guess: object = ..., choices: object = ()) -> None:
     """Note nothing."""
 
