@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from exercise_kit.versions import require_supported
-from vit_course import renamed
 
 if TYPE_CHECKING:
     from exercise_kit.engine import borrow, check, keep, own, predict, progress, reset, reveal
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from vit_course.vit import VisionTransformer
 
 require_supported()
-renamed.install()
 
 try:
     __version__ = version("vit-course")

@@ -48,7 +48,7 @@ def hunt(exercise: str = "", seed: object = 1, bugs: object = 1) -> Suspect:
 _TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "progress", "muon")
 _MODULES = Modules(
     shared=(
-        *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "trained"),
+        *("__init__", "config", "recording", "recipes/presets", "data", "metrics", "trained"),
         *("plots", "plots_attention", "plots_training", "interactive", "explore", "torchvision_vit"),
         *(f"training/{name}" for name in _TRAINING),
     ),

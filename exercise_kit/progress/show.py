@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.verdict import Verdict, paragraph, rich, section
+from exercise_kit.engine.rendering import paragraph, rich, section
+from exercise_kit.engine.verdict import Verdict
 from exercise_kit.progress.summary import LessonProgress, Progress
 
 if TYPE_CHECKING:
