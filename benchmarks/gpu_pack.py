@@ -46,7 +46,7 @@ def make_pack(folder: Path, dataset: str, data: Path | None, students: int) -> i
 
     folder.mkdir(parents=True)
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    with tarfile.open(folder / "tree.tar.xz", "w:xz") as packed:
+    with tarfile.open(folder / "tree.tar.gz", "w:gz") as packed:
         for name in filter(None, tracked.split("\0")):
             if not name.startswith(LEFT_OUT):
                 packed.add(ROOT / name, f"tree/{name}")
@@ -127,7 +127,7 @@ def read_sheets(folder: Path, count: int) -> np.ndarray:
 
 def unpack(pack: Path, folder: Path) -> None:
     """Lay out a pack: tree/, site/, class/ and the images as an .npz that `vit-course train --data` reads."""
-    with tarfile.open(pack / "tree.tar.xz") as packed:
+    with tarfile.open(pack / "tree.tar.gz") as packed:
         packed.extractall(folder, filter="data")
     facts = json.loads((pack / "data.json").read_text())
     arrays = {"classes": np.array(facts["classes"])}

@@ -49,7 +49,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = Path(sysconfig.get_path("purelib"))
     parts = {each.parts[0] for name in needed(THERE) for each in importlib.metadata.files(name) or []} - {".."}
     try:  # links to files: one to a folder leads out of what a worker may read
-        for part in sorted(each for each in (*parts, "nvidia") if (library / each).exists()):
+        for part in sorted(each for each in parts | {"nvidia"} if (library / each).exists()):
             if (library / part).is_dir():
                 shutil.copytree(library / part, site / part, copy_function=os.link, dirs_exist_ok=True)
             else:
