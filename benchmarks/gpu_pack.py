@@ -24,7 +24,18 @@ MOST_BYTES = 60_000_000
 ROOT = Path(__file__).resolve().parents[1]
 LACKING = ("ipython", "torchinfo", "vit-pytorch", "einops")
 # what the machine has; what these need is there as well
-THERE = ("torch", "torchvision", "numpy", "matplotlib", "safetensors", "scikit-learn", "tqdm", "rich", "typer", "pytest")
+THERE = (
+    "torch",
+    "torchvision",
+    "numpy",
+    "matplotlib",
+    "safetensors",
+    "scikit-learn",
+    "tqdm",
+    "rich",
+    "typer",
+    "pytest",
+)
 LEFT_OUT = ("figures/", "docs/", "benchmarks/results/recipes/")
 SHEET = 40  # images along each side of a sheet
 QUALITY = 92

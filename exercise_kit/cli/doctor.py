@@ -51,7 +51,12 @@ def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
         hidden: the folder of the hidden checks.
     """
     protections = probe_capabilities()
-    findings = [_python_and_torch(), _gpu(), *([grading_on("cuda")] if _has_cuda() else []), *map(_program, ("nbgrader", "alembic", "jupyter-lab"))]
+    findings = [
+        _python_and_torch(),
+        _gpu(),
+        *([grading_on("cuda")] if _has_cuda() else []),
+        *map(_program, ("nbgrader", "alembic", "jupyter-lab")),
+    ]
     findings += [_hidden_checks(hidden), *_sandbox(protections), _disk(Path(tempfile.gettempdir())), _memory()]
     return findings, protections.is_sufficient
 
@@ -96,7 +101,9 @@ def grading_on(device: str, root: Path = CLONE) -> Finding:
     subject, advice = "Grading on the GPU", "Grade with --device cpu, which decides the same"
     answers = sorted((root / "solutions").glob("*.ipynb"))
     if not answers:
-        return Finding(subject, "weaker", "not tried: there is no model answer here", "Run this in a clone of the course")
+        return Finding(
+            subject, "weaker", "not tried: there is no model answer here", "Run this in a clone of the course"
+        )
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "result.json")
         silent = Console(file=io.StringIO())

@@ -45,7 +45,9 @@ class Limits:
         """The limits for work on a device: CUDA starts slowly, and loads code at the first call of each operation."""
         if not device.startswith("cuda"):
             return self
-        slow = {name: _SLOWER_AT_FIRST * getattr(self, name) for name in ("cell_seconds", "call_seconds", "total_seconds")}
+        slow = {
+            name: _SLOWER_AT_FIRST * getattr(self, name) for name in ("cell_seconds", "call_seconds", "total_seconds")
+        }
         return replace(self, start_seconds=_SECONDS_TO_START_CUDA, **slow)
 
 

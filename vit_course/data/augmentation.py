@@ -19,6 +19,7 @@ from torch import Tensor
 
 from vit_course.data.randaugment import randaugment
 
+
 @dataclass(frozen=True)
 class Augmentation:
     """What happens to a training image. The default leaves it alone.

@@ -56,9 +56,7 @@ ON_CIFAR = replace(ON_MNIST, image_size=32, patch_size=4, in_channels=3, embed_d
 SMALL = replace(ON_CIFAR, embed_dim=192, depth=9, num_heads=3)
 TURNED = Augmentation(max_shift=4, flip=True, erase=8, affine=1.0, color=1.0)
 MIXED = replace(TURNED, mixup=0.8, cutmix=1.0)
-ON_GPU = replace(
-    MUON, batch_size=512, augmentation=MIXED, ema_decay=0.9995, precision="auto", compile=True
-)
+ON_GPU = replace(MUON, batch_size=512, augmentation=MIXED, ema_decay=0.9995, precision="auto", compile=True)
 
 CPU_MINUTE = Recipe(
     name="cpu-minute",

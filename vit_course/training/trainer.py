@@ -56,7 +56,12 @@ class Trainer:
         total_steps = settings.epochs * len(self.batch_sizes)
         recorder = recorder_for(processes) if settings.compile else None
         self.updates = Updates(
-            self.model, settings, total_steps, self.device, scaled=self.precision == "fp16", recordable=recorder is not None
+            self.model,
+            settings,
+            total_steps,
+            self.device,
+            scaled=self.precision == "fp16",
+            recordable=recorder is not None,
         )
         self.draws = torch.Generator(self.device) if recorder is None else recorder.draws
         self.learned, self.measured = Tally(self.device), Tally(self.device)

@@ -21,7 +21,18 @@ from vit_course.data import shapes
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "benchmarks" / "on_gpu.py"
 # a lent machine's Python has these, and what they need
-THERE = ["torch", "torchvision", "numpy", "matplotlib", "safetensors", "scikit-learn", "tqdm", "rich", "typer", "pytest"]
+THERE = [
+    "torch",
+    "torchvision",
+    "numpy",
+    "matplotlib",
+    "safetensors",
+    "scikit-learn",
+    "tqdm",
+    "rich",
+    "typer",
+    "pytest",
+]
 
 
 def needed(names: list[str]) -> set[str]:

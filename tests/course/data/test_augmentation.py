@@ -138,7 +138,9 @@ class TestColor:
         spread = (inside[:, 2] - inside[:, 0]) / 56
         assert spread.min() < 0.6
         assert spread.max() > 1.4
-        assert (inside[:, 1] * 2 - inside[:, 0] - inside[:, 2]).abs().max() <= 2  # the middle stays between, but for rounding
+        assert (
+            inside[:, 1] * 2 - inside[:, 0] - inside[:, 2]
+        ).abs().max() <= 2  # the middle stays between, but for rounding
 
 
 @pytest.mark.parametrize("name", EACH)
