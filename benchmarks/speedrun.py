@@ -9,8 +9,8 @@ Rules
    that of the patches, no pre-training, no teacher, no second model at test time, one view of each test image.
 2. It learns from CIFAR-10's 50,000 training images. Whoever chooses anything by accuracy holds images back for it, and
    those do not train. The test images are looked at once, at the end.
-3. Time is the training's, by the clock, from the first step to the last, with augmentation and averaging, the GPU waited
-   for. Compiling, recording a graph, and loading the images are told apart; nothing may be learned in them.
+3. Time is the training's, by the clock, from the first step to the last, with augmentation and averaging, the GPU
+   waited for. Compiling, recording a graph, and loading the images are told apart; nothing may be learned in them.
 4. A record is the mean of at least three seeds that were named beforehand, with the log of each: GPU, torch, seconds,
    accuracy, and the command. A target is met when the mean is at or above it: 90 %, 94.01 %, 95 %.
 

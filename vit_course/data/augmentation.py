@@ -1,9 +1,9 @@
 """Images changed at random while a model learns, each in its own way, all of a batch at once: flips, crops, turns,
 colors, squares, mixes, and RandAugment (`vit_course.data.randaugment`).
 
-Whoever draws on the CPU changes a batch alike on every device. Whoever draws on the GPU on which the images lie makes it
-wait for nothing: no value is read from it, none is copied to it, and no size depends on what was drawn, so that a CUDA
-graph can record it all.
+Whoever draws on the CPU changes a batch alike on every device. Whoever draws on the GPU on which the images lie makes
+it wait for nothing: no value is read from it, none is copied to it, and no size depends on what was drawn, so that a
+CUDA graph can record it all.
 """
 
 from __future__ import annotations

@@ -198,9 +198,9 @@ class Batches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         generator = generator_of(self.seed, self.epoch)
-        return (self.prepare(*chosen, generator) for chosen in self.choices(generator))
+        return (self.prepare(generator, *inputs) for inputs in self.choices(generator))
 
-    def choices(self, generator: torch.Generator) -> Iterator[tuple[Tensor]]:
+    def choices(self, generator: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
         """The images of the next pass by number, batch by batch: ((batch,) int64,) on the device.
 
         Args:
@@ -211,13 +211,14 @@ class Batches:
         order = torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
         return ((chosen,) for chosen in order.to(self.dataset.labels.device, non_blocking=True).split(self.batch_size))
 
-    def prepare(self, chosen: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def prepare(self, generator: torch.Generator, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         """This process's share of the batch of these numbers, augmented and normalized.
 
         Args:
-            chosen: (batch,) int64 on the device.
             generator: on the CPU, or on the device, which then waits for nothing.
+            inputs: what `choices` gives, (batch,) int64 on the device.
         """
+        (chosen,) = inputs
         dataset = self.dataset
         images = augment(dataset.images.index_select(0, chosen), self.augmentation, generator)
         images, labels = dataset.normalize(images), dataset.labels.index_select(0, chosen)

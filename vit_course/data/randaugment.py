@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -47,7 +48,7 @@ def randaugment(images: Tensor, generator: torch.Generator) -> Tensor:
 
 def one_operation(images: Tensor, generator: torch.Generator) -> Tensor:
     """Change each image of (batch, channels, height, width) by one operation, as likely as any other, and one sign."""
-    place = {"generator": generator, "device": generator.device}
+    place: dict[str, Any] = {"generator": generator, "device": generator.device}
     drawn = torch.randint(OPERATIONS, (len(images),), **place)
     opposite = torch.rand(len(images), **place) < 0.5
     drawn += OPERATIONS * (opposite & (drawn < SIGNED))
@@ -139,7 +140,12 @@ def _every_source(height: int, width: int, device: torch.device) -> Tensor:
     """For each operation where each pixel comes from: (operations, height * width) int64; most leave it in place."""
     still = torch.arange(1, height * width + 1, device=device)
     every = enumerate(changes(height, width, device))
-    return torch.stack([each.keywords["sources"] if number % OPERATIONS < MOVES else still for number, each in every])
+    return torch.stack(
+        [
+            cast(partial[Tensor], each).keywords["sources"] if number % OPERATIONS < MOVES else still
+            for number, each in every
+        ]
+    )
 
 
 def _moved(images: Tensor, sources: Tensor) -> Tensor:

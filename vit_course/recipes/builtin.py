@@ -1,11 +1,11 @@
 """The recipes: our own, from a minute on two CPU cores to the best that a large GPU gives, and published notebooks'.
 
-Ours for GPUs are named by their goal. They were chosen after the runs of 2026-11-26 on an H200 (benchmarks/results/gpu):
-50 epochs with light changes end at 86.0 % of the test images and 98.8 % of the training images, 180 with strong ones at
-93.0 %, so that changes and length are what counts. What each is to reach stands in benchmarks/results/gpu/predictions.json
-until a logged run says how it does. The five published notebooks, A to E, are there as published, slips included, and mended. What a notebook does not say is chosen
-here and named in `differences`. A mended recipe keeps the kind of model and the data, mends the slips, and trains
-soundly.
+Ours for GPUs are named by their goal, and sized by the runs of 2026-11-26 on an H200 (benchmarks/results/gpu): 50
+epochs with light changes end at 86.0 % of the test images and 98.8 % of the training images, 180 with strong ones at
+93.0 %, so that changes and length are what counts. What each is to reach stands in predictions.json there until a
+logged run says how it does. The five published notebooks, A to E, are there as published, slips included, and mended.
+What a notebook does not say is chosen here and named in `differences`. A mended recipe keeps the kind of model and the
+data, mends the slips, and trains soundly.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ ON_MNIST = ViTConfig(
     position_std=0.5,
 )
 ON_CIFAR = replace(ON_MNIST, image_size=32, patch_size=4, in_channels=3, embed_dim=96)
-# width, depth and MLP of the SL-ViT paper's plain baseline (Lee et al. 2021): 2.7 million parameters; three heads of 64,
-# which a GPU multiplies at a better rate than six of 32
+# width, depth and MLP of the SL-ViT paper's plain baseline (Lee et al. 2021): 2.7 million parameters; three heads of
+# 64, which a GPU multiplies at a better rate than six of 32
 SMALL = replace(ON_CIFAR, embed_dim=192, depth=9, num_heads=3)
 TURNED = Augmentation(max_shift=4, flip=True, erase=8, affine=1.0, color=1.0)
 MIXED = replace(TURNED, mixup=0.8, cutmix=1.0)

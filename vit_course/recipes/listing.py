@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# operations a second in half precision with float32 sums, by NVIDIA's data sheets: fp16 on a T4, dense bf16 on the others
+# operations a second in half precision with float32 sums, by NVIDIA's data sheets: fp16 on a T4, else dense bf16
 PEAKS = {"Tesla T4": 65e12, "H200 or H100": 989e12}
 # of that: a step of 512 images took 6.38 ms as one CUDA graph on an H200 on 2026-11-26, which is 9.0 percent
 # (benchmarks/results/gpu/trial_graph_light_40_epochs.json), and a twentieth of the time goes to validation. A T4's peak

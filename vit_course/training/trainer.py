@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import torch
@@ -16,9 +16,9 @@ from vit_course.data.image_dataset import generator_of
 from vit_course.training.checkpoints import check_fits
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.feeding import Feed
+from vit_course.training.graph import Replayed, recorder_for
 from vit_course.training.hardware import Fusible, Processes, advice, autocast, choose_precision, largest_that_fits
 from vit_course.training.history import Ending, History, OutOfMemoryError, TrainingDivergedError
-from vit_course.training.graph import Replayed, recorder_for
 from vit_course.training.loop import Tally, counts, evaluating
 from vit_course.training.progress import Bar
 from vit_course.training.run_folder import RunFolder, RunState
@@ -65,7 +65,8 @@ class Trainer:
         )
         self.draws = torch.Generator(self.device) if recorder is None else recorder.draws
         self.learned, self.measured = Tally(self.device), Tally(self.device)
-        self.learn, self.measure = self._learn, self._measure
+        self.learn: Callable[..., Tensor] = self._learn
+        self.measure: Callable[..., Tensor] = self._measure
         if recorder is not None:
             self.learn = Replayed(self._learn, recorder, self.updates.forget_unfinished)
             self.measure = Replayed(self._measure, recorder)
@@ -160,7 +161,7 @@ class Trainer:
         Returns:
             The sum of this process's losses, (); the gradient is of their mean over the images of all processes.
         """
-        images, labels = self.feed.train.prepare(*inputs, self.draws)
+        images, labels = self.feed.train.prepare(self.draws, *inputs)
         with autocast(self.precision, self.device):
             logits = self.network(images)  # (batch, num_classes)
         smoothing = self.settings.label_smoothing
@@ -189,7 +190,7 @@ class Trainer:
 
     def _measure(self, _: int, *inputs: Tensor) -> Tensor:
         """Measure one batch, on the device alone; its arguments are those of `_learn`."""
-        images, labels = self.feed.validation.prepare(*inputs, self.draws)
+        images, labels = self.feed.validation.prepare(self.draws, *inputs)
         with autocast(self.precision, self.device):
             logits = self.updates.measured(images)
             loss_sum = F.cross_entropy(logits.float(), labels, reduction="sum")

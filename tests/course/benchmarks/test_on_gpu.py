@@ -1,4 +1,4 @@
-"""What is to run on a GPU runs here on a CPU first, with tiny sizes, from its pack alone, in a Python as bare as there."""
+"""What is to run on a GPU runs here on a CPU first, with tiny sizes, from its pack alone, in a Python without more."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A CUDA graph that is not there: every operation of torch is noted as it runs, and a replay runs them again.
 
-As a real one, it repeats operations on the same memory, with the numbers that Python gave them then; Python itself is not
-run again, generators draw on, and reading a number while it records is an error. Unlike a real one it runs while it
-records, so everything is put back after.
+As a real one, it repeats operations on the same memory, with the numbers that Python gave them then; Python itself is
+not run again, generators draw on, and reading a number while it records is an error. Unlike a real one it runs while
+it records, so everything is put back after.
 """
 
 from __future__ import annotations

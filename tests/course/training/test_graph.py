@@ -1,6 +1,6 @@
 """A training whose steps are recorded and replayed has the numbers of one whose steps are not.
 
-On a CPU by a stand-in (`fake_graph`), which repeats operations and runs no Python, as a CUDA graph does; on a GPU by one.
+On a CPU by a stand-in (`fake_graph`), which repeats operations and runs no Python, as a CUDA graph does.
 """
 
 from __future__ import annotations
