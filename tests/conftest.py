@@ -50,12 +50,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Name the mark of what is sampled."""
     config.addinivalue_line("markers", "sampled(journey): many of a kind, or long; see tests/conftest.py")
+    config.addinivalue_line("markers", "proof: over all known mistakes or mutants; run by `make proof`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of what is marked as sampled run one part in :data:`SHARE`, the same tests each time, or with ``--all`` all."""
-    if config.getoption("--all"):
+    if config.getoption("--all") or config.getoption("-m") == "proof":
         return
+    proof = [each for each in items if each.get_closest_marker("proof")]
+    items[:] = [each for each in items if each not in proof]
+    config.hook.pytest_deselected(items=proof)
     part = config.getoption("--part") % SHARE
     marked = [(each, each.get_closest_marker("sampled")) for each in items]
     items[:] = [each for each, mark in marked if mark is None or part_of(each, mark) == part]

@@ -25,8 +25,8 @@ from exercise_kit.cli.export import export
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import CourseError, course
 from exercise_kit.files import write
-from exercise_kit.judge.result import legible, one_line
 from exercise_kit.progress_bar import progress_bar
+from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.released import CLONE, CONFIG, current_class, is_class, remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -26,6 +26,7 @@ from torch import Tensor
 
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.program import Program
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Failure
 from exercise_kit.quoting import quoted
@@ -228,12 +229,13 @@ class Misconception:
     """A mistake with a name, as the wrong implementation that makes it.
 
     Attributes: ``cause`` (name, explanation, question, section), ``objects``, one for each object of the
-    exercise, and how it ``looks`` in training.
+    exercise, how it ``looks`` in training, and the ``place`` among the objects of the one that is wrong.
     """
 
     cause: Cause
-    objects: tuple[Callable[..., Any], ...]
+    objects: Sequence[Callable[..., Any]]
     looks: Looks = NOT_MEASURED
+    place: int = 0
 
     @property
     def name(self) -> str:
@@ -277,6 +279,8 @@ class Exercise:
         in_training: how most of its mistakes look in training; None: as was measured.
         variant_of: for an exercise of a class's own, the course's exercise that it replaces.
         problem: why an exercise of a class's own cannot be used.
+        package: the dotted name of the folder in which its claims, its program and its mistakes stand.
+        program: a right answer of which most known mistakes are edits; None where it has none.
     """
 
     name: str
@@ -289,6 +293,8 @@ class Exercise:
     in_training: InTraining | None = None
     variant_of: str = ""
     problem: str = ""
+    package: str = ""
+    program: Program | None = None
 
     def __post_init__(self) -> None:
         self.objects = self.objects or (self.name,)
@@ -296,6 +302,17 @@ class Exercise:
     def share_checks(self, name: str, lesson: str | None = None, objects: tuple[str, ...] = ()) -> Exercise:
         """Another exercise with the same checks and misconceptions, and its own ``objects``: a bug hunt."""
         return Exercise(name, lesson or self.lesson, objects, self.is_class, self.checks, self.misconceptions)
+
+    def mistake(self, name: str) -> Misconception:
+        """The known mistake of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for each in self.misconceptions:
+            if each.name == name:
+                return each
+        raise KeyError(f"{self.name} has no known mistake called {name!r}")
 
     def variant(self, name: str, lesson: str) -> Exercise:
         """An exercise of another name that begins with this one's objects, checks and misconceptions.
@@ -366,21 +383,33 @@ class Exercise:
         """
 
         def register(wrong: Implementation) -> Implementation:
-            explanation = " ".join((wrong.__doc__ or "").split())
-            name, known = _readable_name(wrong.__name__), in_training or self.in_training
-            seen = Looks(known) if known else looks(f"{self.name}: {name}")
-            page = name, f"mistakes/{self.name}/{name.replace(' ', '-')}"
-            pages = (page,) if _is_of_the_course(wrong) else ()
-            cause = Cause(name, explanation, question, section, seen.sentence, pages)
-            self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen))
+            name, explanation = _readable_name(wrong.__name__), " ".join((wrong.__doc__ or "").split())
+            cause, seen = self.cause_of(name, explanation, question, section, in_training, wrong.__module__)
+            self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen, len(before)))
             return wrong
 
         return register
 
+    def cause_of(
+        self, name: str, explanation: str, question: str, section: str, training: InTraining | None, module: str = ""
+    ) -> tuple[Cause, Looks]:
+        """The words of a known mistake, and how it looks in training.
 
-def _is_of_the_course(wrong: Callable[..., Any]) -> bool:
-    """Whether it is written in the course's package, and not in a class's own file or in a notebook."""
-    file = getattr(sys.modules.get(wrong.__module__), "__file__", None)
+        Args:
+            name, explanation, question, section: of the mistake.
+            training: how it looks, where the exercise's own default does not fit.
+            module: where it is written; by default beside the exercise.
+        """
+        known = training or self.in_training
+        seen = Looks(known) if known else looks(f"{self.name}: {name}")
+        page = name, f"mistakes/{self.name}/{name.replace(' ', '-')}"
+        pages = (page,) if _is_of_the_course(module or f"{self.package}.claims") else ()
+        return Cause(name, explanation, question, section, seen.sentence, pages), seen
+
+
+def _is_of_the_course(module: str) -> bool:
+    """Whether a module is of the course's package, and not a class's own file or a notebook."""
+    file = getattr(sys.modules.get(module), "__file__", None)
     return file is not None and Path(file).is_relative_to(str(files(package())))
 
 

@@ -25,7 +25,7 @@ from exercise_kit.engine.diagnosis import Record, diagnose, run
 from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.first_cause import with_first_causes
-from exercise_kit.engine.local_backend import LocalBackend, Wrapper, unwrapped
+from exercise_kit.engine.local_backend import LocalBackend
 from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
 from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.student import Student
@@ -269,7 +269,7 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     watch = Watch(_COURSE, (package(), "exercise_kit"))
     rule = course().rules.get(known.name)
     with Watchdog(known.name, OURS, LIBRARIES):
-        results, note = _with_right_parts(known, objects, watch.around if rule else unwrapped)
+        results, note = _with_right_parts(known, objects, watch if rule else None)
     if problem := not_allowed(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
@@ -291,7 +291,7 @@ def is_part(exercise: Exercise) -> bool:
 
 
 def _with_right_parts(
-    exercise: Exercise, objects: Sequence[object], around: Wrapper
+    exercise: Exercise, objects: Sequence[object], watch: Watch | None
 ) -> tuple[tuple[CheckResult, ...], str | None]:
     """The results; where answers to other exercises that these objects call are wrong, as if they were right.
 
@@ -299,13 +299,13 @@ def _with_right_parts(
         the results, and a sentence on the answers that are wrong, or None.
     """
     named = dict(zip(exercise.objects, objects, strict=True))
-    results = run_checks(exercise, named, around)
+    results = run_checks(exercise, named, watch)
     is_done = _passing(results) == len(results) or any(each.reason == Reason.TIME for each in results)
     parts = {} if is_done else parts_of(exercise, objects)
     if not parts:
         return results, None
     with reference_in_place_of(parts, objects):
-        again = run_checks(exercise, named, around)
+        again = run_checks(exercise, named, watch)
     gained = _passing(again) - _passing(results)
     if gained <= 0:
         return results, None
@@ -323,13 +323,13 @@ def _passing(results: Sequence[CheckResult]) -> int:
     return sum(map(_passed, results))
 
 
-def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper = unwrapped) -> tuple[CheckResult, ...]:
+def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | None = None) -> tuple[CheckResult, ...]:
     """Run every public check of ``exercise``; a check whose prerequisites have not all passed is undecided.
 
     Args:
         exercise: whose checks.
         objects: name → what was written for it.
-        around: gives an object as it is to be called: watched, say.
+        watch: notes what they call.
     """
     results: dict[str, CheckResult] = {}
     records: dict[str, Record] = {}
@@ -341,7 +341,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper =
                 results[each.name] = _waiting(each, waits_for)
                 continue
             watching(each.claim)
-            student = Student(objects, LocalBackend(objects, around))
+            student = Student(objects, LocalBackend(objects, watch))
             results[each.name] = replace(_run_one(each, student), worth=each.worth, guard=each.guard)
             records[each.name] = student.record
             late = results[each.name] if results[each.name].reason == Reason.TIME else None

@@ -30,10 +30,11 @@ from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.course import course
 from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legible, one_line
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import RESULT
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import FoundFile
 
 

@@ -64,6 +64,8 @@ def test_the_wheel_holds_no_answer_and_no_test(installed):
         path for path in installed.rglob("*.py") if re.search(r"(^|_)tests?(_|\.)", path.name) or "hidden" in path.parts
     ]
     assert list(installed.glob("exercise_kit/templates/*"))
+    assert len(list(installed.rglob("program.packed"))) == len(list(ROOT.glob("vit_course/exercises/*/*/program.py")))
+    assert not [*installed.glob("vit_course/**/program.py"), *installed.glob("vit_course/**/variants.py")]
 
 
 def test_a_student_needs_nothing_else(installed, tmp_path):
