@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -41,14 +42,14 @@ SHEET = 40  # images along each side of a sheet
 QUALITY = 92
 
 
-def make_pack(folder: Path, dataset: str, data: Path | None, students: int) -> int:
+def make_pack(folder: Path, dataset: str, data: Path | None, students: int, lessons: Sequence[str] = ()) -> int:
     """Write the pack; its size in bytes.
 
     Args:
         folder: made anew.
         dataset: name of a data set, see `vit_course.data.load_dataset`.
         data: where it is.
-        students: of the simulated class.
+        students, lessons: of the simulated class; no lesson stands for all.
 
     Raises:
         SystemExit: when it is too large to travel.
@@ -63,7 +64,7 @@ def make_pack(folder: Path, dataset: str, data: Path | None, students: int) -> i
                 packed.add(ROOT / name, f"tree/{name}")
         for name in distributions(LACKING):
             add_distribution(packed, name)
-        add_class(packed, folder / "class", students)
+        add_class(packed, folder / "class", students, lessons)
     train, test = load_dataset(dataset, data)
     facts = {"name": dataset, "classes": train.classes, "quality": QUALITY}
     for split, images, kind in (("train", train, "jpeg"), ("test", test, "png")):
@@ -103,9 +104,10 @@ def add_distribution(packed: tarfile.TarFile, name: str) -> None:
             packed.add(each.locate(), f"site/{each}")
 
 
-def add_class(packed: tarfile.TarFile, folder: Path, students: int) -> None:
+def add_class(packed: tarfile.TarFile, folder: Path, students: int, lessons: Sequence[str]) -> None:
     """Simulate a class, and add what its students handed in beside the truth."""
     command = [sys.executable, "-m", "vit_course", "simulate", str(folder), "--students", str(students), "--seed", "1"]
+    command += [part for lesson in lessons for part in ("--lesson", lesson)]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     packed.add(folder / "submitted", "class/submitted")
     packed.add(folder / "truth.json", "class/truth.json")

@@ -82,7 +82,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     np.savez(folder / "cifar10.npz", classes=np.array(images.classes), **arrays)
     command = [sys.executable, SCRIPT, "--pack", folder / "pack", "--data", folder / "cifar10.npz", "--students", "1"]
-    subprocess.run(command, check=True)
+    subprocess.run([*command, "--lesson", "00_start"], check=True)
     return folder / "pack"
 
 
@@ -95,12 +95,15 @@ def test_all_of_it_runs_on_a_cpu_from_the_pack_alone(pack: Path, bare: Path, tmp
     assert first.returncode == 0, first.stderr
     begun = json.loads((tmp_path / "out" / "results.json").read_text())
     assert "grade one notebook" in begun  # and, there being no time left, not all
-    again = subprocess.run(command, env=environment, cwd=tmp_path, text=True, capture_output=True)
+    again = subprocess.run(
+        [*command, "--budget", "1500"], env=environment, cwd=tmp_path, text=True, capture_output=True
+    )
     assert again.returncode == 0, again.stderr
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert {name: each["exit"] for name, each in results.items() if each["exit"] != 0} == {}
     assert len(results) == 9
     assert results["grade one notebook"] == begun["grade one notebook"]
     report = (tmp_path / "out" / "report.txt").read_text()
-    assert "one: 00_start.ipynb" in report
+    assert "one: 00_start.ipynb 2.0 of 2.0 points" in report
+    assert "truth: 1 of 1 as they deserve" in report
     assert "gpu-minute, test accuracy: not run" in report  # one epoch says nothing of fifty
