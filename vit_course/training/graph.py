@@ -51,10 +51,11 @@ class CudaRecorder:
 
     def run(self, work: Work) -> Tensor:
         """Do the work on the stream; what was launched before comes first, what is launched after comes later."""
-        self.stream.wait_stream(torch.cuda.current_stream())
+        outside = torch.cuda.current_stream(self.stream.device)
+        self.stream.wait_stream(outside)
         with torch.cuda.stream(self.stream):
             result = work()
-        torch.cuda.current_stream().wait_stream(self.stream)
+        outside.wait_stream(self.stream)
         return result
 
     def record(self, work: Work) -> tuple[Tensor, Callable[[], object]]:
