@@ -179,13 +179,17 @@ def against_truth(out: Path) -> list[str]:
 
 
 def outcome(out: Path, what: str, quantity: str) -> float | None:
-    """What was measured of a prediction, or None; a run that was changed says nothing of its recipe."""
+    """What a GPU said of a prediction, or None; a run that was changed says nothing of its recipe."""
     result, step, graded = out / f"{what}-0" / "result.json", out / "step.json", out / "answers.json"
     if quantity in ("test accuracy", "seconds of training") and result.exists():
         run = json.loads(result.read_text())
-        if run["ending"] == "finished" and run["definition"]["settings"]["epochs"] == run["epochs"]:
+        if (
+            run["device"] != "CPU"
+            and run["ending"] == "finished"
+            and run["definition"]["settings"]["epochs"] == run["epochs"]
+        ):
             return float(run["test"]["top1"] if quantity == "test accuracy" else run["seconds"])
-    if step.exists() and what in (measured := json.loads(step.read_text())):
+    if step.exists() and what in (measured := json.loads(step.read_text())) and measured["device"] != "CPU":
         return float(measured[what])
     if what.startswith("grade") and graded.exists() and graded.read_text():
         seconds = [each["seconds"] for each in json.loads(graded.read_text())["submissions"]]
