@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-import torch._dynamo  # noqa: F401  which every optimizer needs: once, here, and not in every child
+import torch._dynamo
 from safetensors import safe_open
 
 from vit_course.config import ViTConfig
