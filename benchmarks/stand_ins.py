@@ -16,18 +16,8 @@ from torch import Tensor, nn
 from vit_course.attention import merge_heads
 from vit_course.config import ViTConfig
 from vit_course.encoder import Encoder, EncoderBlock
-from vit_course.exercises.l04_block import mlp
 from vit_course.exercises.l05_vit import vision_transformer
 from vit_course.vit import VisionTransformer
-
-
-def _with_forward(shell: type[nn.Module], forward: Callable[..., Tensor]) -> type[nn.Module]:
-    """The library's class, which has parameters alone, with a forward."""
-    return type(shell.__name__, (shell,), {"forward": forward})
-
-
-def _think(self: Any, x: Tensor) -> Tensor:
-    return self.down(F.gelu(self.up(x)))
 
 
 class LayersInPlainList(EncoderBlock):
@@ -96,7 +86,6 @@ class HeadsOnSlices(nn.Module):
 
 
 STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("Mlp", "hidden dim fixed at four"): _with_forward(mlp.HiddenDimFixedAtFour, _think),
     ("EncoderBlock", "layers in plain list"): LayersInPlainList,
     ("EncoderBlock", "layers made in forward"): LayersMadeInForward,
     ("VisionTransformer", "tensors that are no parameters"): TensorsThatAreNoParameters,

@@ -28,7 +28,7 @@ PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
 SHARE = 20
 # these are dealt out over the parts by their places, so that no part has two journeys, or no exercise
 JOURNEYS = ("two processes", "gradebook", "own exercise", "train", "nbgrader agrees", "many machines", "simulate")
-JOURNEYS += ("the second course", "exchange", "same file", "jupyterlab", "site", "old class", "autograder")
+JOURNEYS += ("the second course", "exchange", "same file", "jupyterlab", "site", "autograder")
 JOURNEYS += ("formgrader", "cluster", "two graders", "git classroom", "policy without namespaces")
 LESSONS = json.loads((Path(__file__).parents[1] / "vit_course" / "exercises" / "outline.json").read_text("utf-8"))
 DEALT = (JOURNEYS, [*LESSONS], [exercise for lesson in LESSONS.values() for exercise in lesson["points"]])
@@ -54,7 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of what is marked as sampled run one part in :data:`SHARE`, the same tests each time, or with ``--all`` all."""
+    """Put the plain roads first; of what is marked as sampled run one part in :data:`SHARE`, or with ``--all`` all."""
+    items.sort(key=lambda each: "journeys" not in each.path.parts)
     if config.getoption("--all") or config.getoption("-m") == "proof":
         return
     proof = [each for each in items if each.get_closest_marker("proof")]

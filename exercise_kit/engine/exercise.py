@@ -90,14 +90,16 @@ class Looks:
 
     @property
     def sentence(self) -> str:
-        """A sentence for the one who made the mistake; empty where nobody has measured."""
+        """A sentence for the one who made the mistake; empty where training shows nothing, or nobody has measured."""
         trained = what_was_trained()
-        if trained is None or self.accuracy is None or self.right is None:
+        if trained is None or self.accuracy is None or self.right is None or self.kind not in _SHOWN:
             return ""
-        reached = f"{trained.model} reaches {self.accuracy:.1%} on {trained.data}"
-        return f"Trained with it, {reached}, and {self.right:.1%} without it."
+        reached = f"{trained.model} reached {self.accuracy:.1%} on {trained.data}; without the bug, {self.right:.1%}"
+        return f"With this bug, {reached} (one run, ± {100 * TIE:g} points)."
 
 
+# a single run that ends within chance of the right one, or above it, tells nobody that a bug is harmless
+_SHOWN = (InTraining.WORSE, InTraining.STUCK)
 NOT_MEASURED = Looks(InTraining.UNMEASURED)
 
 
@@ -157,11 +159,22 @@ def expect_example(student: Student) -> None:
         for step, value in zip(shown, found, strict=True):
             if not _alike(_described(value), _read(step.want)):
                 source, wanted, gave = (" ".join(text.split()) for text in (step.source, step.want, _shown(value)))
-                raise Failure(
-                    f"the docstring's example {quoted(source)} gave {quoted(gave, _LONGEST)}",
-                    f"`{wanted}`, as the docstring says",
-                    "Run that example in a cell, line by line. Which number is the first that you do not expect?",
-                )
+                seen = f"the docstring's example {quoted(source)} gave {quoted(gave, _LONGEST)}"
+                look = "Run that example in a cell, line by line. Which number is the first that you do not expect?"
+                if _lost_ones(_described(value), _read(step.want)):
+                    look = "The numbers are right, and an axis with one entry is lost. Which line drops it?"
+                raise Failure(seen, f"`{wanted}`, as the docstring says", look)
+
+
+def _lost_ones(found: Any, wanted: Any) -> bool:
+    """Whether a value is the expected one but for axes with one entry, which are missing."""
+    while isinstance(wanted, list | tuple) and len(wanted) == 1:
+        wanted = wanted[0]
+        if _alike(found, wanted):
+            return True
+    if isinstance(wanted, list | tuple) and isinstance(found, list | tuple) and len(wanted) == len(found):
+        return all(_alike(*each) or _lost_ones(*each) for each in zip(found, wanted, strict=True))
+    return False
 
 
 def _shown(value: Any) -> str:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
+from exercise_kit.engine.printed import printing_call
 from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.training_fixtures import add, fixture_named
@@ -169,10 +170,7 @@ class LocalModule:
     def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """See :class:`Module`."""
         held = self.module.state_dict(keep_vars=True)
-        with torch.no_grad():
-            for name, tensor in weights.items():
-                held[name].copy_(tensor)
-        return CallResult()
+        return CallResult(raised=_attempt(_copy_into, (held, weights), NO_OPTIONS)[1])
 
     def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """See :class:`Module`."""
@@ -182,6 +180,12 @@ class LocalModule:
 
 def _watched(watch: Watch | None, function: Callable[..., Any]) -> Callable[..., Any]:
     return watch.around(function) if watch else function
+
+
+def _copy_into(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            held[name].copy_(tensor)
 
 
 def _answer(
@@ -208,7 +212,7 @@ def _attempt(
     """What a student's code returns, or what it raises; torch's global settings are put back."""
     with settings_kept(), watch.session() if watch else nullcontext():
         try:
-            with watched_call():
+            with watched_call(), printing_call():
                 return function(*inputs, **options), None
         except (KeyboardInterrupt, TimeIsUpError):
             raise

@@ -15,7 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from exercise_kit.engine.exercise import what_was_trained
-from exercise_kit.engine.verdict import rich
+from exercise_kit.engine.rendering import rich
 from exercise_kit.files import write
 from exercise_kit.quoting import legible
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost

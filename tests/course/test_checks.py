@@ -1,11 +1,13 @@
 """The proof of the public checks: they pass every right variant, and fail and name every misconception."""
 
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from exercise_kit.engine import check
+from exercise_kit.engine.cause_groups import grouped
 from exercise_kit.engine.two_mistakes import from_settings
 from exercise_kit.simulate.modules import right_variants
 from vit_course.exercises.catalog import EXERCISES
@@ -60,6 +62,21 @@ def test_a_misconception_fails_and_is_named(exercise):
         elif wrong.name not in report.misconceptions:
             problems.append(f"{wrong.name} is not named\n{report}")
     assert not problems, "\n\n".join(problems)
+
+
+FIRST_SCREEN = 14  # lines, with the heading: what is wrong, the cause, where to look, and what folds under it
+
+
+@EACH_EXERCISE
+def test_a_misconception_is_reported_on_one_screen(exercise):
+    for wrong in evaluated(EXERCISES[exercise]):
+        report = reported(exercise, wrong)
+        (first, *others), passing = grouped(report.results)
+        lines = str(report).splitlines()
+        begins = [place for place, line in enumerate(lines) if re.match(r"  [✗○✓] ", line)]
+        assert (begins[1] if len(others) or passing else len(lines)) <= FIRST_SCREEN, str(report)
+        assert first.first.parts().keys() & {"Likely cause", "Where to look"}, str(report)
+        assert all(each.claim not in str(report) for each in first.same), str(report)
 
 
 @EACH_EXERCISE

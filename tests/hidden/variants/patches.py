@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vit_course import patches as reference
+from vit_course.pretrained import conv_from_linear
 
 
 def unpatchify_by_loops(patches, patch_size, image_size):
@@ -60,5 +61,5 @@ def conv_with_valid_padding(projection, in_channels, patch_size):
 
 RIGHT = {
     "unpatchify": [reference.unpatchify, unpatchify_by_loops, unpatchify_by_einops, unpatchify_by_fold],
-    "conv_from_linear": [reference.conv_from_linear, conv_by_state_dict, conv_by_parameters, conv_with_valid_padding],
+    "conv_from_linear": [conv_from_linear, conv_by_state_dict, conv_by_parameters, conv_with_valid_padding],
 }
