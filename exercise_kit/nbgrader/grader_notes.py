@@ -25,8 +25,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
+from exercise_kit.engine.verdict import REPORT_MIME
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result, legible, one_line
+from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.released import ReleasedLesson, cell_source
@@ -36,12 +38,13 @@ NOTES = "vit_course_notes"
 _BOX = "border-left:4px solid #b58900;background:#fdf6e3;color:#222;padding:0.4em 0.8em;margin:0.3em 0"
 
 
-def notes_of(result: Result) -> dict[str, Any]:
-    """A result's flags and reason, as the notebook's metadata has them."""
+def notes_of(result: Result, submission: str = "") -> dict[str, Any]:
+    """A result's flags and reason, as the notebook's metadata has them, and the digest of what was graded."""
     beside = [{"flag": each.flag, "exercise": each.exercise, "words": legible(each.words)} for each in result.notes]
     graded = result.status == "graded"
     return {
         "graded": graded,
+        "submission": submission,
         "waiting": result.waits_for,
         "flags": list(result.flags),
         "reason": result.reason and legible(result.reason),
@@ -54,28 +57,55 @@ def notes_of(result: Result) -> dict[str, Any]:
 class Noted:
     """What an autograded notebook says of its grading; ``graded`` where it says nothing, as one of before.
 
-    Attributes: ``graded``, its ``flags``, the ``reason``, and for each exercise that is not graded yet what it waits
-    for (``waiting``).
+    Attributes:
+        graded: whether the judge could grade it.
+        flags: for a person to look at.
+        reason: of what there is to say.
+        waiting: each exercise that is not graded yet, and what it waits for.
+        finished: whether its grading came to an end; a killed run leaves no page, half of one, or one without points.
+        submission: the digest of what was graded; empty: not known.
+        mistakes: the known mistake that the judge named in an exercise.
     """
 
     graded: bool = True
     flags: tuple[str, ...] = ()
     reason: str = ""
     waiting: Mapping[str, str] = field(default_factory=dict)
+    finished: bool = True
+    submission: str = ""
+    mistakes: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason])])
+        named = (f"{exercise}: {mistake}" for exercise, mistake in self.mistakes.items())
+        return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason]), *named])
 
 
 def noted(page: Path) -> Noted:
     """What an autograded notebook says."""
-    with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
-        notes = json.loads(page.read_bytes())["metadata"].get(NOTES) or {}
+    try:
+        notebook = json.loads(page.read_bytes())
+        cells, metadata = list(notebook["cells"]), dict(notebook["metadata"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return Noted(finished=False)
+    finished = not any(PLACE in part for part in (metadata, *(cell.get("metadata", {}) for cell in cells)))
+    with suppress(AttributeError, TypeError, KeyError):
+        notes = metadata.get(NOTES) or {}
         said = (str(notes.get("explained") or ""), str(notes["reason"] or ""))
         waiting = {str(name): str(cause) for name, cause in (notes.get("waiting") or {}).items()}
         flags, reason = tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said)))
-        return Noted(bool(notes["graded"]), flags, reason, waiting)
-    return Noted()
+        graded, submission = bool(notes["graded"]), str(notes.get("submission") or "")
+        return Noted(graded, flags, reason, waiting, finished, submission, dict(_mistakes(cells)))
+    return Noted(finished=finished)
+
+
+def _mistakes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The exercises with a known mistake, by the reports of their checks: no other cell's output is the judge's."""
+    for cell in cells:
+        mark = cell["metadata"].get("nbgrader", {})
+        for output in cell["outputs"] if mark.get("grade") and not mark.get("solution") else ():
+            report = output.get("data", {}).get(REPORT_MIME, {})
+            if report.get("misconception"):
+                yield str(report["name"]), str(report["misconception"])
 
 
 class ShowGraderNotes(NbGraderPreprocessor):

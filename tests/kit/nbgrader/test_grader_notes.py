@@ -76,7 +76,7 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypat
     monkeypatch.chdir(folder)
     page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
-    page.write_text(json.dumps({"metadata": {NOTES: notes_of(RESULT)}}))
+    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes_of(RESULT)}}))
     assert noted(page).flags == ("possible-bypass", "timeout")
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
@@ -99,15 +99,18 @@ def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(folder, monkeypa
     page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
     notes = notes_of(with_waiting(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
-    page.write_text(json.dumps({"metadata": {NOTES: notes}}))
+    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes}}))
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
+        gradebook.add_notebook(LESSON, LESSON)
+        gradebook.add_grade_cell("check-patchify", LESSON, LESSON, max_score=5.0, cell_type="code")
         gradebook.add_student("ada")
         gradebook.add_submission(LESSON, "ada")
         GradesWithFlags(config=Config({"CourseDirectory": {"root": str(folder)}})).export(gradebook)
     (row,) = csv.DictReader((folder / "grades.csv").open(encoding="utf-8"))
     assert row["remarks"].startswith("PARTLY GRADED: patchify is not graded yet")
     assert "hidden/test_patchify.py:7: no" in row["remarks"]
+    assert (row["score"], row["max_score"], row["not_graded_yet"]) == ("0.0", "5.0", "5.0")
 
 
 def test_a_gradebook_without_a_lesson_empties_no_grades(folder, monkeypatch):

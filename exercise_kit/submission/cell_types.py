@@ -1,0 +1,56 @@
+"""Answers whose cell has another type than the one that was released, which one key press does: `y`, `m` or `r`.
+
+Such a cell keeps its text and gets its type back, so that an answer is read and graded; a note says so, for a person
+to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from exercise_kit.reasons import FlagNote
+from exercise_kit.submission.flags import CELL_TYPE
+from exercise_kit.submission.notebook_file import SubmittedCell, SubmittedFile
+from exercise_kit.submission.released import ReleasedCell, ReleasedLesson
+from exercise_kit.submission.slice import begun, definitions, parse
+
+
+def with_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[SubmittedFile, tuple[FlagNote, ...]]:
+    """A notebook whose answers have the types of the lesson, and a note on each that had another.
+
+    An answer stays as it is where another cell of the right type bears its mark or, of code, defines what is asked
+    for: then the student has put the text aside.
+
+    Args:
+        file: a notebook as it was handed in.
+        lesson: as it was released.
+    """
+    cells, notes = list(file.cells), []
+    for released in lesson.cells:
+        if not released.name or released.role not in ("exercise", "question"):
+            continue
+        its = [cell for cell in file.cells if _is_of(cell, released)]
+        if not its or any(cell.code == released.code for cell in its) or _is_elsewhere(file.cells, released, lesson):
+            continue
+        found = its[-1]
+        was = "code" if found.code else "markdown" if found.markdown else "raw text"
+        cells[cells.index(found)] = replace(found, code=released.code, markdown=not released.code)
+        words = f"{released.name}: its cell had been turned into {was}, and was read as it was released"
+        notes.append(FlagNote(CELL_TYPE, released.name, words))
+    return replace(file, cells=tuple(cells)), tuple(notes)
+
+
+def _is_of(cell: SubmittedCell, released: ReleasedCell) -> bool:
+    """Whether a cell bears a released one's mark or, where tools have removed that, its id."""
+    if cell.grade_id is not None:
+        return cell.grade_id == released.name
+    return cell.id is not None and cell.id == released.id
+
+
+def _is_elsewhere(cells: Sequence[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> bool:
+    """Whether another code cell, which the student wrote, answers an exercise."""
+    objects = next((set(each.objects) for each in lesson.exercises if each.name == released.name), set())
+    given = {cell.source.strip() for cell in lesson.cells}
+    written = (cell.source for cell in cells if cell.code and cell.source.strip() not in given)
+    return any(not objects.isdisjoint(definitions(parse(source)) | begun(source)) for source in written)
