@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
-from exercise_kit.exports.grades import one_submission
+from exercise_kit.exports.grades import number, one_submission
 from exercise_kit.judge.result import ExerciseResult, Result, legible
 
 MARKS = {"pass": "✓", "fail": "✗"}
@@ -55,7 +55,8 @@ def _graded(result: Result) -> dict[str, Any]:
         }
         for each in result.exercises
     ]
-    return {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
+    made = {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
+    return made | ({"output": f"Late: -{number(result.penalty)} points."} if result.penalty else {})
 
 
 def lines_of(exercise: ExerciseResult) -> Iterator[str]:

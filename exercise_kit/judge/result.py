@@ -156,7 +156,7 @@ class CellOutputs:
 class Result:
     """The result of one submission.
 
-    The last three attributes are kept, but not published.
+    The last four attributes are not published.
 
     Attributes:
         path, student, assignment: as they were handed in.
@@ -169,6 +169,7 @@ class Result:
         notes: on flags that one exercise raised.
         runs: the cells' outputs, for feedback.
         log: for the instructor.
+        penalty: points that lateness has cost, in a gradebook; they are taken off the score already.
     """
 
     path: str
@@ -184,6 +185,7 @@ class Result:
     notes: tuple[FlagNote, ...] = ()
     runs: tuple[CellOutputs, ...] = ()
     log: tuple[LogEntry, ...] = ()
+    penalty: float = 0.0
 
     @property
     def waiting(self) -> tuple[ExerciseResult, ...]:

@@ -88,7 +88,7 @@ class LessonScore:
 
 
 def _sum(points: Iterable[float | None]) -> float:
-    return round(sum(each or 0.0 for each in points), 4)
+    return round(sum((each or 0.0 for each in points), 0.0), 4)
 
 
 def score_of(gradebook: Gradebook, lesson: str, student: str, page: Path) -> LessonScore:
