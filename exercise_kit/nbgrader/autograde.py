@@ -35,6 +35,7 @@ from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result, one_line
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
 from exercise_kit.nbgrader.feedback import install_feedback
+from exercise_kit.nbgrader.generate import install_generate
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
 from exercise_kit.nbgrader.handed_in import digest_of
@@ -61,10 +62,11 @@ class Row(NamedTuple):
 
 @dataclass
 class _Recorded:
-    """Whose checks have points in the gradebook; the ``waiting`` have some that wait for a person."""
+    """Whose checks have points in the gradebook: the ``waiting`` not all; and what each cell is worth (``points``)."""
 
     students: set[str]
     waiting: set[str]
+    points: dict[str, float]
 
     def has(self, student: str, notes: Noted) -> bool:
         """Whether the gradebook knows of one what the page's notes say.
@@ -75,19 +77,20 @@ class _Recorded:
         return student in self.students and (student not in self.waiting or by_hand)
 
     def update(self, other: _Recorded) -> None:
-        self.students, self.waiting = other.students, other.waiting
+        vars(self).update(vars(other))
 
 
 def install() -> None:
     """Make `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter.
 
     It also makes all of nbgrader wait for its gradebook, and say in a sentence what is wrong with it; and feedback tell
-    what is not graded yet from zero.
+    what is not graded yet from zero; and a release keep what students have.
     """
     for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
         module.Autograde = JudgedAutograde
     install_faults()
     install_feedback()
+    install_generate()
 
 
 class JudgedAutograde(Autograde):
@@ -202,6 +205,8 @@ class JudgedAutograde(Autograde):
             return "there is a page, but no points are in the gradebook"
         if notes.submission and (now := self._digest(lesson, student)) and now != notes.submission:
             return "it was handed in again"
+        if notes.points != {name: recorded.points.get(name, worth) for name, worth in notes.points.items()}:
+            return "its points are others now"
         if waiting := self._waits_for(lesson, student):
             return f"{', '.join(waiting)} was not graded yet"
         return ""
@@ -216,8 +221,10 @@ class JudgedAutograde(Autograde):
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             handed_in = {each.student_id for each in gradebook.assignment_submissions(lesson)}
             waiting = waiting_students(gradebook, lesson).items()
+            points = {cell.name: float(cell.max_score) for cell in gradebook.find_notebook(lesson, lesson).grade_cells}
         checks = check_grade_id("")
-        return _Recorded(handed_in, {who for who, cells in waiting if any(each.startswith(checks) for each in cells)})
+        without = {who for who, cells in waiting if any(each.startswith(checks) for each in cells)}
+        return _Recorded(handed_in, without, points)
 
     def _flag_same_file(self, lesson: str) -> None:
         """Flag the copies of one trained model, in all pages and in the rows of those who were graded now."""

@@ -65,6 +65,7 @@ class Noted:
         finished: whether its grading came to an end; a killed run leaves no page, half of one, or one without points.
         submission: the digest of what was graded; empty: not known.
         mistakes: the known mistake that the judge named in an exercise.
+        points: what each graded cell was worth.
     """
 
     graded: bool = True
@@ -74,6 +75,7 @@ class Noted:
     finished: bool = True
     submission: str = ""
     mistakes: Mapping[str, str] = field(default_factory=dict)
+    points: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         named = (f"{exercise}: {mistake}" for exercise, mistake in self.mistakes.items())
@@ -94,7 +96,8 @@ def noted(page: Path) -> Noted:
         waiting = {str(name): str(cause) for name, cause in (notes.get("waiting") or {}).items()}
         flags, reason = tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said)))
         graded, submission = bool(notes["graded"]), str(notes.get("submission") or "")
-        return Noted(graded, flags, reason, waiting, finished, submission, dict(_mistakes(cells)))
+        mistakes, points = dict(_mistakes(cells)), dict(_points(cells))
+        return Noted(graded, flags, reason, waiting, finished, submission, mistakes, points)
     return Noted(finished=finished)
 
 
@@ -106,6 +109,12 @@ def _mistakes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
             report = output.get("data", {}).get(REPORT_MIME, {})
             if report.get("misconception"):
                 yield str(report["name"]), str(report["misconception"])
+
+
+def _points(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    for mark in (cell["metadata"].get("nbgrader", {}) for cell in cells):
+        if mark.get("grade"):
+            yield str(mark["grade_id"]), float(mark["points"])
 
 
 class ShowGraderNotes(NbGraderPreprocessor):

@@ -13,7 +13,6 @@ from functools import partial
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.answer_cells import answers_of, parts_of
-from exercise_kit.submission.cell_types import with_released_types
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_notes
 from exercise_kit.submission.notebook_file import (
@@ -26,6 +25,7 @@ from exercise_kit.submission.notebook_file import (
     read_bytes,
 )
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
+from exercise_kit.submission.released_cells import with_released_types, with_released_versions
 from exercise_kit.submission.result_file import ResultFile, find_result
 from exercise_kit.submission.similarity import copied_words
 from exercise_kit.submission.slice import Runnable, begun, definitions, is_empty, parse, required_cells
@@ -97,7 +97,7 @@ def open_answers(handed_in: FoundFile, lessons: Lessons) -> OpenedSubmission:
     file = open_script(content) if script else open_notebook(content)
     lesson = _lesson(handed_in, file, lessons, None, script).lesson
     if not script:
-        file, _ = with_released_types(file, lesson)
+        file, _ = with_released_types(with_released_versions(file, lesson), lesson)
     answers, _ = answers_of(file.cells, lesson, None, not script, lambda name: ResultFile(name, ""))
     return OpenedSubmission(file, lesson, answers)
 
@@ -168,7 +168,7 @@ def _submission(
     lesson = found.lesson
     retyped: tuple[FlagNote, ...] = ()
     if not script:
-        file, retyped = with_released_types(file, lesson)
+        file, retyped = with_released_types(with_released_versions(file, lesson), lesson)
     only = (exercise,) if exercise else None
     files = partial(_result, handed_in, lesson.name)
     answers, stubs = answers_of(file.cells, lesson, only, not script or bool(exercise), files)

@@ -1,7 +1,10 @@
-"""Answers whose cell has another type than the one that was released, which one key press does: `y`, `m` or `r`.
+"""A submission's cells as the lesson that is released now has them, where theirs were of an earlier release or type.
 
-Such a cell keeps its text and gets its type back, so that an answer is read and graded; a note says so, for a person
-to look at.
+One key press (`y`, `m` or `r`) gives an answer's cell another type. It keeps its text and gets its type back, so that
+it is read and graded; a note says so, for a person to look at.
+
+A lesson that is released again has other cells than the one that students have: other points stand in its checks and
+questions. What they left as they got it is taken for what it is now.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ def with_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[Su
         if not released.name or released.role not in ("exercise", "question"):
             continue
         its = [cell for cell in file.cells if _is_of(cell, released)]
-        if not its or any(cell.code == released.code for cell in its) or _is_elsewhere(file.cells, released, lesson):
+        has_its_type = any(cell.code if released.code else cell.markdown for cell in its)
+        if not its or has_its_type or _is_elsewhere(file.cells, released, lesson):
             continue
         found = its[-1]
         was = "code" if found.code else "markdown" if found.markdown else "raw text"
@@ -39,6 +43,27 @@ def with_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[Su
         words = f"{released.name}: its cell had been turned into {was}, and was read as it was released"
         notes.append(FlagNote(CELL_TYPE, released.name, words))
     return replace(file, cells=tuple(cells)), tuple(notes)
+
+
+def with_released_versions(file: SubmittedFile, lesson: ReleasedLesson) -> SubmittedFile:
+    """A notebook in which the cells of an earlier release are those of this one, as far as the student left them alone.
+
+    Args:
+        file: a notebook as it was handed in.
+        lesson: as it is released now, with its earlier versions.
+    """
+    released = {cell.name: cell for cell in lesson.cells if cell.name and cell.earlier}
+    return replace(file, cells=tuple(_now(cell, released.get(cell.grade_id)) for cell in file.cells))
+
+
+def _now(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell:
+    for checksum, source in released.earlier if released else ():
+        assert released is not None, "it has earlier versions"
+        if cell.source.strip() == source.strip():
+            return replace(cell, source=released.source, checksum=cell.checksum and released.checksum)
+        if cell.checksum and cell.checksum == checksum:
+            return replace(cell, checksum=released.checksum)
+    return cell
 
 
 def _is_of(cell: SubmittedCell, released: ReleasedCell) -> bool:
