@@ -421,6 +421,8 @@ def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...
         elif known and result.verdict == Verdict.UNDECIDED:
             waits = result.reason == Reason.WAITS_FOR_CHECK
             result = replace(result, seen="it waits for the same check" if waits else "the same as above")
-        shortened.append(replace(result, is_repeated=bool(names) and names in explained))
+        is_repeated = bool(names) and names in explained
+        follows = is_repeated or (known and result.verdict == Verdict.FAIL)
+        shortened.append(replace(result, is_repeated=is_repeated, follows=follows))
         explained.add(names)
     return tuple(shortened)

@@ -64,6 +64,6 @@ def lines_of(exercise: ExerciseResult) -> Iterator[str]:
     if exercise.misconception:
         yield f"This looks like: {exercise.misconception}"
     for check in exercise.checks:
-        yield f"{MARKS.get(check.verdict, '?')} {check.name.removeprefix('test_').replace('_', ' ')}"
+        yield f"{MARKS.get(check.shown, '?')} {check.name.removeprefix('test_').replace('_', ' ')}"
         if check.message and check.verdict != "pass":
             yield from (f"    {line}" for line in legible(check.message).splitlines())

@@ -77,7 +77,7 @@ def points_of(result: ExerciseResult, points: float) -> float:
 
 def _line(check: CheckOutcome) -> CheckResult:
     words = check.parts or ({"Seen": check.message} if check.message else {})
-    return _ReportLine(check.name, check.claim or check.name, Verdict(check.verdict), words=words, paths=check.pages)
+    return _ReportLine(check.name, check.claim or check.name, Verdict(check.shown), words=words, paths=check.pages)
 
 
 def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:
