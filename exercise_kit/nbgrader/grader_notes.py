@@ -5,6 +5,8 @@ lesson's source when formgrader opens a submission, so that an edited rubric cou
 `generate_feedback` make their pages with the same exporter. Only formgrader passes certain resources to it, and by them
 this module knows the two apart, so that no student reads a note.
 
+With the notes comes a script of ours, for nbgrader's page saves a field only when one leaves it.
+
 One flag depends on all submissions: two students handed in the same trained model. The judge's result is kept for each
 submission alone, so this flag is noted after grading, and removed when it is no longer true.
 """
@@ -16,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,7 @@ from exercise_kit.submission.released import ReleasedLesson, cell_source
 from exercise_kit.submission.result_file import find_result
 
 NOTES = "vit_course_notes"
+_SAVING = files("exercise_kit") / "templates" / "formgrader_saving.js"
 _BOX = "border-left:4px solid #b58900;background:#fdf6e3;color:#222;padding:0.4em 0.8em;margin:0.3em 0"
 
 
@@ -133,7 +137,7 @@ class ShowGraderNotes(NbGraderPreprocessor):
             if cell.metadata.get("nbgrader", {}).get("solution") and name:
                 cells += [new_markdown_cell(html) for html in _beside(notes, name)]
                 cells += [new_markdown_cell(_rubric_box(rubrics[name]))] if name in rubrics else []
-        notebook.cells = cells
+        notebook.cells = [*cells, new_markdown_cell(f"<script>\n{_SAVING.read_text('utf-8')}</script>")]
         return notebook, resources
 
     def _rubrics(self, lesson: str) -> dict[str, str]:

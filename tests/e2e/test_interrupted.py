@@ -104,7 +104,7 @@ def handed_in(tmp_path_factory: pytest.TempPathFactory) -> HandedIn:
         config.write('c.LateSubmissionPlugin.penalty_method = "by_day"\n')
     whole = shutil.copytree(folder, folder.with_name("whole"))
     nbgrader(whole, "autograde", LESSON)
-    shutil.copytree(whole / ".vit_course", folder / ".vit_course")  # so that most steps need no judge
+    shutil.copytree(whole / ".vit_course", folder / ".vit_course", dirs_exist_ok=True)  # so that most need no judge
     return HandedIn(folder, rows_of(whole))
 
 
