@@ -40,6 +40,7 @@ from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, ex
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
 from exercise_kit.nbgrader.handed_in import digest_of
 from exercise_kit.nbgrader.scores import waiting_students
+from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
@@ -91,6 +92,7 @@ def install() -> None:
     install_faults()
     install_feedback()
     install_generate()
+    install_validate()
 
 
 class JudgedAutograde(Autograde):
