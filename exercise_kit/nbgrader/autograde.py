@@ -190,7 +190,7 @@ class JudgedAutograde(Autograde):
             return False
         if not (why := self._why_again(lesson, student, recorded)):
             return False
-        self.log.warning("%s: %s: graded again", student, why)
+        self.log.info("%s: %s: graded again", student, why)
         self.log.info("for a new page, run: nbgrader generate_feedback %s --student=%s --force", lesson, student)
         self._again[student] = f"{why}: graded again"
         rmtree(self._format_dest(lesson, student))
@@ -291,13 +291,14 @@ class JudgedAutograde(Autograde):
                 if student not in rows and student not in (self.coursedir.student_id_exclude or "").split(","):
                     rows[student] = self._kept_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
-            by_hand = [who for who, cells in waiting_students(gradebook, lesson).items() if who in rows and cells]
+            waiting, checks = waiting_students(gradebook, lesson), check_grade_id("")
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
             rows[student] = Row(student, "missing", self._why_missing(lesson, student))
         before = len(self.assignments) - len(self._rows)
         kept = f"; {before} of them before, and left as they were: --force grades them again" if before else ""
-        if by_hand:
+        written = {who for who, cells in waiting.items() if not all(each.startswith(checks) for each in cells)}
+        if by_hand := written & rows.keys():
             verb = "waits" if len(by_hand) == 1 else "wait"
             kept += f"; {len(by_hand)} {verb} for points by hand: formgrader lists them under Manual Grading"
         self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
