@@ -98,7 +98,8 @@ def _remarks(score: LessonScore) -> str:
         return f"NOT GRADED: {notes.reason}"
     if notes.waiting and names:
         return f"PARTLY GRADED: {notes.reason}"
-    return "; ".join(filter(None, (names and f"not graded yet: {', '.join(names)}", notes.reason)))
+    waiting = f"not graded yet: {', '.join(names)}" if names else ""
+    return "; ".join(filter(None, (waiting, notes.reason)))
 
 
 def _place(student: Any) -> tuple[str, str, str]:

@@ -81,11 +81,14 @@ class GetPoints(GetGrades):
 class FeedbackPages(GenerateFeedback):
     """nbgrader's converter of graded notebooks to pages for their students."""
 
+    preprocessors: Any  # which nbgrader gives no type
+
     def __init__(self, coursedir: Any = None, **options: Any) -> None:
         super().__init__(coursedir=coursedir, **options)
         self.update_config(Config({"HTMLExporter": {"filters": FILTERS}}))
         names = {GetGrades, "nbgrader.preprocessors.GetGrades"}
-        self.preprocessors = [GetPoints if each in names else each for each in self.preprocessors]
+        steps: list[Any] = self.preprocessors
+        self.preprocessors = [GetPoints if each in names else each for each in steps]
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
         """Whether to make a student's page."""

@@ -88,5 +88,6 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 def install_validate() -> None:
     """Make nbgrader's command, and the server behind JupyterLab's button, use this validator."""
     nbgrader.apps.validateapp.Validator = QuotingValidator
-    if _HANDLERS in sys.modules:
-        sys.modules[_HANDLERS].Validator = QuotingValidator
+    handlers: Any = sys.modules.get(_HANDLERS)
+    if handlers:
+        handlers.Validator = QuotingValidator

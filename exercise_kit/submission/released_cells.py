@@ -53,7 +53,7 @@ def with_released_versions(file: SubmittedFile, lesson: ReleasedLesson) -> Submi
         lesson: as it is released now, with its earlier versions.
     """
     released = {cell.name: cell for cell in lesson.cells if cell.name and cell.earlier}
-    return replace(file, cells=tuple(_now(cell, released.get(cell.grade_id)) for cell in file.cells))
+    return replace(file, cells=tuple(_now(cell, released.get(cell.grade_id or "")) for cell in file.cells))
 
 
 def _now(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell:

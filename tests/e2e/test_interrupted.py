@@ -166,7 +166,7 @@ def test_what_was_begun_and_not_finished_is_graded_again(
 def test_what_another_terminal_began_is_graded_when_that_dies(handed_in: HandedIn, tmp_path: Path) -> None:
     """The second waits for the first, which dies in the middle of a student, and goes on with that student."""
     folder, stop = copy_of(handed_in, tmp_path / "class"), tmp_path / "stop"
-    wait = f"import time; exec('while not os.path.exists({str(stop)!r}): time.sleep(0.05)')"
+    wait = f"import time\n    while not os.path.exists({str(stop)!r}):\n        time.sleep(0.05)"
     first = start_and_die(folder, "a page to be judged", signal.SIGKILL, wait)
     page = folder / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb"
     end = time.monotonic() + 120
