@@ -117,7 +117,7 @@ def _mistakes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def _points(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
     for mark in (cell["metadata"].get("nbgrader", {}) for cell in cells):
-        if mark.get("grade"):
+        if mark.get("grade") and "points" in mark:
             yield str(mark["grade_id"]), float(mark["points"])
 
 
