@@ -16,11 +16,11 @@ from nbgrader.api import Gradebook
 
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.exports.grades import ExportError
-from exercise_kit.judge.result import ExerciseResult, Result, one_line
-from exercise_kit.nbgrader.export import harmless_cell
+from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.gradebook import address_of, engine_of, existing, is_released
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.nbgrader.scores import CellScore, LessonScore, score_of
+from exercise_kit.quoting import harmless_cell, one_line
 from exercise_kit.reasons import Reason
 
 TOTAL = "total"

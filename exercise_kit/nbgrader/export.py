@@ -13,15 +13,14 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 
 from exercise_kit.files import write
-from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, shown
 from exercise_kit.nbgrader.scores import LessonScore, score_of
+from exercise_kit.quoting import harmless_cell, one_line
 
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score"),
     *("late_submission_penalty", "score", "max_score", "not_graded_yet", "flags", "remarks"),
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would evaluate
 
 
 class GradesWithFlags(ExportPlugin):
@@ -105,9 +104,3 @@ def _remarks(score: LessonScore) -> str:
 def _place(student: Any) -> tuple[str, str, str]:
     """By name, in every database alike: they differ in where a name stands that is not there."""
     return student.last_name or "", student.first_name or "", student.id
-
-
-def harmless_cell(value: object) -> str:
-    """A value as a spreadsheet shows it and nothing else: a student may have called a file ``=HYPERLINK(…)``."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) and not isinstance(value, float | int) else text

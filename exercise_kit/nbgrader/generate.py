@@ -20,8 +20,8 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 
 from exercise_kit.files import put
-from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.gradebook import address_of, existing, is_released
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.released import earlier_releases
 
 WAY_ROUND = (

@@ -28,10 +28,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
-from exercise_kit.engine.verdict import REPORT_MIME
+from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.files import write
-from exercise_kit.judge.result import Result, legible, one_line
+from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
+from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.released import ReleasedLesson, cell_source

@@ -19,7 +19,7 @@ from nbgrader.validator import Validator
 from traitlets import Integer, List
 
 from exercise_kit.conventions import EXPERIMENT_TAG
-from exercise_kit.engine.verdict import REPORT_MIME
+from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.submission.slice import Runnable, required_cells
 
 _HANDLERS = "nbgrader.server_extensions.validate_assignment.handlers"

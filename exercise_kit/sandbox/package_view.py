@@ -1,12 +1,14 @@
 """The package as a student of one lesson sees it while the judge grades: nothing in it holds this lesson's answers.
 
 The modules of earlier lessons are there, since later exercises build on them. Those of the lesson itself and of later
-ones raise an ImportError that says why. ``check`` and its like are replaced by functions that decide nothing. A view is
-written once for a lesson and a state of the package, read-only, and every submission of that lesson reads it.
+ones have their names alone: a lesson's own cells import some for their text, and whoever uses one reads why it is not
+there. ``check`` and its like are replaced by functions that decide nothing. A view is written once for a lesson and a
+state of the package, read-only, and every submission of that lesson reads it.
 """
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import hashlib
@@ -23,6 +25,7 @@ from pathlib import Path
 
 from exercise_kit.engine.course import course, package
 from exercise_kit.files import user_folder
+from exercise_kit.submission.slice import definitions
 
 _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
@@ -57,6 +60,14 @@ def own(*names: str) -> object:
     return found[0] if len(found) == 1 else found
 
 
+def borrow(name: str) -> None:
+    """Lend nothing: a name that a student has not defined stays without a value."""
+
+
+def reset(name: str) -> None:
+    """Show nothing."""
+
+
 def predict(name: str, guess: object = ..., choices: object = ()) -> None:
     """Note nothing."""
 
@@ -67,6 +78,39 @@ def reveal(name: str, actual: object, within: object = None) -> None:
 
 def progress() -> None:
     """Show nothing."""
+'''
+
+# in the place of a module that holds answers; its functions stand in its own file: the watch knows whose they are
+_WITHHELD = '''"""Stands where answers are while a student works: their names, and nothing behind them."""
+
+
+class _Withheld(type):
+    """A class that can be imported and named, and nothing more."""
+
+    def __getattr__(cls, name):
+        if name.startswith("_"):  # asked for by whoever shows or copies a class
+            raise AttributeError(name)
+        raise RuntimeError(cls.__doc__)
+
+    def __instancecheck__(cls, thing):
+        raise RuntimeError(cls.__doc__)
+'''
+_WITHHELD_CLASS = '''
+
+class {name}(metaclass=_Withheld):
+    """{why}"""
+
+    def __new__(cls, *inputs, **options):
+        raise RuntimeError("{why}")
+
+    def __init_subclass__(cls, **options):
+        raise RuntimeError("{why}")
+'''
+_WITHHELD_FUNCTION = '''
+
+def {name}(*inputs, **options):
+    """{why}"""
+    raise RuntimeError("{why}")
 '''
 
 
@@ -107,7 +151,8 @@ def _files(lesson: str) -> dict[str, bytes]:
         files |= _sources(ours, name)
     later = [name for name, first in modules.answers.items() if first >= number]
     for name in (*later, *(name for name, first in modules.tools.items() if first == number)):
-        files |= dict.fromkeys(_sources(ours, name), _refusal(name, lesson_of[name], number).encode())
+        holds = f"{ours}.{name.replace('/', '.')} holds {_whose(lesson_of[name], number)}"
+        files |= {file: _withheld(source, holds) for file, source in _sources(ours, name).items()}
     files |= {f"{ours}/{name}": text.encode() for name, text in modules.stand_ins.items()}
     for name, first in modules.fixtures.items():
         files |= _sources(ours, name) if first <= number else {}
@@ -127,10 +172,24 @@ def _sources(of: str, name: str) -> dict[str, bytes]:
     return {f"{of}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
 
 
-def _refusal(name: str, first: int, number: int) -> str:
-    whose = "this lesson's answers" if first == number else f"answers of lesson {first:02}"
-    dotted = name.replace("/", ".")
-    return f'raise ImportError("{package()}.{dotted} holds {whose}, so it is not there while grading")\n'
+def _whose(first: int, number: int) -> str:
+    return "this lesson's answers" if first == number else f"answers of lesson {first:02}"
+
+
+def _withheld(source: bytes, holds: str) -> bytes:
+    """What stands in the place of a module: each public name that it defines, and of no name more than that.
+
+    Args:
+        source: of the module.
+        holds: a clause that says whose answers are in it.
+    """
+    text = _WITHHELD
+    for statement in ast.parse(source).body:
+        form = _WITHHELD_FUNCTION if isinstance(statement, ast.FunctionDef) else _WITHHELD_CLASS
+        for name in sorted(definitions(ast.Module([statement], []))):
+            if not name.startswith("_"):
+                text += form.format(name=name, why=f"{name} cannot be used while grading: {holds}")
+    return text.encode()
 
 
 def _holds(view: Path, files: dict[str, bytes]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
-from exercise_kit.engine.verdict import REPORT_MIME
+from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of

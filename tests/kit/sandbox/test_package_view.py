@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -40,18 +39,10 @@ def home(tmp_path):
 
 
 def imports_of(lesson):
-    """The lesson's own lines that import from the package, but for those of its answers and of its experiments."""
-    own = {f"vit_course.{name}" for name, number in ANSWERS.items() if number == int(lesson[:2])}
-    text = (SOLUTIONS / f"{lesson}.py").read_text()
-    cells = "".join(part for part in re.split(r"(?m)^(?=# %%)", text) if '"experiment"' not in part.partition("\n")[0])
-    for node in ast.walk(ast.parse(cells)):
+    """All of the lesson's own lines that import from the package, whatever they import."""
+    for node in ast.walk(ast.parse((SOLUTIONS / f"{lesson}.py").read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vit_course"):
-            public = node.module == "vit_course"
-            homes = {
-                vit_course._MODULE_OF.get(each.name, node.module) if public else node.module for each in node.names
-            }
-            if homes.isdisjoint(own):
-                yield ast.unparse(node)
+            yield ast.unparse(node)
 
 
 def modules_of(folder):
@@ -69,7 +60,7 @@ def there(name, lesson):
 @pytest.mark.sampled
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_s_own_imports_work_in_its_view(lesson, home):
-    lines = "\n".join(imports_of(lesson))
+    lines = "\n".join([*imports_of(lesson), "from vit_course import *"])
     where = run(view_of(lesson, home), f"{lines}\nimport vit_course; print(vit_course.__file__)")
     assert Path(where).is_relative_to(home)
 
@@ -87,7 +78,17 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     assert kit == {"__init__.py", "engine/__init__.py", *(f"{name}.py" for name in package_view._OF_THE_KIT)}
     for name in (*ANSWERS, *TOOLS):
         whole = (PACKAGE / f"{name}.py").read_text()
-        assert modules[name] == whole if there(name, lesson) else len(modules[name]) < 150
+        if there(name, lesson):
+            assert modules[name] == whole
+        else:
+            assert statements_of(modules[name]) & statements_of(whole) == set()
+            assert len(modules[name]) < 4000
+
+
+def statements_of(source):
+    """The statements of a module, in functions too; what names them is left out."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+    return {ast.unparse(node) for node in nodes if not isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
 def test_fixtures_hold_no_answer():
@@ -114,36 +115,69 @@ def test_every_module_of_the_package_that_a_view_has_can_be_imported(home):
 
 def test_lesson_06_has_its_tools_but_for_its_answers(home):
     code = """
-from vit_course.data import Batches, shapes
-from vit_course.training import TrainingSettings, fit, save_model
-for home, name in (("data", "split_indices"), ("training", "train_one_epoch"), ("training", "EarlyStopping")):
+from vit_course.data import Batches, shapes, split_indices
+from vit_course.training import EarlyStopping, TrainingSettings, fit, save_model, train_one_epoch
+for answer in (split_indices, train_one_epoch, EarlyStopping):
     try:
-        exec(f"from vit_course.{home} import {name}")
-    except ImportError as error:
+        answer(1, 2, 3)
+    except RuntimeError as error:
         print(error)
 """
     printed = run(view_of("06_training", home), code).splitlines()
-    hidden = ("data.splits", "training.loop", "training.early_stopping")
+    hidden = {
+        "split_indices": "data.splits",
+        "train_one_epoch": "training.loop",
+        "EarlyStopping": "training.early_stopping",
+    }
     assert printed == [
-        f"vit_course.{name} holds this lesson's answers, so it is not there while grading" for name in hidden
+        f"{name} cannot be used while grading: vit_course.{module} holds this lesson's answers"
+        for name, module in hidden.items()
     ]
-    assert "found" in run(view_of("05_vit", home), "from vit_course.data import split_indices; print('found')")
+    assert run(
+        view_of("05_vit", home), "from vit_course.data import split_indices; print(split_indices(9, 2, 0)[0][:0])"
+    )
 
 
-def test_what_is_hidden_says_why(home):
-    code = """
-for name in ("attention", "vit", "patches"):
-    try:
-        print("there:", __import__(f"vit_course.{name}").__name__)
-    except ImportError as error:
-        print(error)
+USES = """
+import copy, inspect, pickle
+import vit_course
+from torch import nn
+
+def uses(thing):
+    yield lambda: thing(1, 2)
+    if isinstance(thing, type):
+        yield lambda: thing.forward
+        yield lambda: isinstance(3, thing)
+        yield lambda: type("Own", (thing,), {})
+        yield lambda: type("Own", (nn.Module, thing), {})
+
+for name in ("scaled_dot_product_attention", "MultiHeadSelfAttention", "VisionTransformer", "initialise"):
+    thing = getattr(vit_course, name)
+    for use in uses(thing):
+        try:
+            use()
+            print(name, "was used")
+        except RuntimeError as error:
+            print(error)
+    assert copy.copy(thing) is copy.deepcopy(thing) is pickle.loads(pickle.dumps(thing)) is thing
+    assert repr(thing) and "raise RuntimeError" in inspect.getsource(thing)
+print("there:", vit_course.patchify.__name__)
 """
-    printed = run(view_of("03_attention", home), code).splitlines()
+
+
+def test_what_is_hidden_can_be_imported_and_says_why_when_it_is_used(home):
+    *printed, last = run(view_of("03_attention", home), USES).splitlines()
+    names = (
+        ["scaled_dot_product_attention"] + 5 * ["MultiHeadSelfAttention"] + 5 * ["VisionTransformer"] + ["initialise"]
+    )
+    modules = {"VisionTransformer": "vit", "initialise": "initialisation"}
+    whose = dict.fromkeys(modules, "answers of lesson 05")
     assert printed == [
-        "vit_course.attention holds this lesson's answers, so it is not there while grading",
-        "vit_course.vit holds answers of lesson 05, so it is not there while grading",
-        "there: vit_course",
+        f"{name} cannot be used while grading: vit_course.{modules.get(name, 'attention')} holds "
+        + whose.get(name, "this lesson's answers")
+        for name in names
     ]
+    assert last == "there: patchify"
 
 
 def test_guesses_and_progress_show_nothing_while_grading(home):

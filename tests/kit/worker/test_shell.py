@@ -186,7 +186,7 @@ def test_a_loader_goes_without_workers(harness):
 
 def test_a_cell_sees_its_lesson(harness):
     assert harness.text("from vit_course.patches import patchify\npatchify.__name__") == "'patchify'\n"
-    assert "holds this lesson's answers" in harness.text("import vit_course.attention")
+    assert "holds this lesson's answers" in harness.text("from vit_course import split_heads\nsplit_heads(1, 2)")
     assert "graded by the judge" in harness.text("from vit_course import check\ncheck('attention', None)")
     assert "ModuleNotFoundError" in harness.text("import exercise_kit.engine.library")
     assert "ModuleNotFoundError" in harness.text("import exercise_kit.judge")

@@ -1,0 +1,223 @@
+"""The plain road of students, and of an instructor with a folder of files: every lesson and every exercise, each time.
+
+What is asked here of each lesson is not sampled, and nothing here knows of more than one mistake of an exercise.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, check_grade_id
+from exercise_kit.simulate.answer_pool import LessonPools
+from exercise_kit.simulate.modules import right_variants
+from exercise_kit.submission.released import Lessons
+from tests.journeys.kernels import LAST_CELL, errors_in, execute, points_shown, students_machine
+from tests.journeys.roads import (
+    NOTHING_DONE,
+    OUTLINE,
+    ROOT,
+    WEIGHTS,
+    data_folder,
+    no_line_but,
+    points_of,
+    run,
+    weights_file,
+    wrong_points,
+)
+from vit_course.exercises.catalog import EXERCISES
+
+LESSON_OF = {exercise: lesson for lesson in OUTLINE for exercise in points_of(lesson)}
+# at the head of an answer that is handed in alone, as the lessons' own cells have them
+IMPORTS = """
+import copy
+import math
+import random
+from dataclasses import replace
+import numpy
+import torch
+import torch.nn.functional as F
+from torch import nn
+from vit_course import *
+"""
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, nbformat.NotebookNode]:
+    """Each solution as it was run by a student who installed the wheel, the exercises' doctests below it."""
+    site, folder = students_machine(tmp_path_factory.mktemp("wheel")), tmp_path_factory.mktemp("kernels")
+    notebooks = {}
+    for lesson in OUTLINE:
+        notebook = nbformat.read(ROOT / "solutions" / f"{lesson}.ipynb", as_version=4)
+        objects = [each for name in points_of(lesson) if not EXERCISES[name].file for each in EXERCISES[name].objects]
+        notebook.cells.append(nbformat.v4.new_code_cell(LAST_CELL.format(objects=objects)))
+        notebooks[lesson] = notebook
+    execute(notebooks, site, folder)
+    return notebooks
+
+
+def test_in_a_kernel_with_the_wheel_alone_every_check_passes(executed: dict[str, nbformat.NotebookNode]) -> None:
+    no_line_but(_wrong_in_kernels(executed))
+
+
+def _wrong_in_kernels(executed: dict[str, nbformat.NotebookNode]) -> Iterator[str]:
+    for lesson, notebook in executed.items():
+        worth = {check_grade_id(name): points for name, points in points_of(lesson).items() if not EXERCISES[name].file}
+        for cell in notebook.cells:
+            name = cell.metadata.get("nbgrader", {}).get("grade_id")
+            if name in worth and (shown := points_shown(cell)) != worth[name]:
+                yield f"the wheel in a kernel: {lesson}: {name}: {shown:g} points, not {worth[name]:g}"
+        yield from (f"the wheel in a kernel: {lesson}: a cell raised {error}" for error in errors_in(notebook).values())
+        if errors_in(notebook):
+            continue
+        where, examples = ast.literal_eval(notebook.cells[-1].outputs[-1].data["text/plain"])
+        if Path(where).is_relative_to(ROOT):
+            yield f"the wheel in a kernel: {lesson}: it imported the course from {where}"
+        for name, (failed, attempted) in examples.items():
+            if failed or not attempted:
+                yield f"the wheel in a kernel: {lesson}: {name}: {failed} of {attempted} worked examples are wrong"
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What one command graded: path → its entry in the JSON; and ``runs``, path → what each cell showed."""
+
+    entries: Mapping[Path, Mapping[str, Any]]
+    runs: Mapping[Path, Mapping[int, list[Mapping[str, Any]]]]
+    said: str
+
+
+@pytest.fixture(scope="module")
+def handed_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The solutions, the lessons as they were released, and one right and one wrong answer to each exercise."""
+    folder = tmp_path_factory.mktemp("grade") / "downloads"
+    for road, source in (("solved", "solutions"), ("untouched", "notebooks")):
+        for lesson in OUTLINE:
+            home = folder / road / lesson
+            home.mkdir(parents=True)
+            shutil.copy(ROOT / source / f"{lesson}.ipynb", home)
+    weights_file(folder / "solved" / LESSON_OF["vit_cifar"])
+    for name, (right, wrong) in _answers():
+        for road, source in (("right", right), ("wrong", wrong)):
+            home = folder / road / name
+            home.mkdir(parents=True)
+            (home / f"{LESSON_OF[name]}.py").write_text(IMPORTS + source, encoding="utf-8")
+    for road in ("right", "wrong"):  # a file is asked for, so a notebook lies beside it
+        home = folder / road / "vit_cifar"
+        home.mkdir(parents=True)
+        shutil.copy(ROOT / "notebooks" / f"{LESSON_OF['vit_cifar']}.ipynb", home)
+        weights_file(home)
+    wrong_file, _ = EXERCISES["vit_cifar"].misconceptions[0].objects[0]()
+    (home / WEIGHTS).write_bytes(wrong_file)
+    return folder
+
+
+def _answers() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Exercise → the source of a right answer in other words than the model's, and of a known mistake."""
+    variants = right_variants(ROOT)
+    for lesson in Lessons(None, ROOT):
+        models = {name: _as_written(source) for name, source in lesson.model_answers.items()}
+        for name, pool in LessonPools(lesson, models, variants).pools.items():
+            if pool.exercise.file:
+                continue
+            wrong = next(filter(None, map(pool.of_mistake, pool.misconceptions)))
+            yield name, tuple(pool.alone(each).source or "" for each in (pool.right[-1], wrong))
+
+
+def _as_written(source: str) -> str:
+    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
+
+
+@pytest.fixture(scope="module")
+def graded(handed_in: Path) -> Graded:
+    paths = sorted(each for each in handed_in.glob("*/*/*") if each.suffix in (".ipynb", ".py"))
+    command: list[object] = ["-m", "vit_course", "grade", *paths, "--jobs", 2, "--json", handed_in.parent / "out.json"]
+    done = run(command, handed_in, data_folder(handed_in.parent / "data"))
+    assert done.returncode in (0, 1), done.stderr  # 1: of somebody there is something to say
+    entries = json.loads((handed_in.parent / "out.json").read_text("utf-8"))["submissions"]
+    kept = (json.loads(each.read_bytes())["result"] for each in (handed_in.parent / "cache").rglob("results/*.json"))
+    runs = {Path(each["path"]): {run["index"]: run["outputs"] for run in each["runs"]} for each in kept}
+    return Graded({Path(each["path"]): each for each in entries}, runs, done.stderr)
+
+
+def of_road(road: str, graded: Graded) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The name of the folder, lesson and entry of each of a road."""
+    for path, entry in graded.entries.items():
+        if path.parts[-3] == road:
+            yield path.parts[-2], path.stem, entry
+
+
+def test_each_solution_earns_every_point(graded: Graded) -> None:
+    entries = list(of_road("solved", graded))
+    assert len(entries) == len(OUTLINE)
+    no_line_but(
+        line for _, lesson, entry in entries for line in wrong_points("grade, a solution", entry, points_of(lesson))
+    )
+
+
+def test_each_lesson_as_released_earns_nothing_and_is_not_written_yet(graded: Graded) -> None:
+    entries = list(of_road("untouched", graded))
+    assert len(entries) == len(OUTLINE)
+    road = "grade, as released"
+    no_line_but(
+        line
+        for _, lesson, entry in entries
+        for line in (*wrong_points(road, entry, dict.fromkeys(points_of(lesson), 0.0)), *not_unwritten(road, entry))
+    )
+
+
+def not_unwritten(road: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each exercise of which anything else is said than that it is not written yet."""
+    for each in entry["exercises"]:
+        if each["reason"] not in NOTHING_DONE:
+            yield f"{road}: {entry['assignment']}: {each['name']}: {each['reason']}, not {NOTHING_DONE}"
+
+
+def test_a_right_answer_to_each_exercise_earns_all_of_its_points(graded: Graded) -> None:
+    entries = list(of_road("right", graded))
+    assert len(entries) == len(LESSON_OF)
+    no_line_but(
+        line
+        for name, lesson, entry in entries
+        for line in wrong_points("grade, a right .py", entry, {name: points_of(lesson)[name]})
+    )
+
+
+def test_a_known_mistake_in_each_exercise_does_not_and_has_its_name(graded: Graded) -> None:
+    entries = list(of_road("wrong", graded))
+    assert len(entries) == len(LESSON_OF)
+    no_line_but(line for name, _, entry in entries for line in _unnamed(name, entry))
+
+
+def _unnamed(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    found = [each for each in entry["exercises"] if each["name"] == name]
+    if not found or found[0]["score"] >= found[0]["max_score"] or not found[0]["misconception"]:
+        said = f"{found[0]['score']:g} points, named {found[0]['misconception']}" if found else entry["reason"]
+        yield f"grade, a wrong .py: {entry['assignment']}: {name}: {said}"
+
+
+def test_no_cell_fails_in_the_judge_that_runs_in_a_kernel(
+    graded: Graded, executed: dict[str, nbformat.NotebookNode]
+) -> None:
+    """Lesson by lesson: what the judge hides takes no cell of the lesson down."""
+    no_line_but(_raised_by_judge_alone(graded, executed))
+
+
+def _raised_by_judge_alone(graded: Graded, executed: dict[str, nbformat.NotebookNode]) -> Iterator[str]:
+    runs = {path.stem: cells for path, cells in graded.runs.items() if path.parts[-3:-1] == ("solved", path.stem)}
+    assert runs.keys() == OUTLINE.keys()
+    for lesson, cells in runs.items():
+        in_kernel = errors_in(executed[lesson])
+        for index, outputs in cells.items():
+            cell = executed[lesson].cells[index]
+            for error in (each for each in outputs if each["output_type"] == "error" and cell.id not in in_kernel):
+                first = cell.source.partition("\n")[0]
+                yield f"grade, a solution: {lesson}: the cell {first!r} raised {error['ename']}: {error['evalue']}"
