@@ -38,12 +38,13 @@ class Reason(StrEnum):
     FORBIDDEN = "forbidden"
     NOTHING_DECIDED = "nothing-decided"
     OUR_ERROR = "our-error"
+    WAITS_FOR_PERSON = "waits-for-person"
     SEVERAL_ANSWERS = "several-answers"
     REMARK = "remark"  # nothing is wrong: there is something to say
 
 
-NOT_GRADED = frozenset({Reason.OUR_ERROR, Reason.NOTHING_DECIDED})
-"""Of exercises that wait for whoever wrote their checks: no fault of the student's."""
+NOT_GRADED = frozenset({Reason.OUR_ERROR, Reason.NOTHING_DECIDED, Reason.WAITS_FOR_PERSON})
+"""Of exercises that wait for whoever wrote their checks, or grades by hand: no fault of the student's."""
 NOTHING_WRITTEN = frozenset({Reason.NOT_WRITTEN, Reason.PARTLY_WRITTEN, Reason.NO_CELL, Reason.EMPTY_CELL})
 """Of exercises that nobody has done."""
 

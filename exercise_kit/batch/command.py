@@ -112,7 +112,7 @@ def _exercise(exercise: ExerciseResult) -> Iterator[RenderableType]:
     if exercise.problem:
         yield Padding(Text(legible(exercise.problem)), (0, 0, 0, 2))
     for check in () if exercise.waits else exercise.checks:
-        mark, color = MARKS.get(check.verdict, ("?", "yellow"))
+        mark, color = MARKS.get(check.shown, ("?", "yellow"))
         yield Padding(Text(f"{mark} {legible(check.claim or check.name)}", style=color), (0, 0, 0, 2))
         if check.message and check.verdict != "pass":
             yield Padding(Text(legible(check.message)), (0, 0, 0, 4))

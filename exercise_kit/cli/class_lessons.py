@@ -50,9 +50,20 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
         _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
     for path in built.removed:
         _console.print(f"removed {path}: class.toml leaves it out", markup=False)
+    _say_what_is_next(class_dir, [path.stem for path in (*built.written, *built.stale, *built.removed)])
     prove_exercises(class_dir, list_checks=True)
     if built.stale:
         raise stop("Some notebooks of the class are not what their sources say. Run: vit-course build")
+
+
+def _say_what_is_next(class_dir: Path, changed: list[str]) -> None:
+    """Of each lesson that students have already: what brings the change to the gradebook."""
+    from exercise_kit.nbgrader.generate import next_steps
+    from exercise_kit.nbgrader.gradebook import GradebookError
+
+    with exit_on(GradebookError):
+        for words in filter(None, (next_steps(class_dir, lesson) for lesson in changed)):
+            _console.print(words, markup=False)
 
 
 def prove_exercises(class_dir: Path, list_checks: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,18 +34,31 @@ class System(StrEnum):
     MOODLE = "moodle"
     GRADESCOPE = "gradescope"
     CLASSROOM50 = "classroom50"
+    CSV = "csv"
 
 
 def export(
     to: Annotated[System, typer.Option(help="For which system.")],
     results: Annotated[
-        Path | None, typer.Argument(metavar="RESULTS.json", help="What vit-course grade --json wrote.")
+        Path | None,
+        typer.Argument(
+            metavar="CLASS|RESULTS.json",
+            help="A class folder, of which the gradebook counts, with points given by hand and late penalties; or "
+            "what vit-course grade --json wrote.",
+        ),
     ] = None,
     roster: Annotated[
         Path | None,
         typer.Option(help="Who is in the class: id,first,last,email; for Canvas its own exported gradebook is better."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The file; else it goes to stdout.")] = None,
+    lesson: Annotated[
+        list[str] | None, typer.Option(metavar="LESSON", help="Of a class: this lesson alone; may be repeated.")
+    ] = None,
+    student: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Of a class: this student alone; may be repeated.")
+    ] = None,
+    total: Annotated[bool, typer.Option("--total", help="Of a class: one column, the sum of all lessons.")] = False,
     visibility: Annotated[
         str, typer.Option(help="Gradescope: when students see it: visible, after_due_date, after_published, hidden.")
     ] = "visible",
@@ -58,7 +72,10 @@ def export(
         Path, typer.Option(help="With --autograder: the clone of the course that is packed.", resolve_path=True)
     ] = CLONE,
 ) -> None:
-    """Write grades as a file that Canvas, Moodle, Gradescope or Classroom 50 reads; or Gradescope's autograder."""
+    """Write grades as a file that Canvas, Moodle, Gradescope, Classroom 50 or a spreadsheet reads.
+
+    Or Gradescope's autograder.
+    """
     with needs("grading"):
         from exercise_kit.exports.gradescope import Visibility
     if visibility not in list(Visibility):
@@ -69,9 +86,16 @@ def export(
             raise typer.BadParameter("it is Gradescope's: give --to gradescope", param_hint="--autograder")
         _pack(autograder, root, Visibility(visibility))
     elif results is None:
-        raise typer.BadParameter("name the file that vit-course grade --json wrote", param_hint="RESULTS.json")
+        words = "name a class folder, or the file that vit-course grade --json wrote"
+        raise typer.BadParameter(words, param_hint="CLASS|RESULTS.json")
     else:
-        _write_grades(results, to, roster, out, Visibility(visibility))
+        if not results.is_dir() and (lesson or student or total or to is System.CSV):
+            words = (
+                "a file of results has no gradebook; for --lesson, --student, --total and --to csv name a class folder"
+            )
+            raise typer.BadParameter(words, param_hint="CLASS|RESULTS.json")
+        source = _Source(results, tuple(lesson or ()), tuple(student or ()), total)
+        _write_grades(source, to, roster, out, Visibility(visibility))
 
 
 def _pack(target: Path, root: Path, visibility: Visibility) -> None:
@@ -88,56 +112,92 @@ def _pack(target: Path, root: Path, visibility: Visibility) -> None:
     )
 
 
-def _write_grades(results: Path, to: System, roster: Path | None, out: Path | None, visibility: Visibility) -> None:
-    from exercise_kit.exports import classroom50, gradescope
-    from exercise_kit.exports.grades import ExportError, read
-    from exercise_kit.nbgrader.roster import RosterError
+@dataclass(frozen=True)
+class _Source:
+    """Where grades come from: a class folder's gradebook, or a file of results; and of a gradebook which of them."""
+
+    path: Path
+    lessons: tuple[str, ...] = ()
+    students: tuple[str, ...] = ()
+    in_total: bool = False
+
+
+def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | None, visibility: Visibility) -> None:
+    with needs("grading"):
+        from exercise_kit.exports import classroom50, gradescope
+        from exercise_kit.exports.grades import ExportError
+        from exercise_kit.nbgrader.gradebook import GradebookError
+        from exercise_kit.nbgrader.roster import RosterError
 
     problems: tuple[str, ...] = ()
-    with exit_on(ExportError, RosterError):
-        found = read(results)
-        if to is System.GRADESCOPE:
+    with exit_on(ExportError, RosterError, GradebookError):
+        found, people, table, remarks = _read(source)
+        if to is System.CSV:
+            text, problems = table, _missing(found)
+        elif to is System.GRADESCOPE:
             text = gradescope.write(found, visibility)
         elif to is System.CLASSROOM50:
             text = classroom50.write(found, os.environ)
         else:
-            text, problems = _table(found, to, roster)
+            text, problems = _table(found, to, roster, people)
         if out is None:
             typer.echo(text, nl=False)
         else:
             public = to in (System.GRADESCOPE, System.CLASSROOM50)
             write(out, text.encode("utf-8", "backslashreplace"), None if public else _PRIVATE)
     flagged = [one_line(f"{each.path}: {' '.join(each.flags)}") for each in found if each.flags]
-    for sentence in (*problems, *(f"For you to look at, and not exported: {each}" for each in flagged)):
+    for sentence in (*problems, *remarks, *(f"For you to look at, and not exported: {each}" for each in flagged)):
         _errors.print(sentence, markup=False)
     if problems:
         raise typer.Exit(1)
 
 
-def _table(found: list[Result], to: System, roster: Path | None) -> tuple[str, tuple[str, ...]]:
-    """The CSV file's text, and a sentence for each grade that is not in it."""
+def _read(source: _Source) -> tuple[list[Result], Mapping[str, Student] | None, str, tuple[str, ...]]:
+    """The results; of a gradebook its names too, its table as it is, and what is to be looked at again."""
+    from exercise_kit.exports.grades import read
+
+    if not source.path.is_dir():
+        return read(source.path), None, "", ()
+    from exercise_kit.exports.gradebook import as_csv, read_class
+
+    grades = read_class(source.path.resolve(), source.lessons, source.students)
+    named = any(each.first_name or each.last_name or each.email for each in grades.people.values())
+    found = grades.totals if source.in_total else grades.results
+    return found, grades.people if named else None, as_csv(grades, source.in_total), tuple(grades.remarks)
+
+
+def _missing(found: list[Result]) -> tuple[str, ...]:
+    """A sentence for each grade of which a part is missing, so that its line has no score."""
+    from exercise_kit.exports.grades import problem_of
+
+    said = ((each.path, problem_of(each)) for each in found)
+    return tuple(one_line(f"{path}: {problem}") for path, problem in said if problem)
+
+
+def _table(
+    found: list[Result], to: System, roster: Path | None, known: Mapping[str, Student] | None
+) -> tuple[str, tuple[str, ...]]:
+    """The CSV file's text, and a sentence for each grade that is not in it; without a roster the gradebook's names."""
     from exercise_kit.exports import canvas, moodle
     from exercise_kit.exports.grades import collect
 
     if roster is not None and to is System.CANVAS and canvas.is_gradebook(roster):
-        columns = canvas.read_gradebook(roster)
-        grades = collect(found, columns)
-        return canvas.write(grades, columns), grades.problems
-    people, remarks = _people(roster)
+        listed = canvas.read_gradebook(roster)
+        grades = collect(found, listed)
+        return canvas.write(grades, listed), grades.problems
+    people, remarks = _people(roster) if roster is not None else (known, ())
     grades = collect(found, people)
     if to is System.CANVAS:
-        known = None if people is None else {name: canvas.as_columns(each) for name, each in people.items()}
-        text = canvas.write(grades, known)
+        columns = None if people is None else {name: canvas.as_columns(each) for name, each in people.items()}
+        text = canvas.write(grades, columns)
     else:
         grades = moodle.identified(grades, people)
         text = moodle.write(grades, people)
     return text, (*remarks, *grades.problems)
 
 
-def _people(roster: Path | None) -> tuple[Mapping[str, Student] | None, tuple[str, ...]]:
+def _people(roster: Path) -> tuple[Mapping[str, Student], tuple[str, ...]]:
     from exercise_kit.nbgrader.roster import read_roster
 
-    if roster is None:
-        return None, ()
     read = read_roster(roster)
     return {each.id: each for each in read.students}, tuple(f"{roster.name}, {each}." for each in read.problems)

@@ -105,6 +105,7 @@ class CheckResult:
         look: where to look next.
         reason: the kind of failure or doubt; None for a check that passed.
         is_repeated: whether an earlier line of the report has explained the same causes.
+        follows: whether an earlier line failed of the same, so that its own claim could not be decided.
         worth: the check's weight.
         guard: whether it earns only the share that the other checks earn.
         stumbled_over: as in :class:`Failure`.
@@ -123,6 +124,7 @@ class CheckResult:
     look: str = ""
     reason: Reason | None = None
     is_repeated: bool = False
+    follows: bool = False
     worth: float = 1.0
     guard: bool = False
     stumbled_over: str = ""

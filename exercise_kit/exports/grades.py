@@ -1,4 +1,4 @@
-"""What ``vit-course grade --json`` wrote, as a table: a grade for a student and a lesson, or a sentence."""
+"""What ``vit-course grade --json`` wrote, or a gradebook has, as a table of grades; of what is none, a sentence."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from exercise_kit.judge.result import VERSION, Result
 from exercise_kit.quoting import harmless_cell, one_line
+from exercise_kit.reasons import Reason
 
 
 class ExportError(Exception):
@@ -56,7 +57,7 @@ def read(path: Path) -> list[Result]:
             raise ExportError(f"{path} is of version {version!r}; this command reads version {VERSION}")
         return [Result.from_dict(entry) for entry in published["submissions"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        advice = "make one with: vit-course grade submitted --json results.json"
+        advice = "name a class folder, or make one with: vit-course grade submitted --json results.json"
         raise ExportError(f"{path} is no file that 'vit-course grade --json' wrote; {advice}") from None
 
 
@@ -73,7 +74,7 @@ def collect(results: Sequence[Result], listed: Collection[str] | None = None) ->
     found: dict[tuple[str, str], list[Result]] = {}
     problems = []
     for result in results:
-        if problem := _problem(result, listed):
+        if problem := problem_of(result, listed):
             problems.append(one_line(f"{result.path}: {problem}"))
         else:
             found.setdefault((result.student or "", result.assignment or ""), []).append(result)
@@ -107,11 +108,20 @@ def one_submission(results: Sequence[Result], system: str) -> Result | None:
 def not_yet(result: Result) -> str:
     """A clause on the exercises that could not be decided; part of a grade would look like the whole grade."""
     names = " and ".join(each.name for each in result.waiting)
+    if all(each.reason is Reason.WAITS_FOR_PERSON for each in result.waiting):
+        verb = "has" if len(result.waiting) == 1 else "have"
+        return f"for {names} {verb} no points yet; give them in formgrader under Manual Grading, and export again"
     verb = "is" if len(result.waiting) == 1 else "are"
     return f"for {names} {verb} not graded yet; mend what 'vit-course grade' names, and grade again"
 
 
-def _problem(result: Result, listed: Collection[str] | None) -> str | None:
+def problem_of(result: Result, listed: Collection[str] | None = None) -> str | None:
+    """Why there is no grade that can be handed on, as a clause; None: there is one.
+
+    Args:
+        result: of one submission.
+        listed: ids of the students in the roster; None: there is no roster.
+    """
     if result.status == "rejected":
         return f"no grade, for it was rejected: {result.reason}"
     if result.status != "graded":

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
-from exercise_kit.exports.grades import one_submission
+from exercise_kit.exports.grades import number, one_submission
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.quoting import legible
 
@@ -56,7 +56,8 @@ def _graded(result: Result) -> dict[str, Any]:
         }
         for each in result.exercises
     ]
-    return {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
+    made = {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
+    return made | ({"output": f"Late: -{number(result.penalty)} points."} if result.penalty else {})
 
 
 def lines_of(exercise: ExerciseResult) -> Iterator[str]:
@@ -64,6 +65,6 @@ def lines_of(exercise: ExerciseResult) -> Iterator[str]:
     if exercise.misconception:
         yield f"This looks like: {exercise.misconception}"
     for check in exercise.checks:
-        yield f"{MARKS.get(check.verdict, '?')} {check.name.removeprefix('test_').replace('_', ' ')}"
+        yield f"{MARKS.get(check.shown, '?')} {check.name.removeprefix('test_').replace('_', ' ')}"
         if check.message and check.verdict != "pass":
             yield from (f"    {line}" for line in legible(check.message).splitlines())

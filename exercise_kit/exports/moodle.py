@@ -61,4 +61,6 @@ def _grade(result: Result | None) -> tuple[str, str]:
     for each in result.exercises:
         looks = f" (looks like: {each.misconception})" if each.misconception else ""
         parts.append(f"{each.name} {number(each.score)} of {number(each.max_score)}{looks}")
+    if result.penalty:
+        parts.append(f"late: -{number(result.penalty)}")
     return number(result.score), harmless_cell("; ".join(parts))

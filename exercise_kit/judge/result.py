@@ -28,6 +28,7 @@ class CheckOutcome:
         parts: of the message, by their labels.
         pages: misconception → the path of its page, for those that may explain the failure.
         kind: of the failure; the same for other students' failures that differ in numbers alone.
+        follows: whether an earlier check failed of the same: it earns nothing, and its own claim could not be decided.
     """
 
     name: str
@@ -38,6 +39,12 @@ class CheckOutcome:
     parts: Mapping[str, str] = field(default_factory=dict)
     pages: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
+    follows: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The verdict for people: where a failure follows from an earlier one, nobody knows whether its claim holds."""
+        return "undecided" if self.follows and self.verdict == "fail" else self.verdict
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -50,6 +57,7 @@ class CheckOutcome:
             "parts": {label: legible(text) for label, text in self.parts.items()},
             "pages": dict(self.pages),
             "kind": legible(self.kind),
+            "follows": self.follows,
         }
 
 
@@ -143,7 +151,7 @@ class CellOutputs:
 class Result:
     """The result of one submission.
 
-    The last three attributes are kept, but not published.
+    The last four attributes are not published.
 
     Attributes:
         path, student, assignment: as they were handed in.
@@ -156,6 +164,7 @@ class Result:
         notes: on flags that one exercise raised.
         runs: the cells' outputs, for feedback.
         log: for the instructor.
+        penalty: points that lateness has cost, in a gradebook; they are taken off the score already.
     """
 
     path: str
@@ -171,6 +180,7 @@ class Result:
     notes: tuple[FlagNote, ...] = ()
     runs: tuple[CellOutputs, ...] = ()
     log: tuple[LogEntry, ...] = ()
+    penalty: float = 0.0
 
     @property
     def waiting(self) -> tuple[ExerciseResult, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from io import StringIO
 from pathlib import Path
@@ -19,15 +20,7 @@ from typing import Any, NamedTuple
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 from nbconvert.exporters.exporter import ResourcesDict
-from nbgrader.api import (
-    Assignment,
-    BaseCell,
-    Grade,
-    Gradebook,
-    MissingEntry,
-    SubmittedAssignment,
-    SubmittedNotebook,
-)
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import rmtree
@@ -42,16 +35,22 @@ from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
+from exercise_kit.nbgrader.feedback import install_feedback
+from exercise_kit.nbgrader.generate import install_generate
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
+from exercise_kit.nbgrader.handed_in import digest_of
 from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
+from exercise_kit.nbgrader.scores import waiting_students
+from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.find import FoundFile, find, out_of_place, stray_files
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
-RESULT = "vit_course_result"  # in the resources that nbgrader's steps hand on
+# in the resources that nbgrader's steps hand on: what the judge found, and the digest of what it was given
+RESULT, SUBMISSION = "vit_course_result", "vit_course_submission"
 COLUMNS = 120
 NOT_GRADED = "not graded"
 KEPT = "what was graded is kept, and the same command goes on from there"
@@ -66,14 +65,38 @@ class Row(NamedTuple):
     waits_for: Mapping[str, str] = MappingProxyType({})
 
 
+@dataclass
+class _Recorded:
+    """Whose checks have points in the gradebook: the ``waiting`` not all; and what each cell is worth (``points``)."""
+
+    students: set[str]
+    waiting: set[str]
+    points: dict[str, float]
+
+    def has(self, student: str, notes: Noted) -> bool:
+        """Whether the gradebook knows of one what the page's notes say.
+
+        Every check waits for a person until it has points, so that this alone does not tell that it was graded.
+        """
+        by_hand = not notes.graded or bool(notes.waiting)
+        return student in self.students and (student not in self.waiting or by_hand)
+
+    def update(self, other: _Recorded) -> None:
+        vars(self).update(vars(other))
+
+
 def install() -> None:
     """Make `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter.
 
-    It also makes all of nbgrader wait for its gradebook, and say in a sentence what is wrong with it.
+    It also makes all of nbgrader wait for its gradebook, and say in a sentence what is wrong with it; and feedback tell
+    what is not graded yet from zero; and a release keep what students have.
     """
     for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
         module.Autograde = JudgedAutograde
     install_faults()
+    install_feedback()
+    install_generate()
+    install_validate()
 
 
 class JudgedAutograde(Autograde):
@@ -89,6 +112,7 @@ class JudgedAutograde(Autograde):
         lesson, wanted = course.assignment_id, course.student_id
         submitted = Path(course.root) / course.submitted_directory
         self._rows: dict[str, Row] = {}
+        self._again: dict[str, str] = {}  # why a student is graded once more
         self._said = False  # that there is another grader
         self._students = [path.name for path in _folders(submitted)]
         chosen = [name for name in self._students if name == wanted or fnmatchcase(name, wanted)]
@@ -130,7 +154,8 @@ class JudgedAutograde(Autograde):
         if isinstance(result, Result):
             student = str(resources["nbgrader"]["student"])
             points = score_of(result) if result.status == "graded" else NOT_GRADED
-            self._rows[student] = Row(student, points, remarks(result), result.waits_for)
+            said = "; ".join(filter(None, [self._again.get(student), remarks(result)]))
+            self._rows[student] = Row(student, points, said, result.waits_for)
 
     def _convert_all(self, lesson: str) -> list[str]:
         """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
@@ -158,43 +183,60 @@ class JudgedAutograde(Autograde):
                 self.log.info("%s", count.line(said - began))
         return failed
 
-    def _is_wanted(self, lesson: str, student: str, recorded: set[str]) -> bool:
-        """Whether to grade one: as nbgrader says, and also where an exercise waited for a check that was broken.
+    def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
+        """nbgrader's, and the digest of what was handed in before any of it is read."""
+        resources: dict[str, Any] = super().init_single_notebook_resources(notebook_filename)
+        resources["nbgrader"][SUBMISSION] = self._submission
+        return resources
 
-        And where a page has no points in the gradebook: a run that was stopped between the two left it, or the
-        gradebook is a backup from before.
+    def _is_wanted(self, lesson: str, student: str, recorded: _Recorded) -> bool:
+        """Whether to grade one: as nbgrader says, and also where what is there is not the grade of what was handed in.
+
+        A run that was killed leaves a page without points, and new work can come without a newer timestamp.
         """
         if self.init_destination(lesson, student):
             return True
-        if student not in recorded:
-            recorded |= self._recorded(lesson)  # by somebody who grades at the same time
         if student in (self.coursedir.student_id_exclude or "").split(","):
             return False
-        if student not in recorded:
-            self.log.warning("%s: there is a page, but no points are in the gradebook: graded again", student)
-        elif waiting := self._waits_for(lesson, student):
-            names = ", ".join(waiting)
-            self.log.info("%s: %s was not graded yet: graded again", student, names)
-            self.log.info("for a new page, run: nbgrader generate_feedback %s --student=%s --force", lesson, student)
-        else:
+        if not (why := self._why_again(lesson, student, recorded)):
             return False
+        self.log.info("%s: %s: graded again", student, why)
+        self.log.info("for a new page, run: nbgrader generate_feedback %s --student=%s --force", lesson, student)
+        self._again[student] = f"{why}: graded again"
         rmtree(self._format_dest(lesson, student))
         return True
 
-    def _recorded(self, lesson: str) -> set[str]:
-        """The students whose checks of a lesson all have points in the gradebook, or wait for a person."""
+    def _why_again(self, lesson: str, student: str, recorded: _Recorded) -> str:
+        """Why a student with a page is graded once more, as a clause; "" where nothing speaks for it."""
+        notes = self._noted(lesson, student)
+        if not notes.finished:
+            return "its grading was interrupted"
+        if not recorded.has(student, notes):
+            recorded.update(self._recorded(lesson))  # by somebody who grades at the same time
+        if not recorded.has(student, notes):
+            return "there is a page, but no points are in the gradebook"
+        if notes.submission and (now := self._digest(lesson, student)) and now != notes.submission:
+            return "it was handed in again"
+        if notes.points != {name: recorded.points.get(name, worth) for name, worth in notes.points.items()}:
+            return "its points are others now"
+        if waiting := self._waits_for(lesson, student):
+            return f"{', '.join(waiting)} was not graded yet"
+        return ""
+
+    def _digest(self, lesson: str, student: str) -> str:
+        with suppress(ReleasedError, KeyError):
+            return digest_of(Path(self._format_source(lesson, student)), Lessons(Path(self.coursedir.root)))
+        return ""
+
+    def _recorded(self, lesson: str) -> _Recorded:
+        """Who has points in the gradebook."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             handed_in = {each.student_id for each in gradebook.assignment_submissions(lesson)}
-            empty = (
-                gradebook.db.query(SubmittedAssignment.student_id)
-                .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-                .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-                .join(BaseCell, BaseCell.id == Grade.cell_id)
-                .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-                .filter(Assignment.name == lesson, BaseCell.name.startswith(check_grade_id(""), autoescape=True))
-                .filter(Grade.auto_score.is_(None), Grade.manual_score.is_(None), ~Grade.needs_manual_grade)
-            )
-            return handed_in - {student for (student,) in empty.distinct()}
+            waiting = waiting_students(gradebook, lesson).items()
+            points = {cell.name: float(cell.max_score) for cell in gradebook.find_notebook(lesson, lesson).grade_cells}
+        checks = check_grade_id("")
+        without = {who for who, cells in waiting if any(each.startswith(checks) for each in cells)}
+        return _Recorded(handed_in, without, points)
 
     def _flag_same_file(self, lesson: str) -> None:
         """Flag the copies of one trained model, in all pages and in the rows of those who were graded now."""
@@ -218,6 +260,7 @@ class JudgedAutograde(Autograde):
     def _convert(self, lesson: str, student: str) -> None:
         try:
             self.run_pre_convert_hook()
+            self._submission = self._digest(lesson, student)
             self.init_assignment(lesson, student)
             for notebook in self.notebooks:
                 self.convert_single_notebook(notebook)
@@ -258,6 +301,7 @@ class JudgedAutograde(Autograde):
                 if student not in rows and student not in (self.coursedir.student_id_exclude or "").split(","):
                     rows[student] = self._kept_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
+            waiting, checks = waiting_students(gradebook, lesson), check_grade_id("")
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
             rows[student] = Row(student, "missing", self._why_missing(lesson, student))
@@ -271,6 +315,10 @@ class JudgedAutograde(Autograde):
                 self.log.warning("%s", stray)
         before = len(self.assignments) - len(self._rows)
         kept = f"; {before} of them before, and left as they were: --force grades them again" if before else ""
+        written = {who for who, cells in waiting.items() if not all(each.startswith(checks) for each in cells)}
+        if by_hand := written & rows.keys():
+            verb = "waits" if len(by_hand) == 1 else "wait"
+            kept += f"; {len(by_hand)} {verb} for points by hand: formgrader lists them under Manual Grading"
         self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
 
     def _kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:

@@ -32,7 +32,7 @@ from nbgrader.utils import compute_checksum
 from exercise_kit.conventions import NBGRADER_SCHEMA
 from exercise_kit.quoting import legible
 
-# the place of a cell in the submitted file, for the step that fills in what the cell printed
+# the place of a cell in the submitted file, for the step that fills in what the cell printed; no finished page has one
 PLACE = "vit_course_place"
 _CELL_TYPES = ("code", "markdown", "raw")
 _PICTURES = ("image/png", "image/jpeg", "image/gif")
@@ -100,7 +100,8 @@ class CleanCells(NbGraderPreprocessor):
             if kept and grade_id:
                 del marks[grade_id]
             notebook.cells[place] = _rebuilt(cell, cell.metadata.get(PLACE, place), mark if kept else None)
-        notebook.metadata = NotebookNode()
+        # of a submission without cells too, the page of a killed run is known by this
+        notebook.metadata = NotebookNode({PLACE: 0})
         rename_ids(notebook.cells)
         return notebook, resources
 

@@ -1,24 +1,25 @@
-"""`nbgrader export` with two columns more: the judge's flags and what it noticed, beside the gradebook's scores."""
+"""`nbgrader export` with three columns more beside the scores: points not graded yet, the judge's flags and remarks."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 
 from exercise_kit.files import write
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, shown
-from exercise_kit.nbgrader.grader_notes import noted
-from exercise_kit.quoting import harmless_cell
+from exercise_kit.nbgrader.scores import LessonScore, score_of
+from exercise_kit.quoting import harmless_cell, one_line
 
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score"),
-    *("late_submission_penalty", "score", "max_score", "flags", "remarks"),
+    *("late_submission_penalty", "score", "max_score", "not_graded_yet", "flags", "remarks"),
 )
 
 
@@ -38,37 +39,66 @@ class GradesWithFlags(ExportPlugin):
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
+        waiting: dict[str, list[str]] = {}
         for assignment in sorted(gradebook.assignments, key=lambda each: (str(each.duedate or ""), each.name)):
             for student in sorted(gradebook.students, key=_place):
                 if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
-                    row = self._row(gradebook, assignment, student)
+                    course = CourseDirectory(parent=self)
+                    folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
+                    score = score_of(gradebook, assignment.name, student.id, folder / f"{assignment.name}.ipynb")
+                    row = _person(student) | {"duedate": assignment.duedate} | row_of(score)
                     writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
+                    if score.waiting:
+                        waiting.setdefault(assignment.name, []).append(student.id)
         self.log.info("Exporting grades to %s", target)
         try:
             write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
         except OSError as error:  # the name of a draft says nothing to anybody
             raise OSError(error.errno, error.strerror, str(target.absolute())) from None
+        for lesson, students in waiting.items():
+            self.log.warning("%s", not_graded(lesson, students))
 
     @staticmethod
     def _is_wanted(names: list[Any], name: str) -> bool:
         return not names or name in map(str, names)
 
-    def _row(self, gradebook: Gradebook, assignment: Any, student: Any) -> dict[str, Any]:
-        row = {name: getattr(student, name) for name in ("last_name", "first_name", "email")}
-        row |= {"assignment": assignment.name, "duedate": assignment.duedate, "student_id": student.id}
-        row |= {"max_score": assignment.max_score, "raw_score": 0.0, "late_submission_penalty": 0.0, "score": 0.0}
-        try:
-            submission = gradebook.find_submission(assignment.name, student.id)
-        except MissingEntry:
-            return row | {"remarks": "nothing handed in"}
-        penalty = submission.late_submission_penalty or 0.0
-        row |= {"timestamp": submission.timestamp, "raw_score": submission.score, "late_submission_penalty": penalty}
-        course = CourseDirectory(parent=self)
-        folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
-        notes = noted(folder / f"{assignment.name}.ipynb")
-        state = ("PARTLY GRADED: " if notes.waiting else "") if notes.graded else "NOT GRADED: "
-        score = max(0.0, submission.score - penalty)
-        return row | {"score": score, "flags": " ".join(notes.flags), "remarks": state + notes.reason}
+
+def _person(student: Any) -> dict[str, Any]:
+    return {"student_id": student.id} | {name: getattr(student, name) for name in ("last_name", "first_name", "email")}
+
+
+def not_graded(lesson: str, students: Sequence[str]) -> str:
+    """A sentence on those whose points are not complete, which is said wherever points go out."""
+    return one_line(
+        f"{lesson}: not graded yet, and not zero, are answers of {', '.join(students)}: formgrader lists them under "
+        "Manual Grading"
+    )
+
+
+def row_of(score: LessonScore) -> dict[str, Any]:
+    """The columns that tell of the points of one student in one lesson."""
+    row = {"assignment": score.lesson, "max_score": score.worth, "score": score.score, "timestamp": score.timestamp}
+    row |= {"raw_score": round(score.automatic + score.by_hand, 4), "late_submission_penalty": score.penalty}
+    if not score.handed_in:
+        return row | {"not_graded_yet": 0.0, "remarks": "nothing handed in"}
+    return row | {
+        "not_graded_yet": score.not_graded,
+        "flags": " ".join(score.notes.flags),
+        "remarks": _remarks(score),
+    }
+
+
+def _remarks(score: LessonScore) -> str:
+    """What is wrong with the points, if anything, and what the judge noticed."""
+    notes, names = score.notes, [each.name for each in score.waiting]
+    if not notes.finished:
+        return f"NOT GRADED: its grading was interrupted; run: nbgrader autograde {score.lesson}"
+    if not notes.graded and names:
+        return f"NOT GRADED: {notes.reason}"
+    if notes.waiting and names:
+        return f"PARTLY GRADED: {notes.reason}"
+    waiting = f"not graded yet: {', '.join(names)}" if names else ""
+    return "; ".join(filter(None, (waiting, notes.reason)))
 
 
 def _place(student: Any) -> tuple[str, str, str]:

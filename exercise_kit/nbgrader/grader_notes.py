@@ -5,6 +5,8 @@ lesson's source when formgrader opens a submission, so that an edited rubric cou
 `generate_feedback` make their pages with the same exporter. Only formgrader passes certain resources to it, and by them
 this module knows the two apart, so that no student reads a note.
 
+With the notes comes a script of ours, for nbgrader's page saves a field only when one leaves it.
+
 One flag depends on all submissions: two students handed in the same trained model. The judge's result is kept for each
 submission alone, so this flag is noted after grading, and removed when it is no longer true.
 """
@@ -16,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +28,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
+from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result
+from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable
@@ -34,15 +39,17 @@ from exercise_kit.submission.released import ReleasedLesson, cell_source
 from exercise_kit.submission.result_file import find_result
 
 NOTES = "vit_course_notes"
+_SAVING = files("exercise_kit") / "templates" / "formgrader_saving.js"
 _BOX = "border-left:4px solid #b58900;background:#fdf6e3;color:#222;padding:0.4em 0.8em;margin:0.3em 0"
 
 
-def notes_of(result: Result) -> dict[str, Any]:
-    """A result's flags and reason, as the notebook's metadata has them."""
+def notes_of(result: Result, submission: str = "") -> dict[str, Any]:
+    """A result's flags and reason, as the notebook's metadata has them, and the digest of what was graded."""
     beside = [{"flag": each.flag, "exercise": each.exercise, "words": legible(each.words)} for each in result.notes]
     graded = result.status == "graded"
     return {
         "graded": graded,
+        "submission": submission,
         "waiting": result.waits_for,
         "flags": list(result.flags),
         "reason": result.reason and legible(result.reason),
@@ -55,28 +62,64 @@ def notes_of(result: Result) -> dict[str, Any]:
 class Noted:
     """What an autograded notebook says of its grading; ``graded`` where it says nothing, as one of before.
 
-    Attributes: ``graded``, its ``flags``, the ``reason``, and for each exercise that is not graded yet what it waits
-    for (``waiting``).
+    Attributes:
+        graded: whether the judge could grade it.
+        flags: for a person to look at.
+        reason: of what there is to say.
+        waiting: each exercise that is not graded yet, and what it waits for.
+        finished: whether its grading came to an end; a killed run leaves no page, half of one, or one without points.
+        submission: the digest of what was graded; empty: not known.
+        mistakes: the known mistake that the judge named in an exercise.
+        points: what each graded cell was worth.
     """
 
     graded: bool = True
     flags: tuple[str, ...] = ()
     reason: str = ""
     waiting: Mapping[str, str] = field(default_factory=dict)
+    finished: bool = True
+    submission: str = ""
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+    points: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason])])
+        named = (f"{exercise}: {mistake}" for exercise, mistake in self.mistakes.items())
+        return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason]), *named])
 
 
 def noted(page: Path) -> Noted:
     """What an autograded notebook says."""
-    with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
-        notes = json.loads(page.read_bytes())["metadata"].get(NOTES) or {}
+    try:
+        notebook = json.loads(page.read_bytes())
+        cells, metadata = list(notebook["cells"]), dict(notebook["metadata"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return Noted(finished=False)
+    finished = not any(PLACE in part for part in (metadata, *(cell.get("metadata", {}) for cell in cells)))
+    with suppress(AttributeError, TypeError, KeyError):
+        notes = metadata.get(NOTES) or {}
         said = (str(notes.get("explained") or ""), str(notes["reason"] or ""))
         waiting = {str(name): str(cause) for name, cause in (notes.get("waiting") or {}).items()}
         flags, reason = tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said)))
-        return Noted(bool(notes["graded"]), flags, reason, waiting)
-    return Noted()
+        graded, submission = bool(notes["graded"]), str(notes.get("submission") or "")
+        mistakes, points = dict(_mistakes(cells)), dict(_points(cells))
+        return Noted(graded, flags, reason, waiting, finished, submission, mistakes, points)
+    return Noted(finished=finished)
+
+
+def _mistakes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The exercises with a known mistake, by the reports of their checks: no other cell's output is the judge's."""
+    for cell in cells:
+        mark = cell["metadata"].get("nbgrader", {})
+        for output in cell["outputs"] if mark.get("grade") and not mark.get("solution") else ():
+            report = output.get("data", {}).get(REPORT_MIME, {})
+            if report.get("misconception"):
+                yield str(report["name"]), str(report["misconception"])
+
+
+def _points(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    for mark in (cell["metadata"].get("nbgrader", {}) for cell in cells):
+        if mark.get("grade") and "points" in mark:
+            yield str(mark["grade_id"]), float(mark["points"])
 
 
 class ShowGraderNotes(NbGraderPreprocessor):
@@ -95,7 +138,7 @@ class ShowGraderNotes(NbGraderPreprocessor):
             if cell.metadata.get("nbgrader", {}).get("solution") and name:
                 cells += [new_markdown_cell(html) for html in _beside(notes, name)]
                 cells += [new_markdown_cell(_rubric_box(rubrics[name]))] if name in rubrics else []
-        notebook.cells = cells
+        notebook.cells = [*cells, new_markdown_cell(f"<script>\n{_SAVING.read_text('utf-8')}</script>")]
         return notebook, resources
 
     def _rubrics(self, lesson: str) -> dict[str, str]:

@@ -32,11 +32,12 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.rendering import REPORT_MIME, listing, paragraph, rich, section
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
-from exercise_kit.nbgrader.autograde import RESULT
+from exercise_kit.nbgrader.autograde import RESULT, SUBMISSION
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import FoundFile
+from exercise_kit.submission.flags import CELL_TYPE
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _lines(checks: Sequence[CheckOutcome]) -> list[CheckResult]:
         claim, key = check.claim or check.name, check.misconception or check.kind
         first = firsts.setdefault(key, check.name) if key and check.verdict == Verdict.FAIL else ""
         line = _ReportLine(
-            *(check.name, claim, Verdict(check.verdict)),
+            *(check.name, claim, Verdict(check.shown)),
             same_as="" if first == check.name else first,
             words=words,
             mistake=check.misconception,
@@ -127,13 +128,23 @@ class SaveGrades(SaveAutoGrades):
 
     def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
         result = resources["nbgrader"].get(UNGRADED)
-        if result is None and not _waits(cell, resources["nbgrader"].get(RESULT)):
+        judged = resources["nbgrader"].get(RESULT)
+        if result is None and not _waits(cell, judged):
             super()._add_score(cell, resources)
+            if _is_retyped(cell, judged):
+                self._list_for_a_person(cell)
             return
         name, zero = cell.metadata["nbgrader"]["grade_id"], bool(result) and self._is_zero(result)
         grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
         grade.auto_score = 0.0 if zero else None
         grade.needs_manual_grade = not zero or grade.manual_score is not None
+        self.gradebook.db.commit()
+
+    def _list_for_a_person(self, cell: NotebookNode) -> None:
+        """Under *Manual Grading*, with its points."""
+        name = cell.metadata["nbgrader"]["grade_id"]
+        grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
+        grade.needs_manual_grade = True
         self.gradebook.db.commit()
 
     def _add_comment(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
@@ -158,6 +169,13 @@ def _waits(cell: NotebookNode, result: Result | None) -> bool:
     """Whether a check's cell belongs to an exercise that is not graded yet."""
     waiting = result.waiting if result else ()
     return cell.metadata["nbgrader"]["grade_id"] in {check_grade_id(each.name) for each in waiting}
+
+
+def _is_retyped(cell: NotebookNode, result: Result | None) -> bool:
+    """Whether the answer that a check is about had been turned into another type of cell."""
+    notes = result.notes if result else ()
+    names = {check_grade_id(each.exercise) for each in notes if each.flag == CELL_TYPE}
+    return cell.metadata["nbgrader"]["grade_id"] in names
 
 
 def mark_ungraded(notebook: NotebookNode, result: Result) -> None:
@@ -214,7 +232,8 @@ class JudgeNotebook(NbGraderPreprocessor):
             _fill(notebook, result)
         else:
             self._leave_ungraded(notebook, resources, result)
-        notebook.metadata[NOTES] = notes_of(result)
+        notebook.metadata.pop(PLACE, None)
+        notebook.metadata[NOTES] = notes_of(result, where.get(SUBMISSION, ""))
         return notebook, resources
 
     def _leave_ungraded(self, notebook: NotebookNode, resources: dict[str, Any], result: Result) -> None:

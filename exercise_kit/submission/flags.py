@@ -20,6 +20,7 @@ NOT_SANDBOXED = "not-sandboxed"
 WEAKER_SANDBOX = "weaker-sandbox"
 SAME_FILE = "same-file"
 CHECK_FILES = "check-files"
+CELL_TYPE = "cell-type-changed"
 
 MEANINGS = {
     TEST_EDITED: "a check cell was changed (the judge uses its own, so no points were won)",
@@ -30,6 +31,7 @@ MEANINGS = {
     TIMEOUT: "the code took too long and was stopped",
     STOPPED: "the sandbox stopped the code: too much memory, or a forbidden system call",
     SAME_FILE: "a trained model is, byte for byte, another student's: a copy, or one seed on machines alike",
+    CELL_TYPE: "an answer's cell was turned into another type (its text was kept, and the type set back)",
     CHECK_FILES: "a class's own files (configuration, checks, results) were handed in; none of them was used",
     WEAKER_SANDBOX: "graded in a weaker sandbox (this machine refuses namespaces)",
     NOT_SANDBOXED: "graded without a sandbox (--no-sandbox)",

@@ -25,6 +25,7 @@ from exercise_kit.submission.notebook_file import (
     read_bytes,
 )
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
+from exercise_kit.submission.released_cells import with_released_types, with_released_versions
 from exercise_kit.submission.result_file import ResultFile, find_result
 from exercise_kit.submission.similarity import copied_words
 from exercise_kit.submission.slice import Runnable, begun, definitions, is_empty, parse, required_cells
@@ -95,6 +96,8 @@ def open_answers(handed_in: FoundFile, lessons: Lessons) -> OpenedSubmission:
     content = read_bytes(handed_in.path)
     file = open_script(content) if script else open_notebook(content)
     lesson = _lesson(handed_in, file, lessons, None, script).lesson
+    if not script:
+        file, _ = with_released_types(with_released_versions(file, lesson), lesson)
     answers, _ = answers_of(file.cells, lesson, None, not script, lambda name: ResultFile(name, ""))
     return OpenedSubmission(file, lesson, answers)
 
@@ -163,6 +166,9 @@ def _submission(
     base: Submission, file: SubmittedFile, found: _Found, handed_in: FoundFile, exercise: str | None, script: bool
 ) -> Submission:
     lesson = found.lesson
+    retyped: tuple[FlagNote, ...] = ()
+    if not script:
+        file, retyped = with_released_types(with_released_versions(file, lesson), lesson)
     only = (exercise,) if exercise else None
     files = partial(_result, handed_in, lesson.name)
     answers, stubs = answers_of(file.cells, lesson, only, not script or bool(exercise), files)
@@ -172,7 +178,7 @@ def _submission(
     objects = {each.name: each.objects for each in lesson.exercises}
     answers = tuple(replace(each, parts=parts_of(each, lesson)) for each in answers)
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
-    notes: list[FlagNote] = []
+    notes = [*retyped]
     if not script:
         reasons += _version_reasons(file.cells, lesson)
         notes += sorted(test_cell_notes(file.cells, lesson), key=lambda note: note.flag)

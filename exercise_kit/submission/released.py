@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,8 @@ class ReleasedCell:
     """A cell of the released notebook.
 
     Attributes: ``role`` ("exercise", "check", "question", "locked" or "plain"), ``name`` (its grade id), ``id``,
-    ``source``, ``code``, ``checksum`` (nbgrader's) and ``experiment`` (skipped while grading).
+    ``source``, ``code``, ``checksum`` (nbgrader's), ``experiment`` (skipped while grading), and of releases before this
+    one the checksum and source that it had (``earlier``).
     """
 
     role: str
@@ -46,6 +47,7 @@ class ReleasedCell:
     code: bool
     checksum: str | None
     experiment: bool
+    earlier: tuple[tuple[str | None, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -221,10 +223,13 @@ class Lessons:
         own = [self.class_dir / "release" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "notebooks" / f"{name}.ipynb"]
 
+    def _earlier(self, name: str) -> list[Path]:
+        return sorted(earlier_releases(self.class_dir, name).glob("*.ipynb")) if self.class_dir else []
+
     def _stamps(self, name: str) -> Stamps:
         """Which files a lesson is read from, and by what a change of one shows."""
         stamps = []
-        for file in (*self._with_answers(name), *self._released(name)):
+        for file in (*self._with_answers(name), *self._released(name), *self._earlier(name)):
             with suppress(OSError):
                 found = file.stat()
                 stamps.append((str(file), found.st_ino, found.st_mtime_ns, found.st_size))
@@ -233,7 +238,21 @@ class Lessons:
 
 @lru_cache(maxsize=64)  # nbgrader's road makes Lessons anew for every notebook
 def _read_lesson(class_dir: Path | None, clone: Path, name: str, _: Stamps) -> ReleasedLesson:
-    return _lesson(name, *Lessons(class_dir, clone)._notebooks(name))
+    lessons = Lessons(class_dir, clone)
+    lesson = _lesson(name, *lessons._notebooks(name))
+    earlier = [_cell(cell) for path in lessons._earlier(name) for cell in _read(path)["cells"]]
+    cells = (replace(cell, earlier=_versions(cell, earlier)) for cell in lesson.cells)
+    return replace(lesson, cells=tuple(cells))
+
+
+def _versions(cell: ReleasedCell, earlier: Sequence[ReleasedCell]) -> tuple[tuple[str | None, str], ...]:
+    found = ((each.checksum, each.source) for each in earlier if cell.name and each.name == cell.name)
+    return tuple(dict.fromkeys(each for each in found if each != (cell.checksum, cell.source)))
+
+
+def earlier_releases(class_dir: Path, lesson: str) -> Path:
+    """The folder in which a class keeps what students were given of a lesson, one notebook a version."""
+    return class_dir / ".vit_course" / "released" / lesson
 
 
 def cell_source(cell: dict[str, Any]) -> str:

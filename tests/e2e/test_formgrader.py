@@ -20,6 +20,7 @@ from vit_course.demo import STRIPS
 pytestmark = [needs_chromium, pytest.mark.sampled("formgrader")]
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
+QUESTION = "patches-or-pixels"
 LIVE = "<script>document.title = 'attacked'</script>"
 
 
@@ -81,6 +82,32 @@ def test_flags_and_the_rubric_stand_beside_the_answer(page: playwright.Page) -> 
     keep(page, "formgrader-flags", page.get_by_text("For you to look at"))
     keep(page, "formgrader-beside", page.get_by_text("its check cell was changed").last)
     keep(page, "formgrader-rubric", rubric)
+
+
+def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_is_named(
+    page: playwright.Page, folder: Path
+) -> None:
+    """On the same page, whose field nobody leaves."""
+    comment, mark = page.locator(f"#{QUESTION}-comment"), page.get_by_role("status")
+
+    def kept() -> str | None:
+        with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+            return gradebook.find_comment(QUESTION, LESSON, LESSON, "cleo").manual_comment
+
+    comment.press_sequentially("Well")
+    assert mark.inner_text() == "not saved yet"
+    leaving = "window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
+    assert page.evaluate(leaving) is False, "the page asks before it closes"
+    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    assert kept() == "Well"
+    assert page.evaluate(leaving) is True
+    page.route("**/api/comment/*", lambda route: route.abort())
+    comment.press_sequentially(" put")
+    page.get_by_text("Not saved: the server does not answer.").wait_for(timeout=60_000)
+    assert (kept(), comment.input_value()) == ("Well", "Well put")
+    page.unroute("**/api/comment/*")
+    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    assert kept() == "Well put"
 
 
 def test_students_have_names(page: playwright.Page) -> None:

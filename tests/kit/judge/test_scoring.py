@@ -8,6 +8,7 @@ from exercise_kit.engine.run import as_result
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
 from exercise_kit.judge.scoring import fraction, marked, unevaluated
+from exercise_kit.nbgrader.nbgrader_judge import as_html
 from exercise_kit.reasons import Reason
 
 CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fastest?", "01_patchify, Tokens")
@@ -54,6 +55,20 @@ def test_a_result():
     assert (other.name, other.verdict, other.claim) == ("test_other", "fail", "test_other holds.")
     assert other.misconception == "column order"
     assert "This looks like *column order*" in other.parts["Likely cause"]
+
+
+def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_shown_as_undecided():
+    failed = [found("fail", name=name, seen=f"{name} gave 1", causes=(CAUSE,)) for name in ("test_first", "test_next")]
+    result = marked("patchify", 8.0, [*failed, found("pass"), found("fail", name="test_own", seen="of its own")])
+    assert result.score == 2.0
+    assert [(each.verdict, each.shown) for each in result.checks] == [
+        ("fail", "fail"),
+        ("fail", "undecided"),
+        ("pass", "pass"),
+        ("fail", "fail"),
+    ]
+    page = as_html(result, 8.0)
+    assert [page.count(mark) for mark in "✗○✓"] == [2, 1, 1]
 
 
 def test_without_points_the_marks_count():

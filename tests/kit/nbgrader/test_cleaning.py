@@ -85,7 +85,7 @@ def test_outputs_tags_titles_and_widgets_go(resources):
     cell = code("1", tags=['"><script>'])
     cell.outputs = [shown]
     cleaned = clean(resources, cell, title="<script>", widgets={"state": {}})
-    assert cleaned.metadata == {}
+    assert cleaned.metadata == {PLACE: 0}
     assert "<script>" not in nbformat.writes(cleaned)
 
 

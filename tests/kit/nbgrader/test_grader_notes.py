@@ -53,7 +53,8 @@ def shown(folder, resources, result=RESULT):
 
 
 def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_question(folder):
-    flags, reason, answer, beside, question, rubric = shown(folder, FORMGRADER)
+    flags, reason, answer, beside, question, rubric, script = shown(folder, FORMGRADER)
+    assert script.startswith("<script>"), "which saves what a grader types"
     assert "possible-bypass" in flags
     assert "the code took too long" in flags
     assert "&lt;b&gt;gc" in reason
@@ -69,14 +70,14 @@ def test_a_student_s_page_shows_none_of_it(folder):
 
 def test_notebooks_of_before_and_a_missing_source_are_shown_as_they_are(folder):
     (folder / "source" / LESSON / f"{LESSON}.ipynb").unlink()
-    assert shown(folder, FORMGRADER, result=None) == ["1", "Because."]
+    assert shown(folder, FORMGRADER, result=None)[:-1] == ["1", "Because."]
 
 
 def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypatch):
     monkeypatch.chdir(folder)
     page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
-    page.write_text(json.dumps({"metadata": {NOTES: notes_of(RESULT)}}))
+    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes_of(RESULT)}}))
     assert noted(page).flags == ("possible-bypass", "timeout")
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
@@ -99,15 +100,18 @@ def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(folder, monkeypa
     page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
     notes = notes_of(with_waiting(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
-    page.write_text(json.dumps({"metadata": {NOTES: notes}}))
+    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes}}))
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
+        gradebook.add_notebook(LESSON, LESSON)
+        gradebook.add_grade_cell("check-patchify", LESSON, LESSON, max_score=5.0, cell_type="code")
         gradebook.add_student("ada")
         gradebook.add_submission(LESSON, "ada")
         GradesWithFlags(config=Config({"CourseDirectory": {"root": str(folder)}})).export(gradebook)
     (row,) = csv.DictReader((folder / "grades.csv").open(encoding="utf-8"))
     assert row["remarks"].startswith("PARTLY GRADED: patchify is not graded yet")
     assert "hidden/test_patchify.py:7: no" in row["remarks"]
+    assert (row["score"], row["max_score"], row["not_graded_yet"]) == ("0.0", "5.0", "5.0")
 
 
 def test_a_gradebook_without_a_lesson_empties_no_grades(folder, monkeypatch):

@@ -44,6 +44,11 @@ def test_what_many_wrote_alike_is_the_task_s_doing(lessons):
     assert pairs(lesson, [text(lesson, "one", [0])]) == []
 
 
+def test_one_idea_in_common_beside_others_of_their_own_is_no_copy(lessons):
+    lesson = lessons.get("01_patchify")
+    assert pairs(lesson, [text(lesson, "ada", [0, 1], "a"), text(lesson, "ben", [1, 2], "b")]) == []
+
+
 @pytest.fixture
 def copying_class(class_folder, lessons):
     class_folder = class_folder.folder

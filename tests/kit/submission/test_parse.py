@@ -67,13 +67,43 @@ def test_a_cell_without_an_answer_is_reported(work, source, words, kind):
     assert (answer.source, answer.kind) == (None, kind)
 
 
-def test_a_missing_cell_and_a_cell_that_is_no_code_are_reported(work):
+def test_a_missing_cell_is_reported(work):
     mine = work()
     mine.cells.remove(mine.cell("patchify"))
-    mine.cell("unpatchify")["cell_type"] = "markdown"
     submission = mine.read()
-    assert submission.reason == "the cell of patchify is missing; the cell of unpatchify is no code cell any more"
+    assert submission.reason == "the cell of patchify is missing"
     assert len(submission.exercises) == 5
+
+
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_an_answer_in_a_cell_of_another_type_is_read_as_code(work, kind):
+    mine = work().answer(patchify=PATCHIFY)
+    mine.cell("patchify")["cell_type"] = kind
+    submission = mine.read()
+    answer = answers(submission)["patchify"]
+    assert (answer.source, answer.cell, answer.problem) == (PATCHIFY, mine.place("patchify"), None)
+    assert submission.flags == ("cell-type-changed",)
+    was = "raw text" if kind == "raw" else kind
+    assert [each.words for each in submission.notes] == [
+        f"patchify: its cell had been turned into {was}, and was read as it was released"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["code", "raw"])
+def test_a_written_answer_in_a_cell_of_another_type_is_text(work, kind):
+    mine = work().answer(**{"patches-or-pixels": "Because print is a word here too."})
+    mine.cell("patches-or-pixels")["cell_type"] = kind
+    submission = mine.read()
+    assert submission.flags == ("cell-type-changed",)
+    assert mine.place("patches-or-pixels") not in [cell.index for cell in submission.cells]
+
+
+def test_an_answer_put_aside_as_text_beside_the_one_that_counts_stays_text(work):
+    mine = work().answer(patchify="def patchify(images, patch_size):\n    return 0").add(PATCHIFY)
+    mine.cell("patchify")["cell_type"] = "raw"
+    submission = mine.read()
+    assert answers(submission)["patchify"].source == PATCHIFY
+    assert (submission.flags, submission.reason) == ((), None)
 
 
 def test_a_cell_that_is_no_python_is_still_the_answer(work):

@@ -1,0 +1,129 @@
+"""`nbgrader generate_feedback` and formgrader's button, where a page never shows a zero for what nobody has graded.
+
+nbgrader writes "Score: 0.0" for an answer that waits for a person. Its template rounds numbers, so here a score that
+does not exist yet is a text that passes through both filters. A page whose grading was interrupted is made of no points
+at all: its student is left out and named. A page that is older than the grading that it shows is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbgrader.apps.api
+import nbgrader.apps.generatefeedbackapp
+from jinja2.filters import do_round
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook
+from nbgrader.converters import GenerateFeedback
+from nbgrader.preprocessors import GetGrades
+from nbgrader.utils import rmtree
+from traitlets.config import Config
+
+from exercise_kit.nbgrader.export import not_graded
+from exercise_kit.nbgrader.grader_notes import noted
+from exercise_kit.nbgrader.scores import waiting_students
+
+
+class NotGraded(str):
+    """What stands in the place of points that nobody gave yet."""
+
+    __slots__ = ()
+
+
+NOT_YET = NotGraded("not graded yet")
+
+
+def _number(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter of jinja's for numbers, through which the words pass."""
+
+    def filtered(value: Any, *arguments: Any) -> Any:
+        return value if isinstance(value, NotGraded) else convert(value, *arguments)
+
+    return filtered
+
+
+def _as_float(value: Any, default: float = 0.0) -> float:
+    """jinja's filter ``float``."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return default
+
+
+FILTERS = {"float": _number(_as_float), "round": _number(do_round)}
+
+
+class GetPoints(GetGrades):
+    """nbgrader's step that puts the points into a page; without points it puts that there are none."""
+
+    _missing = 0.0
+
+    def preprocess(self, notebook: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        """Put them in place, and above all the sum of those that there are."""
+        self._missing = 0.0
+        notebook, resources = super().preprocess(notebook, resources)
+        if self._missing:
+            sum_so_far = f"{round(resources['nbgrader']['score'], 2):g} so far, {self._missing:g} {NOT_YET}"
+            resources["nbgrader"]["score"] = NotGraded(sum_so_far)
+        return notebook, resources
+
+    def _get_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
+        super()._get_score(cell, resources)
+        mark = cell.metadata.nbgrader
+        grade = self.gradebook.find_grade(mark["grade_id"], self.notebook_id, self.assignment_id, self.student_id)
+        if grade.auto_score is None and grade.manual_score is None:
+            mark["score"] = NOT_YET
+            self._missing += grade.max_score
+
+
+class FeedbackPages(GenerateFeedback):
+    """nbgrader's converter of graded notebooks to pages for their students."""
+
+    preprocessors: Any  # which nbgrader gives no type
+
+    def __init__(self, coursedir: Any = None, **options: Any) -> None:
+        super().__init__(coursedir=coursedir, **options)
+        self.update_config(Config({"HTMLExporter": {"filters": FILTERS}}))
+        names = {GetGrades, "nbgrader.preprocessors.GetGrades"}
+        steps: list[Any] = self.preprocessors
+        self.preprocessors = [GetPoints if each in names else each for each in steps]
+
+    def init_destination(self, assignment_id: str, student_id: str) -> bool:
+        """Whether to make a student's page."""
+        graded = Path(self._format_source(assignment_id, student_id)) / f"{assignment_id}.ipynb"
+        target = Path(self._format_dest(assignment_id, student_id))
+        if not noted(graded).finished:
+            words = "%s: no feedback, for its grading was interrupted; first: nbgrader autograde %s"
+            self.log.error(words, student_id, assignment_id)
+            return False
+        if super().init_destination(assignment_id, student_id):
+            return True
+        page = target / f"{assignment_id}.html"
+        excluded = student_id in (self.coursedir.student_id_exclude or "").split(",")
+        if excluded or (page.is_file() and page.stat().st_mtime >= graded.stat().st_mtime):
+            return False
+        self.log.info("%s: graded since its page was made: made again", student_id)
+        rmtree(str(target))
+        return True
+
+    def convert_notebooks(self) -> None:
+        """Make the pages, and say whose answers wait for a person: their pages say so too.
+
+        Raises:
+            NbGraderException: a page could not be made.
+        """
+        super().convert_notebooks()
+        lesson = self.coursedir.assignment_id
+        shown = {Path(folder).parent.name for folder in self.assignments}
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            waiting = [student for student in waiting_students(gradebook, lesson) if student in shown]
+        if waiting:
+            self.log.warning("%s", not_graded(lesson, waiting))
+
+
+def install_feedback() -> None:
+    """Make nbgrader's command, and the programming interface that formgrader's button calls, use this converter."""
+    for module in (nbgrader.apps.generatefeedbackapp, nbgrader.apps.api):
+        module.GenerateFeedback = FeedbackPages

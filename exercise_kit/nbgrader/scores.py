@@ -1,0 +1,135 @@
+"""The points of a class as its gradebook has them: the judge's, a person's, what lateness costs, and what is missing.
+
+A cell to which neither the judge nor a person gave points has none, which is not the same as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+
+from exercise_kit.nbgrader.grader_notes import Noted, noted
+
+
+@dataclass(frozen=True)
+class CellScore:
+    """The points of one graded cell, out of ``worth``; ``score`` is None where nobody gave any.
+
+    Attributes: the cell's ``name``, whether a person gave the points (``by_hand``), and whether formgrader lists it for
+    one (``listed``).
+    """
+
+    name: str
+    score: float | None
+    worth: float
+    by_hand: bool = False
+    listed: bool = False
+
+
+@dataclass(frozen=True)
+class LessonScore:
+    """The points of one student in one lesson.
+
+    Attributes:
+        student, lesson: by their names.
+        handed_in: whether the gradebook has anything of them.
+        cells: in the lesson's order.
+        penalty: points that lateness costs.
+        worth: the lesson's points.
+        timestamp: when it was handed in, as the gradebook has it.
+        notes: of the autograded page.
+    """
+
+    student: str
+    lesson: str
+    handed_in: bool = False
+    cells: tuple[CellScore, ...] = ()
+    penalty: float = 0.0
+    worth: float = 0.0
+    timestamp: Any = None
+    notes: Noted = field(default_factory=Noted)
+
+    @property
+    def waiting(self) -> tuple[CellScore, ...]:
+        """The cells that have no points yet."""
+        return tuple(each for each in self.cells if each.score is None)
+
+    @property
+    def automatic(self) -> float:
+        """The judge's points that count."""
+        return _sum(each.score for each in self.cells if not each.by_hand)
+
+    @property
+    def by_hand(self) -> float:
+        """A person's points."""
+        return _sum(each.score for each in self.cells if each.by_hand)
+
+    @property
+    def score(self) -> float:
+        """All points so far, less the penalty."""
+        return max(0.0, round(self.automatic + self.by_hand - self.penalty, 4))
+
+    @property
+    def not_graded(self) -> float:
+        """The points of the cells that have none yet."""
+        return _sum(each.worth for each in self.waiting)
+
+
+def _sum(points: Iterable[float | None]) -> float:
+    return round(sum((each or 0.0 for each in points), 0.0), 4)
+
+
+def score_of(gradebook: Gradebook, lesson: str, student: str, page: Path) -> LessonScore:
+    """A student's points in a lesson.
+
+    Args:
+        gradebook: of the class.
+        lesson: its name, which is in the gradebook.
+        student: by the id.
+        page: the autograded notebook.
+    """
+    worth = float(gradebook.find_assignment(lesson).max_score)
+    try:
+        submission = gradebook.find_submission(lesson, student)
+    except MissingEntry:
+        return LessonScore(student, lesson, worth=worth)
+    cells = tuple(cell for notebook in submission.notebooks for cell in _cells(notebook))
+    penalty = float(submission.late_submission_penalty or 0.0)
+    return LessonScore(student, lesson, True, cells, penalty, worth, submission.timestamp, noted(page))
+
+
+def _cells(notebook: Any) -> Iterator[CellScore]:
+    places = {name: place for place, name in enumerate(each.name for each in notebook.notebook.source_cells)}
+    for grade in sorted(notebook.grades, key=lambda each: places.get(each.name, len(places))):
+        has_points = grade.auto_score is not None or grade.manual_score is not None
+        score = round(float(grade.score), 4) if has_points else None
+        by_hand, listed = grade.manual_score is not None, bool(grade.needs_manual_grade)
+        yield CellScore(grade.name, score, float(grade.max_score), by_hand, listed)
+
+
+def waiting_students(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
+    """The students of a lesson some of whose cells have no points, with the names of these cells."""
+    rows = (
+        gradebook.db.query(SubmittedAssignment.student_id, BaseCell.name)
+        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+        .join(BaseCell, BaseCell.id == Grade.cell_id)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .filter(Assignment.name == lesson, Grade.auto_score.is_(None), Grade.manual_score.is_(None))
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for student, cell in sorted(rows.all()):
+        found[student] = (*found.get(student, ()), cell)
+    return found

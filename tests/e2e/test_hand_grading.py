@@ -1,0 +1,144 @@
+"""Written answers in nbgrader: kept whatever their cell was turned into, and no zero before a person."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.machine import needs_sandbox
+
+pytestmark = [pytest.mark.sampled("hand grading"), needs_sandbox]
+
+LESSON, CHECK, QUESTION = "00_start", "check-normalize_images", "loss-proves-little"
+ANSWER = "### Question\n\nBecause a broken model learns too."
+# who turned the cell of which answer into what
+RETYPED = {
+    "yan": (QUESTION, "code"),
+    "rob": (QUESTION, "raw"),
+    "mia": ("normalize_images", "markdown"),
+    "rea": ("normalize_images", "raw"),
+}
+LISTED = {QUESTION: [QUESTION], "normalize_images": [CHECK, QUESTION]}
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A class after `nbgrader autograde`, which nobody has graded by hand."""
+
+    folder: Path
+    log: str
+
+    def grades(self, student: str) -> dict[str, tuple[float | None, bool]]:
+        with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
+            grades = gradebook.find_submission_notebook(LESSON, LESSON, student).grades
+            return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in grades}
+
+    def cell(self, student: str, name: str) -> dict[str, object]:
+        page = self.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb"
+        cells = json.loads(page.read_bytes())["cells"]
+        return next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == name)
+
+    def scores_shown(self, student: str) -> list[str]:
+        page = (self.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
+        return re.findall(r"\(Score: ([^)]*)\)", page)
+
+    def exported(self) -> dict[str, dict[str, str]]:
+        nbgrader(self.folder, "export")
+        with (self.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
+            return {row["student_id"]: row for row in csv.DictReader(file)}
+
+
+def turn(path: Path, name: str, kind: str) -> None:
+    """One key press: y, m or r."""
+    notebook = json.loads(path.read_bytes())
+    cell = next(cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade_id") == name)
+    cell["cell_type"] = kind
+    for key in ("outputs", "execution_count"):
+        cell.pop(key, None)
+    if kind == "code":
+        cell |= {"outputs": [], "execution_count": None}
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+    folder = new_class(tmp_path_factory.mktemp("hand") / "class", ROOT).path
+    nbgrader(folder, "generate_assignment", LESSON)
+    answers = model_answers(folder, LESSON) | {QUESTION: ANSWER}
+    written = write_submissions(folder, LESSON, dict.fromkeys([*RETYPED, "ada"], answers) | {"ben": {}})
+    for student, (name, kind) in RETYPED.items():
+        turn(written[student], name, kind)
+    log = nbgrader(folder, "autograde", LESSON)
+    log += nbgrader(folder, "generate_feedback", LESSON)
+    return Graded(folder, log)
+
+
+@pytest.mark.parametrize("student", RETYPED)
+def test_an_answer_keeps_its_text_gets_its_type_back_and_is_listed_for_a_person(graded: Graded, student: str) -> None:
+    name, _ = RETYPED[student]
+    cell, expected = graded.cell(student, name), graded.cell("ada", name)
+    assert cell["cell_type"] == expected["cell_type"]
+    assert "".join(cell["source"]) == "".join(expected["source"])
+    assert sorted(cell for cell, (_, listed) in graded.grades(student).items() if listed) == LISTED[name]
+    table = graded.log.partition("the class in one table")[2]
+    row = next(line for line in table.splitlines() if line.strip().startswith(student))
+    assert "2 of 2  [cell-type-changed]" in row
+    page = (graded.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
+    assert "No response" not in page
+
+
+def test_what_nobody_has_graded_is_no_zero_anywhere(graded: Graded) -> None:
+    assert graded.scores_shown("ada") == ["2 so far, 1 not graded yet / 3.0", "2.0 / 2.0", "not graded yet / 1.0"]
+    assert graded.scores_shown("ben") == ["0.0 / 3.0", "0.0 / 2.0", "0.0 / 1.0"], "who wrote nothing has a zero"
+    warned = "00_start: not graded yet, and not zero, are answers of ada, mia, rea, rob, yan"
+    assert warned in graded.log
+    assert "5 wait for points by hand: formgrader lists them under Manual Grading" in graded.log
+    assert warned in nbgrader(graded.folder, "export")
+    row = graded.exported()["ada"]
+    assert (row["score"], row["not_graded_yet"], row["max_score"]) == ("2.0", "1.0", "3.0")
+    assert row["remarks"] == f"not graded yet: {QUESTION}"
+
+
+def test_points_by_hand_end_that(graded: Graded) -> None:
+    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+        grade = gradebook.find_grade(QUESTION, LESSON, LESSON, "ada")
+        grade.manual_score, grade.needs_manual_grade = 0.0, False
+        gradebook.db.commit()
+    nbgrader(graded.folder, "generate_feedback", LESSON, "--student=ada", "--force")
+    assert graded.scores_shown("ada") == ["2.0 / 3.0", "2.0 / 2.0", "0.0 / 1.0"]
+    assert graded.exported()["ada"]["remarks"] == ""
+
+
+def test_new_work_without_a_newer_timestamp_is_graded_and_its_page_made_again(graded: Graded) -> None:
+    mine = graded.folder / "submitted" / "ben" / LESSON / f"{LESSON}.ipynb"
+    before = mine.stat()
+    mine.write_bytes((graded.folder / "submitted" / "ada" / LESSON / mine.name).read_bytes())
+    os.utime(mine, ns=(before.st_atime_ns, before.st_mtime_ns))
+    log = nbgrader(graded.folder, "autograde", LESSON)
+    table = log.partition("the class in one table")[2]
+    assert "ben      2 of 2  it was handed in again: graded again" in table, log
+    assert "6 graded, 0 not graded, 0 missing; 5 of them before" in table
+    assert graded.grades("ben")[CHECK] == (2.0, False)
+    assert "ben: graded since its page was made: made again" in nbgrader(graded.folder, "generate_feedback", LESSON)
+    assert graded.scores_shown("ben")[1] == "2.0 / 2.0"
+    assert "graded again" not in nbgrader(graded.folder, "autograde", LESSON)
+
+
+def test_a_page_whose_grading_was_interrupted_becomes_no_feedback(graded: Graded) -> None:
+    page = graded.folder / "autograded" / "yan" / LESSON / f"{LESSON}.ipynb"
+    page.chmod(0o600)
+    page.write_bytes(page.read_bytes()[:1000])
+    log = nbgrader(graded.folder, "generate_feedback", LESSON, "--force")
+    assert f"yan: no feedback, for its grading was interrupted; first: nbgrader autograde {LESSON}" in log
+    remarks = graded.exported()["yan"]["remarks"]
+    assert remarks == f"NOT GRADED: its grading was interrupted; run: nbgrader autograde {LESSON}"

@@ -1,0 +1,188 @@
+"""`nbgrader autograde` killed at every step: the same command grades what was begun, as if nobody had killed it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.machine import needs_sandbox
+
+pytestmark = [pytest.mark.sampled("interrupted"), needs_sandbox]
+
+LESSON = "00_start"
+STUDENT = "ada"
+INTERRUPTED = "its grading was interrupted: graded again"
+# in the class folder: this process dies at a step of the first student's grading, or in the middle of one
+KILLER = """
+import os
+from importlib import import_module
+
+from nbconvert.writers import FilesWriter
+
+
+def die(*_, **__):
+    {wait}
+    os.kill(os.getpid(), {signal})
+
+
+def half(build_directory, text):
+    path = os.path.join(build_directory, "{lesson}.ipynb")
+    with open(path, "w") as file:
+        file.write(text[: len(text) // 2])
+    die()
+
+
+def install():
+    if "{step}" == "half a page":
+        before, seen = FilesWriter.write, []
+
+        def write(self, output, resources, **options):
+            seen.append(1)
+            return half(self.build_directory, output) if len(seen) == 2 else before(self, output, resources, **options)
+
+        FilesWriter.write = write
+        return
+    module, owner, method = "{place}".split(":")
+    owner = getattr(import_module(module), owner)
+    before = getattr(owner, method)
+
+    def step(*arguments, **options):
+        if "{moment}" == "after":
+            before(*arguments, **options)
+        die()
+
+    setattr(owner, method, step)
+"""
+AUTOGRADE = "exercise_kit.nbgrader.autograde:JudgedAutograde"
+# step → what the process dies before or after, and whether a page was begun and not finished
+STEPS = {
+    "nothing written": (f"before {AUTOGRADE}:init_assignment", False),
+    "in the gradebook": ("after nbgrader.converters.autograde:Autograde:init_assignment", True),
+    "a page to be judged": ("after nbconvert.writers:FilesWriter:write", True),
+    "a result": ("after exercise_kit.nbgrader.nbgrader_judge:GraderCache:result_of", True),
+    "a page filled in": ("after exercise_kit.nbgrader.nbgrader_judge:JudgeNotebook:preprocess", True),
+    "one point of many": ("after exercise_kit.nbgrader.nbgrader_judge:SaveGrades:_add_score", True),
+    "points": ("after nbgrader.preprocessors:SaveAutoGrades:preprocess", True),
+    "late penalty": ("after nbgrader.preprocessors:AssignLatePenalties:preprocess", True),
+    "half a page": ("after none:none:none", True),
+    "a page": (f"before {AUTOGRADE}:set_permissions", False),
+    "the last step": (f"after {AUTOGRADE}:run_post_convert_hook", False),
+}
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """A class in which nobody is graded, and what its gradebook says when nobody kills the grader."""
+
+    folder: Path
+    rows: list[tuple[object, ...]]
+
+
+@pytest.fixture(scope="module")
+def handed_in(tmp_path_factory: pytest.TempPathFactory) -> HandedIn:
+    folder = new_class(tmp_path_factory.mktemp("interrupted") / "class", ROOT).path
+    nbgrader(folder, "generate_assignment", LESSON)
+    right = model_answers(folder, LESSON)
+    write_submissions(folder, LESSON, {STUDENT: right, "ben": {}})
+    (folder / "submitted" / STUDENT / LESSON / "timestamp.txt").write_text("2030-02-01 08:00 UTC")
+    nbgrader(folder, "db", "assignment", "add", LESSON, "--duedate=2030-01-31 23:59 UTC")
+    with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        config.write('c.LateSubmissionPlugin.penalty_method = "by_day"\n')
+    whole = shutil.copytree(folder, folder.with_name("whole"))
+    nbgrader(whole, "autograde", LESSON)
+    shutil.copytree(whole / ".vit_course", folder / ".vit_course", dirs_exist_ok=True)  # so that most need no judge
+    return HandedIn(folder, rows_of(whole))
+
+
+def rows_of(folder: Path) -> list[tuple[object, ...]]:
+    """All that the gradebook tells of points, penalties and comments."""
+    found: list[tuple[object, ...]] = []
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        for submission in gradebook.assignment_submissions(LESSON):
+            for notebook in submission.notebooks:
+                found.append((submission.student_id, notebook.late_submission_penalty))
+                for grade in notebook.grades:
+                    found.append((submission.student_id, grade.name, grade.auto_score, grade.needs_manual_grade))
+                found += [(submission.student_id, each.name, each.auto_comment) for each in notebook.comments]
+    return sorted(found, key=repr)
+
+
+def copy_of(handed_in: HandedIn, folder: Path) -> Path:
+    return shutil.copytree(handed_in.folder, folder)
+
+
+def start_and_die(folder: Path, step: str, by: signal.Signals, wait: str = "pass") -> subprocess.Popen[bytes]:
+    """`nbgrader autograde` that kills itself at a step."""
+    moment, _, place = STEPS[step][0].partition(" ")
+    values = {"step": step, "moment": moment, "place": place, "signal": int(by), "lesson": LESSON, "wait": wait}
+    (folder / "killer.py").write_text(KILLER.format(**values))
+    program = "import os, sys, killer; os.environ['PATH'] = sys.argv.pop(1) + os.pathsep + os.environ['PATH'];"
+    program += "killer.install(); from nbgrader.apps.nbgraderapp import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, str(Path(sys.executable).parent), "autograde", LESSON]
+    with (folder / "killed.log").open("wb") as log:
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+
+
+def assert_as_if_never_killed(folder: Path, handed_in: HandedIn, log: str) -> None:
+    assert "2 graded, 0 not graded, 0 missing" in log
+    assert rows_of(folder) == handed_in.rows
+    page = json.loads((folder / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb").read_bytes())
+    assert "vit_course_place" not in json.dumps(page)
+
+
+@pytest.mark.parametrize(
+    ("step", "by"), [(step, SIGNALS[number % len(SIGNALS)]) for number, step in enumerate(STEPS)], ids=[*STEPS]
+)
+def test_what_was_begun_and_not_finished_is_graded_again(
+    handed_in: HandedIn, tmp_path: Path, step: str, by: signal.Signals
+) -> None:
+    folder = copy_of(handed_in, tmp_path / "class")
+    if step == "a result":
+        shutil.rmtree(folder / ".vit_course" / "results")
+    killed = start_and_die(folder, step, by).wait(300)
+    assert killed == -by, (folder / "killed.log").read_text("utf-8")
+    log = nbgrader(folder, "autograde", LESSON)
+    table = log.partition("the class in one table")[2]
+    assert (INTERRUPTED in table) == STEPS[step][1], log
+    assert_as_if_never_killed(folder, handed_in, log)
+    if step == "points":
+        assert INTERRUPTED not in nbgrader(folder, "autograde", LESSON), "once is enough"
+
+
+def test_what_another_terminal_began_is_graded_when_that_dies(handed_in: HandedIn, tmp_path: Path) -> None:
+    """The second waits for the first, which dies in the middle of a student, and goes on with that student."""
+    folder, stop = copy_of(handed_in, tmp_path / "class"), tmp_path / "stop"
+    wait = f"import time\n    while not os.path.exists({str(stop)!r}):\n        time.sleep(0.05)"
+    first = start_and_die(folder, "a page to be judged", signal.SIGKILL, wait)
+    page = folder / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb"
+    end = time.monotonic() + 120
+    while not page.exists():
+        assert time.monotonic() < end, (folder / "killed.log").read_text("utf-8")
+        time.sleep(0.1)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with (folder / "second.log").open("w+", encoding="utf-8") as log:
+        command, environment = ["nbgrader", "autograde", LESSON], {**os.environ, "PATH": path}
+        second = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        while "take turns" not in (folder / "second.log").read_text("utf-8"):
+            assert second.poll() is None, (folder / "second.log").read_text("utf-8")
+            time.sleep(0.1)
+        stop.touch()
+        assert first.wait(60) == -signal.SIGKILL
+        assert second.wait(300) == 0
+    said = (folder / "second.log").read_text("utf-8")
+    assert INTERRUPTED in said.partition("the class in one table")[2]
+    assert_as_if_never_killed(folder, handed_in, said)

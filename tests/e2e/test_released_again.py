@@ -1,0 +1,92 @@
+"""A lesson changed after students have handed it in: by what nbgrader can do, and by what it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from exercise_kit.nbgrader.class_folder import new_class
+from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.machine import needs_sandbox
+
+pytestmark = [pytest.mark.sampled("released again"), needs_sandbox]
+
+LESSON, CHECK, QUESTION = "00_start", "check-normalize_images", "loss-proves-little"
+AGAIN = f"nbgrader generate_assignment {LESSON} --force"
+
+
+def build(folder: Path, settings: str) -> str:
+    """What `vit-course build` says in a class with these settings."""
+    (folder / "class.toml").write_text(settings)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [sys.executable, "-m", "vit_course", "build"],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def table_of(log: str) -> dict[str, str]:
+    lines = log.partition("the class in one table")[2].splitlines()
+    return {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.strip()}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = new_class(tmp_path_factory.mktemp("again") / "class", ROOT).path
+    nbgrader(folder, "generate_assignment", LESSON)
+    right = model_answers(folder, LESSON)
+    written = write_submissions(folder, LESSON, {"ada": right, "ben": {}, "eve": right})
+    edited = written["eve"].read_text("utf-8").replace('check(\\"normalize_images\\"', 'chek(\\"normalize_images\\"')
+    written["eve"].write_text(edited, "utf-8")
+    table = table_of(nbgrader(folder, "autograde", LESSON))
+    assert table["ada"] == "2 of 2"
+    assert table["eve"].startswith("2 of 2 [test-cell-edited]")
+    return folder
+
+
+def test_points_changed_after_release_count_and_flag_nobody(folder: Path) -> None:
+    said = build(folder, f"[points]\nnormalize_images = 4\n{QUESTION} = 2\n")
+    assert f"{LESSON} was released as it was before. Next: {AGAIN}; then nbgrader autograde {LESSON}" in said
+    nbgrader(folder, *AGAIN.split()[1:])
+    table = table_of(nbgrader(folder, "autograde", LESSON))
+    assert (table["ada"], table["ben"]) == (
+        "4 of 4 its points are others now: graded again",
+        "0 of 4 its points are others now: graded again",
+    )
+    assert "[test-cell-edited]" in table["eve"], (
+        "a check that was changed is compared with the release that it came from"
+    )
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        question = gradebook.find_grade(QUESTION, LESSON, LESSON, "ben")
+        assert (question.auto_score, question.max_score) == (0.0, 2.0), "left as it was released, of that release"
+
+
+def test_a_cell_that_goes_is_refused_and_nothing_is_removed(folder: Path) -> None:
+    released = folder / "release" / LESSON / f"{LESSON}.ipynb"
+    before = released.read_bytes()
+    refusal = f"nbgrader can neither add nor remove cells of {LESSON}, because students have handed it in"
+    assert refusal in build(folder, f'leave_out = ["{QUESTION}"]\n')
+    log = nbgrader(folder, *AGAIN.split()[1:], status=1)
+    assert f"{refusal} (without {QUESTION})" in log
+    assert "Traceback" not in log
+    assert released.read_bytes() == before
+
+
+def test_the_way_round_works_as_it_is_written(folder: Path) -> None:
+    nbgrader(folder, "db", "assignment", "remove", LESSON, "--force")
+    nbgrader(folder, *AGAIN.split()[1:])
+    table = table_of(nbgrader(folder, "autograde", LESSON))
+    assert table["ada"].startswith("2 of 2")
+    assert table["3"].startswith("graded, 0 not graded")

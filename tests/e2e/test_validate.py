@@ -1,0 +1,37 @@
+"""`nbgrader validate`, as a student's button runs it: the words of `check`, and no training on the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.nbgrader.class_folder import new_class
+from tests.e2e.test_nbgrader import ROOT, nbgrader
+
+pytestmark = pytest.mark.sampled("validate")
+LESSON = "00_start"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_class(tmp_path_factory.mktemp("validate") / "class", ROOT).path
+
+
+def test_what_is_not_written_is_called_so_and_no_experiment_runs(folder: Path) -> None:
+    notebook = json.loads((ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes())
+    ran = {"cell_type": "code", "source": "open('ran', 'w')", "outputs": [], "execution_count": None, "id": "ran"}
+    notebook["cells"].insert(5, ran | {"metadata": {"tags": ["experiment"]}})
+    mine = folder / "mine.ipynb"
+    mine.write_text(json.dumps(notebook), encoding="utf-8")
+    said = nbgrader(folder, "validate", str(mine))
+    assert "VALIDATION FAILED ON 2 CELL(S)" in " ".join(said.split())
+    assert "normalize_images is not written yet" in said
+    assert "Partial credit" not in said
+    assert not (folder / "ran").exists()
+
+
+def test_a_right_answer_passes(folder: Path) -> None:
+    said = nbgrader(folder, "validate", f"source/{LESSON}/{LESSON}.ipynb")
+    assert "Success! Your notebook passes all the tests." in said

@@ -1,0 +1,153 @@
+"""`vit-course export CLASS`: the gradebook's grades, and a sentence for each that is not complete."""
+
+import csv
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+from typer.testing import CliRunner
+
+from exercise_kit.engine.rendering import REPORT_MIME
+from exercise_kit.judge.result import Result
+from exercise_kit.nbgrader.cleaning import PLACE
+from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from vit_course.cli import app
+
+LESSONS = {"01_patchify": 26.0, "02_positions": 10.0}
+QUESTION = "patches-or-pixels"
+
+
+def page(folder, student, lesson, finished=True):
+    """An autograded notebook, whose check names a mistake."""
+    report = {"name": "patchify", "misconception": "column order"}
+    mark = {"grade_id": "check-patchify", "grade": True, "solution": False}
+    output = {"output_type": "execute_result", "data": {REPORT_MIME: report}, "metadata": {}}
+    metadata = {"nbgrader": mark} | ({} if finished else {PLACE: 3})
+    cell = {"cell_type": "code", "source": "", "metadata": metadata, "outputs": [output], "execution_count": None}
+    notes = notes_of(Result("p", student, lesson, "graded", flags=("timeout",)))
+    path = folder / "autograded" / student / lesson / f"{lesson}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"cells": [cell], "metadata": {NOTES: notes} if finished else {}}))
+
+
+def give(gradebook, student, lesson, points, by_hand=None, penalty=None):
+    notebook = gradebook.add_submission(lesson, student).notebooks[0]
+    for grade in notebook.grades:
+        if grade.name == QUESTION:
+            grade.manual_score, grade.needs_manual_grade = by_hand, by_hand is None
+        else:
+            grade.auto_score, grade.needs_manual_grade = points, False
+    notebook.late_submission_penalty = penalty
+    gradebook.db.commit()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Ada was late, Ben waits for a person, Cleo's grading was interrupted, Dan has handed in nothing."""
+    folder = tmp_path_factory.mktemp("class")
+    (folder / "nbgrader_config.py").write_text("")
+    with pytest.MonkeyPatch.context() as patch:  # nbgrader calls alembic by its name
+        patch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+        gradebook = Gradebook(f"sqlite:///{folder}/gradebook.db")
+    with gradebook:
+        for lesson, worth in LESSONS.items():
+            gradebook.add_assignment(lesson)
+            gradebook.add_notebook(lesson, lesson)
+            for name, points, kind in (("check-patchify", worth, "code"), (QUESTION, 2.0, "markdown")):
+                gradebook.add_grade_cell(name, lesson, lesson, max_score=points, cell_type=kind)
+        for student in ("ada", "ben", "cleo", "dan"):
+            gradebook.add_student(student, first_name=student.title(), last_name="Of Class", email=f"{student}@x.org")
+        give(gradebook, "ada", "01_patchify", 20.25, 1.5, penalty=2.0)
+        give(gradebook, "ada", "02_positions", 10.0, 2.0)
+        give(gradebook, "ben", "01_patchify", 26.0)
+        give(gradebook, "cleo", "01_patchify", None)
+    for lesson in LESSONS:
+        page(folder, "ada", lesson)
+    page(folder, "ben", "01_patchify")
+    page(folder, "cleo", "01_patchify", finished=False)
+    return folder
+
+
+def export(folder, system, *options):
+    return CliRunner().invoke(app, ["export", str(folder), "--to", system, *map(str, options)])
+
+
+def rows(text):
+    return list(csv.reader(text.splitlines()))
+
+
+def test_canvas_gets_all_points_out_of_the_lesson_s_own(folder):
+    done = export(folder, "canvas")
+    assert rows(done.stdout) == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "01_patchify", "02_positions"],
+        ["    Points Possible", "", "", "", "", "28", "12"],
+        ["Of Class, Ada", "", "", "ada", "", "19.75", "12"],
+    ]
+    assert done.exit_code == 1
+    assert "ben, 01_patchify: no grade, for patches-or-pixels has no points yet; give them in formgrader" in done.stderr
+    assert "cleo, 01_patchify: no grade, for the grader failed: there is no finished page of it" in done.stderr
+    assert "For you to look at, and not exported: ada, 01_patchify: timeout" in done.stderr
+
+
+def test_moodle_reads_of_what_the_points_are_made(folder):
+    (_, ada) = rows(export(folder, "moodle", "--lesson", "01_patchify").stdout)
+    assert ada[:5] == ["Ada", "Of Class", "ada", "ada@x.org", "19.75"]
+    assert ada[5] == "patchify 20.25 of 26 (looks like: column order); patches-or-pixels 1.5 of 2; late: -2"
+
+
+def test_the_total_is_of_all_lessons_and_what_was_not_handed_in_earns_nothing(folder):
+    (_, worth, ada) = rows(export(folder, "canvas", "--total").stdout)
+    assert (worth[5:], ada[5:]) == (["40"], ["31.75"])
+
+
+def test_gradescope_takes_one_student_s_lesson(folder):
+    done = export(folder, "gradescope", "--student", "ada", "--lesson", "01_patchify")
+    made = json.loads(done.stdout)
+    assert made["score"] == 19.75
+    assert [(each["name"], each["score"], each["max_score"]) for each in made["tests"]] == [
+        ("patchify", 20.25, 26.0),
+        (QUESTION, 1.5, 2.0),
+    ]
+    assert made["output"] == "Late: -2 points."
+    assert "takes one submission at a time" in export(folder, "gradescope", "--student", "ada").stderr
+    assert "has no points yet" in export(folder, "gradescope", "--student", "ben").stderr
+
+
+def test_a_spreadsheet_gets_the_parts_and_no_zero_for_what_is_missing(folder):
+    done = export(folder, "csv", "--lesson", "01_patchify")
+    found = {row["student_id"]: row for row in csv.DictReader(done.stdout.splitlines())}
+    ada = {name: found["ada"][name] for name in ("automatic", "by_hand", "late_penalty", "score", "max_score")}
+    assert ada == {"automatic": "20.25", "by_hand": "1.5", "late_penalty": "2.0", "score": "19.75", "max_score": "28.0"}
+    scores = {who: (row["score"], row["not_graded_yet"]) for who, row in found.items()}
+    assert scores == {"ada": ("19.75", "0.0"), "ben": ("", "2.0"), "cleo": ("", "28.0"), "dan": ("", "0.0")}
+    assert (done.exit_code, "no points yet" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--lesson", "07_train"), "has no lesson '07_train'; it has: 01_patchify, 02_positions"),
+        (("--student", "eve"), "has no student 'eve'; it has: ada, ben, cleo, dan"),
+    ],
+)
+def test_what_the_gradebook_does_not_have_is_named(folder, options, words):
+    done = export(folder, "csv", *options)
+    assert (done.exit_code, words in done.stderr) == (1, True)
+
+
+def test_grades_csv_is_refused_with_the_way(folder):
+    (folder / "grades.csv").write_text("assignment,score\n")
+    said = export(folder / "grades.csv", "canvas").stderr
+    assert "name a class folder, or make one with: vit-course grade submitted --json results.json" in said
+
+
+def test_what_is_to_be_looked_at_again_is_exported_and_named(folder):
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        gradebook.find_grade(QUESTION, "01_patchify", "01_patchify", "ada").needs_manual_grade = True
+        gradebook.db.commit()
+    done = export(folder, "csv", "--student", "ada")
+    assert "ada, 01_patchify: patches-or-pixels is to be looked at in formgrader" in done.stderr
+    assert done.exit_code == 0
