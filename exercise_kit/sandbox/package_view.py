@@ -72,7 +72,7 @@ def progress() -> None:
     """Show nothing."""
 '''
 
-# in the place of a module that holds answers; its functions stand in its own file, so that the watch knows whose they are
+# in the place of a module that holds answers; its functions stand in that file, by which the watch knows whose they are
 _WITHHELD = '''"""Stands where answers are while a student works: their names, and nothing behind them."""
 
 
