@@ -35,6 +35,7 @@ quick: install
 
 notebooks: install
 	$(RUN) -m vit_course build
+	$(RUN) docs/cheat_sheet.py
 
 figures: install
 	$(RUN) figures/draw_all.py

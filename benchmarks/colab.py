@@ -40,7 +40,7 @@ from timing import machine
 
 from exercise_kit.authoring.release import ReleaseError, build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG, SETUP_GRADE_ID
-from exercise_kit.engine.verdict import REPORT_MIME
+from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.submission.released import checked_file
 from vit_course.interactive import WIDGET_VIEW
 

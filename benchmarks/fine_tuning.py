@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lesson_cifar import define
+from lesson_cifar import define_from_note
 from torch import Tensor, nn
 from torch.optim import AdamW
 
@@ -154,9 +154,9 @@ def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
 
 
 def with_lora(model: nn.Module, num_classes: int) -> nn.Module:
-    """The model as the lesson's own function of this name gives it."""
+    """The model as the function of this name in the side note on LoRA gives it."""
     names = {"torch": torch, "nn": nn, "copy": copy, "replace_head": replace_head}
-    adapted: nn.Module = define("09_fine_tuning", names, within="class LoRA")["with_lora"](model, num_classes)
+    adapted: nn.Module = define_from_note("lora", names)["with_lora"](model, num_classes)
     return adapted
 
 

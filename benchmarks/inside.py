@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lesson_cifar import define, parser_of, save
+from lesson_cifar import define, define_from_note, parser_of, save
 from torch import Tensor
 
 from vit_course.config import ViTConfig
@@ -37,7 +37,7 @@ def lesson_functions(model: VisionTransformer, pictures: ImageDataset) -> dict[s
     """The functions of lesson 08, which look for model, config and pictures among their own global names."""
     names: dict[str, Any] = {"torch": torch, "F": F, "record": record}
     names |= {"model": model.eval(), "config": model.config, "pictures": pictures}
-    return define("08_inside", names)
+    return define_from_note("where_the_answer_arises", define("08_inside", names))
 
 
 def covering(lesson: dict[str, Any], fresh: VisionTransformer, images: Tensor) -> dict[str, Any]:

@@ -356,19 +356,30 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def define(lesson: str, names: dict[str, Any], within: str = "") -> dict[str, Any]:
+def define(lesson: str, names: dict[str, Any]) -> dict[str, Any]:
     """``names`` with a lesson's functions and classes, which look for everything else among them.
 
     Args:
         lesson: its name, as "08_inside".
         names: what the definitions use.
-        within: a text of the cells that are meant; all cells where it is empty.
     """
     for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
-        if cell.role is Role.CODE and within in cell.source:
-            parts = [each for each in ast.parse(cell.source).body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
-            exec(compile(ast.Module(parts, type_ignores=[]), f"{lesson}.py", "exec"), names)
+        if cell.role is Role.CODE:
+            _define(cell.source, lesson, names)
     return names
+
+
+def define_from_note(note: str, names: dict[str, Any]) -> dict[str, Any]:
+    """``names`` with the functions and classes of a side note's code, which look for everything else among them."""
+    text = (ROOT / "docs" / "site" / "notes" / f"{note}.md").read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        _define(block, note, names)
+    return names
+
+
+def _define(source: str, name: str, names: dict[str, Any]) -> None:
+    parts = [each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
+    exec(compile(ast.Module(parts, type_ignores=[]), name, "exec"), names)
 
 
 def images_of(data: Path) -> tuple[ImageDataset, ImageDataset]:

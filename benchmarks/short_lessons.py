@@ -53,6 +53,13 @@ def played(lesson: str, last: str, seed: int) -> tuple[dict[str, Any], str]:
     raise ValueError(f"no cell of {lesson} holds {last}")
 
 
+def run_note(name: str, names: dict[str, Any]) -> None:
+    """Run the code of a side note below the cells of its lesson, which left ``names``; its own are added."""
+    text = (ROOT / "docs" / "site" / "notes" / f"{name}.md").read_text(encoding="utf-8")
+    for source in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        exec(compile(source, f"{name}.md", "exec", dont_inherit=True), names)
+
+
 def start(seed: int) -> dict[str, Any]:
     """Per cent of the drawings right, of three models: row by row, column by column, with attention over the batch.
 
@@ -83,6 +90,8 @@ def fed_wrongly(_: int) -> dict[str, Any]:
 def patchify(seed: int) -> dict[str, Any]:
     """The share of the variance that few directions keep, and how far a Linear is from its convolution."""
     names, _ = played("01_patchify", "by_convolution = ", seed)
+    with contextlib.redirect_stdout(io.StringIO()):
+        run_note("directions", names)
     return {"kept": names["shares"], "difference": (names["by_linear"] - names["by_convolution"]).abs().max().item()}
 
 

@@ -13,47 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.attention import MultiHeadSelfAttention, merge_heads
+from vit_course.attention import merge_heads
 from vit_course.config import ViTConfig
 from vit_course.encoder import Encoder, EncoderBlock
-from vit_course.exercises.l01_patchify import patch_embedding
-from vit_course.exercises.l03_attention import multi_head_self_attention
-from vit_course.exercises.l04_block import mlp
 from vit_course.exercises.l05_vit import vision_transformer
-from vit_course.patches import patchify
 from vit_course.vit import VisionTransformer
-
-
-def _with_forward(shell: type[nn.Module], forward: Callable[..., Tensor]) -> type[nn.Module]:
-    """The library's class, which has parameters alone, with a forward."""
-    return type(shell.__name__, (shell,), {"forward": forward})
-
-
-def _embed(self: Any, images: Tensor) -> Tensor:
-    return self.projection(patchify(images, self.patch_size))
-
-
-def _convolve(self: Any, images: Tensor) -> Tensor:
-    return self.projection(images).flatten(2).transpose(1, 2)
-
-
-def _think(self: Any, x: Tensor) -> Tensor:
-    return self.down(F.gelu(self.up(x)))
-
-
-class NoProjection(multi_head_self_attention.NoProjection):
-    """The heads' outputs side by side are what attention gives."""
-
-    def finish(self, heads: Tensor, x: Tensor) -> Tensor:
-        return merge_heads(heads)
-
-
-class LinearsInPlainList(MultiHeadSelfAttention):
-    """The optimizer never sees the two Linears, so they stay as they started."""
-
-    def __init__(self, embed_dim: int, num_heads: int) -> None:
-        super().__init__(embed_dim, num_heads)
-        self.requires_grad_(False)
 
 
 class LayersInPlainList(EncoderBlock):
@@ -122,13 +86,6 @@ class HeadsOnSlices(nn.Module):
 
 
 STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("PatchEmbedding", "projection without bias"): _with_forward(patch_embedding.ProjectionWithoutBias, _embed),
-    ("PatchEmbedding", "patch size doubled"): _with_forward(patch_embedding.PatchSizeDoubled, _embed),
-    ("PatchEmbedding", "channels not counted"): _with_forward(patch_embedding.ChannelsNotCounted, _embed),
-    ("PatchEmbedding", "convolution for the linear"): _with_forward(patch_embedding.ConvolutionForTheLinear, _convolve),
-    ("MultiHeadSelfAttention", "no projection"): NoProjection,
-    ("MultiHeadSelfAttention", "linears in plain list"): LinearsInPlainList,
-    ("Mlp", "hidden dim fixed at four"): _with_forward(mlp.HiddenDimFixedAtFour, _think),
     ("EncoderBlock", "layers in plain list"): LayersInPlainList,
     ("EncoderBlock", "layers made in forward"): LayersMadeInForward,
     ("VisionTransformer", "tensors that are no parameters"): TensorsThatAreNoParameters,

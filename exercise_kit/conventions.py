@@ -13,6 +13,7 @@ EXPERIMENT_TAG = "experiment"
 STILL = "still-"  # how the class of the element begins that holds the still picture of a figure with controls
 NBGRADER_SCHEMA = 3
 SETUP_GRADE_ID = "setup"
+STUBS = "stubs.json"  # beside a course's exercises: exercise → the text of its empty cell, which the builder writes
 
 
 def check_grade_id(exercise: str) -> str:

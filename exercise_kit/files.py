@@ -11,15 +11,15 @@ from typing import Literal
 from uuid import uuid4
 
 DRAFT = ".part"  # how the name of what is not whole yet ends
-_DESCRIPTORS = ("/proc/", "/dev/fd/")
-_MOST_LINKS = 40
+_DESCRIPTORS = ("/proc/", "/dev/fd/", "/dev/stdout", "/dev/stderr")
 
 
 def write(path: Path, content: bytes, mode: int | None = None) -> None:
     """Give a file its content: whoever reads it, and whenever this process dies, it is the old one or the new one.
 
-    A link stays, and the file that it leads to is written. What is no regular file (a device, a pipe, ``/dev/stdout``)
-    stays what it is: the content goes straight into it.
+    A link is replaced and never followed: somebody else may have put it there, to have a file of this account's
+    overwritten. What is no regular file (a device, a pipe) stays what it is, and so does ``/dev/stdout``:
+    the content goes straight into it.
 
     Args:
         path: of the file; the folder exists.
@@ -31,16 +31,19 @@ def write(path: Path, content: bytes, mode: int | None = None) -> None:
         OSError: it cannot be written; a file that was there before is whole.
     """
     try:
-        found: int | None = path.stat().st_mode
+        found: int | None = path.lstat().st_mode
     except FileNotFoundError:
         found = None
-    if found is not None and stat.S_ISDIR(found):
+    if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file", str(path))
-    if _is_descriptor(path) or (found is not None and not stat.S_ISREG(found)):
+    if found is not None and stat.S_ISLNK(found):
+        found = None
+    is_descriptor = os.path.abspath(path).startswith(_DESCRIPTORS)
+    if is_descriptor or (found is not None and not stat.S_ISREG(found)):
         with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as stream:
             stream.write(content)
         return
-    _replace(Path(os.path.realpath(path)), content, mode, found)
+    _replace(path.absolute(), content, mode, found)
 
 
 def put(path: Path, content: bytes) -> None:
@@ -69,18 +72,6 @@ def _replace(path: Path, content: bytes, mode: int | None, found: int | None) ->
         with suppress(OSError):
             draft.unlink(missing_ok=True)
     _sync(path.parent)
-
-
-def _is_descriptor(path: Path) -> bool:
-    """Whether a path leads to what a process has open, as ``/dev/stdout`` does, even where that is a regular file."""
-    name = os.path.abspath(path)
-    for _ in range(_MOST_LINKS):
-        if name.startswith(_DESCRIPTORS):
-            return True
-        if not os.path.islink(name):
-            return False
-        name = os.path.join(os.path.dirname(name), os.readlink(name))
-    return False
 
 
 def _sync(folder: Path) -> None:

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 SECONDS = 10.0
 
@@ -29,7 +37,8 @@ def progress_bar(console: Console, doing: str, total: int | None = None) -> Iter
     with unsilenced(console) as shown:
         if shown.is_terminal:
             counted: tuple[ProgressColumn, ...] = (MofNCompleteColumn(),) if total is not None else ()
-            columns = TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn()
+            to_the_end = (TextColumn("left:"), TimeRemainingColumn()) if total is not None else ()
+            columns = TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn(), *to_the_end
             with Progress(*columns, console=shown, transient=True) as bar:
                 task = bar.add_task(doing, total=total)
                 yield lambda: bar.advance(task)
@@ -73,10 +82,19 @@ class Count:
             self._done += 1
 
     def line(self, seconds: float) -> str:
-        """ "grading: 12 of 110 after 1:20"."""
-        so_far = "" if self._total is None else f" {self._done} of {self._total}"
-        minutes, rest = divmod(round(seconds), 60)
-        return f"{self._doing}:{so_far} after {minutes}:{rest:02}"
+        """ "grading: 12 of 110 after 1:20, about 10:53 left"; without the last while nothing is done."""
+        if self._total is None:
+            return f"{self._doing}: after {_clock(seconds)}"
+        left = seconds / self._done * (self._total - self._done) if self._done else 0.0
+        rest = f", about {_clock(left)} left" if round(left) else ""
+        return f"{self._doing}: {self._done} of {self._total} after {_clock(seconds)}{rest}"
+
+
+def _clock(seconds: float) -> str:
+    """ "1:20", "2:03:40"."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def write_lines(

@@ -1,6 +1,54 @@
-"""A student's own words, or a library's, quoted so that they cannot break a report."""
+"""What a student or a library wrote, made so that it cannot disturb a report, a terminal, a page or a spreadsheet."""
 
 from __future__ import annotations
+
+import re
+import unicodedata
+
+# what joins within Persian words and within one picture made of several, the direction that a letter shows by itself,
+# and the space that does not break
+_KEPT = "\n\t\u00a0\u200c\u200d\u200e\u200f"
+_COLOR = re.compile(r"(\x1b\[[0-9;]{0,20}m)")
+_FORMULA = "=+-@"  # how begins what a spreadsheet would evaluate
+# where the semicolon separates cells, as in half of Europe, a formula can also begin behind one
+_BEGINS_A_CELL = re.compile(r"(?:^|;)[\s'\"]*(?=\S)")
+
+
+def legible(text: str) -> str:
+    """``text`` without what could disturb a terminal, a page or a file: control characters, halves of a character.
+
+    Line ends and tabs stay. Everything else that cannot be printed becomes a space, also characters that turn the
+    direction of writing around.
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in _KEPT else " " for letter in text)
+
+
+def legible_in_color(text: str) -> str:
+    """The same, but that a terminal's colors stay, which a page shows too."""
+    return "".join(part if place % 2 else legible(part) for place, part in enumerate(_COLOR.split(text)))
+
+
+def one_line(text: str) -> str:
+    """``text`` as a terminal may show it, in one line: a file's name can hold anything."""
+    return legible(text).replace("\n", " ").replace("\t", " ")
+
+
+def harmless_cell(value: object) -> str:
+    """A value as a spreadsheet shows it in one line and nothing else: a file may be called ``=HYPERLINK(…)``.
+
+    What would be evaluated gets an apostrophe before it, wherever a cell can begin: behind spaces and quotation marks,
+    behind a semicolon, and in the wide characters that some spreadsheets take for the narrow ones.
+    """
+    text = "" if value is None else str(value)
+    if isinstance(value, float | int):
+        return text
+    text = one_line(text)
+    starts = [each.end() for each in _BEGINS_A_CELL.finditer(text)]
+    for place in reversed([each for each in starts if unicodedata.normalize("NFKC", text[each])[:1] in _FORMULA]):
+        text = f"{text[:place]}'{text[place:]}"
+    return text
 
 
 def quoted(text: object, most: int = 200) -> str:
@@ -11,7 +59,7 @@ def quoted(text: object, most: int = 200) -> str:
     """
     lines = [line.strip() for line in said(text).splitlines() if line.strip()]
     line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
-    line = "".join(letter if letter.isprintable() else " " for letter in line[: most + 1]).replace("`", "'")
+    line = one_line(line[: most + 1]).replace("`", "'")
     return "" if not line else f"`{line}`" if len(line) <= most else f"`{line[:most]} …`"
 
 

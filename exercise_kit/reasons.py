@@ -12,6 +12,8 @@ class Reason(StrEnum):
 
     # of a check that failed
     DIFFERENT = "different"
+    SHAPE = "shape"
+    CHANGED = "changed"
     RAISED = "raised"
     ACCEPTED = "accepted"
     PARAMETERS = "parameters"
@@ -20,6 +22,7 @@ class Reason(StrEnum):
     DEVICE = "device"
     TIME = "time"
     NOT_WRITTEN = "not-written"
+    SLIP = "slip"
     # of a check that could not decide
     UNDECIDABLE = "undecidable"
     WAITS_FOR_CHECK = "waits-for-check"

@@ -9,6 +9,13 @@ MINIMUM_PYTHON = (3, 11)
 MINIMUM_TORCH = (2, 9)
 
 
+class NotSupportedError(ImportError):
+    """Python or torch is too old; Jupyter shows the sentence alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
 def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | None:
     """What is too old or missing, and what to do about it; None when all is well.
 
@@ -34,9 +41,9 @@ def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | No
 
 
 def require_supported() -> None:
-    """Raise ImportError, with a remedy, where Python or torch is too old. Torch itself is not imported for it."""
+    """Raise NotSupportedError, with a remedy, where Python or torch is too old. Torch itself is not imported for it."""
     if problem := problem_with(sys.version_info[:3], _torch_version()):
-        raise ImportError(problem)
+        raise NotSupportedError(problem)
 
 
 def _torch_version() -> str | None:

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 01 · An image becomes a sentence
 #
-# A Transformer reads a sentence: a sequence of words, each one a vector. A photo has no words. In this lesson you cut a
-# photo into pieces of sixteen by sixteen pixels and treat the pieces as words ("An Image is Worth 16x16 Words",
-# Dosovitskiy et al. 2021). That is the whole idea, and it is easy to get wrong without noticing.
+# A Transformer reads a sentence: a sequence of words, each one a vector. A photo has no words. In this lesson you cut
+# a photo into squares of 16 × 16 pixels and treat the squares as words (Dosovitskiy et al. 2021, *An Image is Worth
+# 16x16 Words*).
 #
 # **After this lesson you can**
 # - cut any batch of images into patches with `reshape` and `permute`, and say what each axis means;
@@ -55,17 +55,14 @@ show_images(picture, titles=["Grace Hopper"])
 #
 # ## What a token is
 #
-# ![A portrait cut into a grid of square patches, numbered row by row from the top left, and the same patches laid
-# out in one row as a sequence of tokens.](../figures/patchify_grid.svg)
+# ![A portrait cut into a grid of square patches, numbered row by row from the top left, and the same patches laid out
+# in one row as a sequence of tokens.](../figures/patchify_grid.svg)
 #
-# A *patch* is a square of `patch_size` × `patch_size` pixels. Unrolled into one vector, it becomes a *token*. (In
-# lesson 00 a token was what a Linear makes of this vector. That Linear comes later in this lesson; the word is used for
-# both.) The picture above becomes a sequence: the token in the top left corner first, then its neighbor to the right,
-# and so on, as you read a page.
+# A *patch* is a square of `patch_size` × `patch_size` pixels. Unrolled into one vector, it becomes a *token*. The
+# tokens follow each other as you read a page: row by row, from the top left.
 #
 # **Predict first.** Our picture has 3 channels, 288 rows and 240 columns. With `patch_size = 16`, how many tokens are
-# there, and how many numbers does each one hold? Put both into the next cell. Do all tokens together hold more numbers
-# than the picture, fewer, or as many?
+# there? How many numbers does each hold?
 
 # %%
 predict("tokens", 270)
@@ -78,37 +75,25 @@ reveal("tokens", (height // patch_size) * (width // patch_size))
 reveal("numbers-in-a-token", channels * patch_size**2)
 
 # %% [markdown]
-# 270 tokens of 768 numbers. Nothing was lost: 270 · 768 is 207,360, and so is 3 · 288 · 240.
-#
-# If nothing is lost and the count is right, why not simply ask PyTorch for that shape? Here is a tempting line.
-
-# %%
-one_liner = picture.reshape(1, 270, 768)
-print(tuple(one_liner.shape))
-
-# %% [markdown]
-# The shape is right. **Predict first:** which 768 numbers of the picture are in token 0? A square of 16 × 16 pixels in
-# all channels, about one row of pixels in all channels, or about three rows of the red channel?
+# No number was lost. Why not ask PyTorch for that shape, with one `reshape`? **Predict first:** which numbers of the
+# picture would be in token 0?
 
 # %%
 predict("token-0", "a square", choices=("a square", "one row of all channels", "three rows of red"))
 
 # %%
-is_red = torch.equal(one_liner[0, 0], picture[0, 0].flatten()[:768])
-reveal("token-0", "three rows of red" if is_red else "a square")
+one_liner = picture.reshape(1, -1, channels * patch_size**2)
+found = {
+    "a square": picture[0, :, :16, :16],
+    "one row of all channels": picture[0, :, 0],
+    "three rows of red": picture[0, 0],
+}
+reveal("token-0", next(name for name, part in found.items() if torch.equal(part.flatten()[:768], one_liner[0, 0])))
 show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
-# Confetti. `reshape` never changes the order of the numbers. It reads them in the order of their indices, and the last
-# index changes fastest: first all pixels of row 0, then those of row 1, and so on, all of the red channel before the
-# green one. Then it cuts this long line into pieces of 768 numbers. So each "patch" consists of a few rows of *one*
-# channel, cut and stacked into a square. It shows colors because its first third is drawn as red, the next as green,
-# the last as blue. And a model learns from confetti, too: after three epochs on CIFAR-10 it was right on 40.1 % of the
-# test photos, a model with square patches on 40.9 % (one run against the mean of three;
-# `benchmarks/results/broken_vit_all.json`). So short a training does not show that confetti is as good.
-#
-# Our checks call this mistake *strips, not squares*. Your `patchify` has one more duty: to refuse an image whose height
-# or width the patch size does not divide. Such an image has to be resized or cropped first.
+# Confetti. `reshape` never changes the order of the numbers: it reads them with the last index changing fastest, and
+# cuts this long line into pieces. Our checks call this mistake *strips, not squares*.
 
 # %% [markdown]
 # ## Two kinds of axes
@@ -117,39 +102,23 @@ show_patches(one_liner[0], grid_size=(18, 15))
 # patch; channel, pixel row and pixel column say where inside it. Below, the order in memory beside the order in a
 # token.](../figures/patchify_axes.svg)
 #
-# Split the height axis into two axes: *which row of patches*, and *which pixel row inside the patch*. A row of the
-# image is `patch_size` · (patch row) + (pixel row): from one row to the next the pixel row changes faster, so it is the
-# second of the two. Split the width axis in the same way. Now every number has six coordinates. Three name **the
-# patch**: the image, the patch row and the patch column. The other three name the place **inside the patch**: the
-# channel, the pixel row and the pixel column. In the result, the three axes that name the patch must come first, and
-# the other three last.
+# Split the height into two axes: *which row of patches*, and *which pixel row inside the patch*. The second changes
+# faster. Split the width in the same way. Now six axes say where a number stands: image, patch row and patch column
+# name **the patch**; channel, pixel row and pixel column the place **inside**. In the result the first three must
+# come first.
+#
+# `permute` changes the order of the axes, and a `reshape` after it reads in the new order. On two axes:
 
 # %%
 tiny = torch.arange(16).reshape(1, 1, 4, 4)
 print(tiny[0, 0])
-
-# %% [markdown]
-# **Predict first.** What does `tiny[0, 0].reshape(2, 8)` give? And what do you get if you first swap the two axes,
-# `tiny[0, 0].permute(1, 0).reshape(2, 8)`?
-
-# %%
 print(tiny[0, 0].reshape(2, 8))
 print(tiny[0, 0].permute(1, 0).reshape(2, 8))
 
 # %% [markdown]
-# The first still counts 0, 1, 2, …; only the cuts have moved. The second goes down the columns. `permute` itself moves
-# no number in memory: it changes the order of the *indices*, and a `reshape` after it reads in the new order (and
-# usually copies). `permute` and `reshape` are all you need, with six axes instead of two.
+# Before you write: the 9 stands in row 2, column 1. With patches of 2 × 2, in which token is it, and at which place?
+# The docstring has the answer.
 #
-# Here are the six coordinates of one number: in the 4 × 4 image above, the number 9 stands in row 2 and column 1. With
-# patches of 2 × 2 that is patch row 1 and pixel row 0, patch column 0 and pixel column 1. Image and channel are 0:
-# there is only one of each.
-#
-# **Predict first.** Patches are numbered row by row, and so are the pixels inside a patch, both from 0. Compute from
-# these coordinates: in which token is the 9, and at which place in it? The example in the docstring below has the
-# answer.
-
-# %% [markdown]
 # ### Exercise: `patchify` (20 minutes, 8 points)
 
 
@@ -216,19 +185,25 @@ patches = patchify(picture, patch_size)
 show_patches(patches[0], grid_size=(18, 15))
 
 # %% [markdown]
-# There she is again. The tensor has the shape and the numbers of the confetti; only the order is different. Now we
-# shuffle the *words*. You see at once that something is wrong. Would a Transformer see it, too? Lesson 02 begins with
-# this question.
+# There she is again. The tensor has the shape and the numbers of the confetti; only the order is different. (An image
+# that `patchify` refuses has to be resized or cropped first.) Now we shuffle the *words*. You see at once that
+# something is wrong. Would a Transformer? Lesson 02 begins with this question.
 
 # %%
 words = patchify(picture, 48)[0]
 show_patches(words[torch.randperm(len(words))], grid_size=(6, 5))
 
 # %% [markdown]
-# Now try a photo of your own: write the name of its file into `path` below (or leave `path` empty). The middle square
-# of the photo is shown. **Predict first:** if you halve the patch size, how do the number of tokens, the length of a
-# token, and the number of pairs of tokens change? Then move the sliders, with the mouse or the arrow keys, and find the
-# token that holds an eye.
+# Now try a photo of your own: write the name of its file into `path` below, or leave it empty. **Predict first:** if
+# you halve the patch size, by how much does the number of *pairs* of tokens grow? Then move the sliders, with the
+# mouse or the arrow keys, and find the token that holds an eye.
+
+# %%
+predict("pairs-of-tokens", 4)  # how many times as many?
+
+# %%
+pairs = [patchify(picture, size).shape[1] ** 2 for size in (48, 24)]
+reveal("pairs-of-tokens", pairs[1] / pairs[0])
 
 # %%
 from vit_course.data import own_picture
@@ -238,15 +213,15 @@ path = ""  # such as "my_photo.jpg"; without one it is the photo above
 explore_patches(own_picture(path, otherwise=photo()), patchify)
 
 # %% [markdown]
-# Half the patch size: four times as many tokens, each with a quarter of the numbers, and sixteen times as many pairs.
-# So small patches are expensive; the next question asks how expensive. (Pairs are not the whole cost. The Linears and
-# the MLP of a block, which you build in lessons 03 and 04, treat each token alone: their work grows only four times.)
+# Attention compares every token with every token, so small patches are expensive. (The Linears and the MLP of a
+# block, which you build in lessons 03 and 04, treat each token alone: their work grows only with the number of
+# tokens.) How expensive?
 
 # %% [markdown] question="patches-or-pixels" points=2
 # ### Question: why not one token per pixel? (5 minutes, 2 points)
 #
-# Attention compares every token with every token, itself included. Take a 224 × 224 image. How many comparisons does a
-# layer make with patches of 16, and how many with one token per pixel? And what do you lose with the larger patch?
+# Attention compares every token with every token, itself included. Take a 224 × 224 image. How many comparisons does
+# a layer make with patches of 16, and how many with one token per pixel? And what do you lose with the larger patch?
 #
 # ### BEGIN SOLUTION
 # With patches of 16 there are 14 · 14 = 196 tokens and 196² ≈ 38 thousand comparisons. With one token per pixel there
@@ -262,10 +237,8 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 # ## And back again
 #
 # A good first test of `patchify` is its inverse. If `unpatchify(patchify(images))` is not `images`, one of the two is
-# wrong. If you do get `images` back, both can still be wrong *in the same way*. For example, cut the photo into strips
-# and put the strips back: you get the photo, too. So do not simply reverse your own code. Start from the convention in
-# the docstring of `patchify` (row by row; then channel, pixel row, pixel column), and let the check compare single
-# numbers.
+# wrong. If it is, both can still be wrong *in the same way*: cut the photo into strips and put the strips back, and
+# you get the photo, too. So do not reverse your own code. Start from the convention in the docstring of `patchify`.
 #
 # ### Exercise: `unpatchify` (10 minutes, 5 points)
 
@@ -325,17 +298,15 @@ middle[:, ::2] = 0.5  # every second token turns gray
 show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second word deleted"])
 
 # %% [markdown]
-# You still recognize her. A picture says most things more than once, so you can read it with half of its words deleted.
-# Masked autoencoders (He et al. 2022) turn this into a training task: three quarters of the patches are deleted, and
-# the model learns to fill them in.
+# You still recognize her. A picture says most things more than once. Masked autoencoders (He et al. 2022) turn this
+# into a training task: three quarters of the patches are deleted, and the model learns to fill them in.
 
 # %% [markdown]
 # ## From pixels to tokens
 #
-# So far a token was an unrolled patch: raw pixels. The model works with vectors of `embed_dim` numbers, and a single
-# Linear, the same for every patch, computes them from the pixels: `token = projection(patch)`, from (batch, tokens,
-# channels · patch_size²) to (batch, tokens, embed_dim). (In ViT-B/16 the two lengths happen to be equal: 768.) There is
-# no activation and no mixing of patches. The *output* of this Linear is what lesson 00 called a token.
+# So far a token was an unrolled patch. The model works with vectors of `embed_dim` numbers, and a single Linear, the
+# same for every patch, computes them from the pixels: `token = projection(patch)`. There is no activation and no
+# mixing of patches. From now on, *token* means the output of this Linear.
 #
 # ### Exercise: `PatchEmbedding` (12 minutes, 5 points)
 
@@ -393,78 +364,20 @@ class PatchEmbedding(nn.Module):
 check("PatchEmbedding", PatchEmbedding)
 
 # %% [markdown]
-# Can the picture be recovered from its tokens if a token has 768 numbers, as many as its patch? And with 192, or 48?
-# Each number of a token is, up to the bias, the dot product of the patch with one row of the weight, a *direction*.
-# What is at a right angle to all rows changes no token, so it is lost. We leave the weights random and undo the Linear
-# as well as possible, with its pseudo-inverse (the matrix that comes closest to an inverse). **Predict first:** square
-# all numbers of the picture and add them up. Which share of this sum is left when a token has 192 numbers?
-
-# %%
-predict("random-directions", 50)  # in %: 192 numbers keep how much of the picture's sum of squares?
-
-# %%
-recovered = []
-for embed_dim in (768, 192, 48):
-    embedding = PatchEmbedding(in_channels=3, patch_size=16, embed_dim=embed_dim)
-    with torch.no_grad():
-        tokens = embedding(picture)
-        inverse = torch.linalg.pinv(embedding.projection.weight)  # (patch_dim, embed_dim)
-        pixels = (tokens - embedding.projection.bias) @ inverse.T
-    recovered.append(unpatchify(pixels, 16, (288, 240)))
-left = 1 - (recovered[1] - picture).square().sum() / picture.square().sum()
-reveal("random-directions", 100 * left, within=5)
-show_images(torch.cat(recovered).clamp(0, 1), titles=[f"{d} random directions" for d in (768, 192, 48)])
-
-# %% [markdown]
-# 768 random directions lose next to nothing: a random square matrix practically always has an inverse. With 192 the
-# picture fades, and with 48 little is left: a random Linear keeps random directions, and most of a patch lies outside
-# them. On average 192 random directions out of 768 keep 192/768 of the sum of squares, a quarter, and 48 keep a
-# sixteenth.
-#
-# Is that because `embed_dim` is small, or because the directions are random? Let us compare 48 random directions with
-# the best directions for this very picture. The best are its *principal components*: the directions in which its
-# patches vary most. (In the code, `svd` finds them, and `qr` makes random directions at right angles to each other.)
-# In both cases we first subtract the mean patch. The sum of squares of what remains measures the *variance* of the
-# patches; we ask which share of it the directions keep, and then add the mean again. **Predict first:** which share do
-# the best 12 directions keep, and will you recognize her?
-
-# %%
-predict("best-directions", 80)  # in %: how much of the variance do the best 12 directions keep?
-
-# %%
-mean = patches[0].mean(dim=0)
-_, _, directions = torch.linalg.svd(patches[0] - mean, full_matrices=False)  # (270, patch_dim), best first
-kept = {"48 random": torch.linalg.qr(torch.randn(768, 48)).Q.T}  # (48, patch_dim), each at a right angle to the others
-kept |= {f"{embed_dim} best": directions[:embed_dim] for embed_dim in (48, 12, 3)}
-recovered, shares = [], {}
-for name, few in kept.items():
-    pixels = (patches[0] - mean) @ few.T @ few  # what these directions keep
-    share = (pixels.square().sum() / (patches[0] - mean).square().sum()).item()
-    recovered.append(unpatchify((pixels + mean)[None], 16, (288, 240)))
-    shares[name] = share
-reveal("best-directions", 100 * shares["12 best"], within=5)
-titles = [f"{name}: {share:.0%}" for name, share in shares.items()]
-show_images(torch.cat(recovered).clamp(0, 1), titles=titles)
-
-# %% [markdown]
-# Twelve are enough to recognize her. The percentage says how much of the variance is kept: 48 random directions keep
-# less than the best 3. (Their share is about 48/768 again, a sixteenth. The best ones are best for *this* picture; a
-# model needs directions that suit all pictures.) So a token can be short if its Linear keeps the right directions.
-# Training does not look for those that keep the most; it looks for those that help with the task. In lesson 08 you look
-# at the directions that two trained models have found.
+# How short may a token be? Twelve numbers are enough to recognize her, if the Linear keeps the right directions, and
+# 48 random ones are not: [a side note](https://vit-course.github.io/vit_course/notes/directions.html) shows it.
 
 # %% [markdown]
 # ## A convolution in disguise
 #
-# ![A convolution kernel as large as a patch steps from patch to patch; at each stop its dot product with the pixels is
-# one number of one token, the same number that a Linear gives on the unrolled patch.](../figures/conv_is_linear.svg)
+# ![A convolution kernel as large as a patch steps from patch to patch; at each stop its dot product with the pixels
+# is one number of one token, the same number that a Linear gives on the unrolled
+# patch.](../figures/conv_is_linear.svg)
 #
-# Read the source code of the `VisionTransformer` in torchvision, in timm or by the paper's authors, and you find no
-# patchify at all. You find a convolution whose kernels and stride are as large as a patch. At each stop a kernel
-# multiplies the pixels of one patch by its weights, adds the products up, and adds its bias: that is one number of one
-# token. There are `embed_dim` kernels, one for each row of your Linear's weight, so with the right weights the
-# convolution gives the numbers of your Linear. (Some newer models for images of mixed sizes, such as timm's NaFlexVit,
-# cut patches first and use a Linear.)
+# Read the source of the `VisionTransformer` in torchvision, in timm or by the paper's authors, and you find no
+# patchify. You find a convolution whose kernels and stride are as large as a patch. At each stop a kernel multiplies
+# the pixels of one patch by its weights, adds the products up, and adds its bias: one number of one token. There are
+# `embed_dim` kernels, one for each row of your Linear's weight.
 #
 # ### Exercise: `conv_from_linear` (12 minutes, 5 points)
 
@@ -537,49 +450,23 @@ maps = F.interpolate(maps.unflatten(2, (18, 15)), size=(288, 240)).expand(-1, 3,
 show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 
 # %% [markdown]
-# A few millionths at most: the same products, added up in another order. Here a `reshape` alone was right, because a
-# row of the weight follows the order of `patchify` (channel, pixel row, pixel column), and so do the axes of a kernel.
-# So a ViT does contain a convolution, one whose windows do not overlap. (In mathematics a convolution flips its kernel;
-# PyTorch's does not.) The pictures show one number of each token, at the place of its patch.
+# A few millionths at most: the same products, added up in another order. A row of the weight follows the order of
+# `patchify` (channel, pixel row, pixel column), and so do the axes of a kernel. So a ViT does contain a convolution,
+# one whose windows do not overlap. The pictures show one number of each token, at the place of its patch.
 #
-# Be careful with the last step, though. The convolution gives (batch, embed_dim, rows, columns), one small map for each
-# number of the tokens. `flatten(2)` joins rows and columns, and `transpose(1, 2)` puts the tokens before their numbers.
-# If you write `reshape` instead, you get the right shape and the wrong tokens (the third picture): here each holds one
-# number from each of 192 patches, where it should hold 192 numbers from one. Accuracy will not warn you: 52.6 % against
-# 52.8 % in the figure of lesson 00, a difference that three seeds cannot distinguish from chance, with a *lower*
-# training loss.
+# Be careful with the last step. The convolution gives (batch, embed_dim, rows, columns). `flatten(2)` joins rows and
+# columns, and `transpose(1, 2)` puts the tokens before their numbers. If you write `reshape` instead, you get the
+# right shape and the wrong tokens, as in the third picture: each holds one number from each of 192 patches.
 #
-# The library einops (Rogozhnikov 2022) writes your `patchify` in one line, with a name for each axis:
-#
-# ```python
-# rearrange(images, "b c (rows p) (columns q) -> b (rows columns) (c p q)", p=16, q=16)
-# ```
-#
-# Parentheses on the left split an axis, parentheses on the right join axes. Many ViTs that cut with einops put the
-# channels *last*: `(p q c)`. To load weights of such a model here, you have to permute the columns of its Linear.
-
-# %% [markdown]
-# One small batch shows where every number went: two images of 2 channels, 4 rows and 6 columns, in which each number
-# says where it stood. For example, 1123 stood in image 1, channel 1, row 2, column 3. **Predict first:** with patches
-# of 2 × 2, which eight numbers does token 1 of image 1 hold?
-
-# %%
-places = torch.meshgrid(torch.arange(2), torch.arange(2), torch.arange(4), torch.arange(6), indexing="ij")
-image, channel, row, column = places
-addresses = 1000 * image + 100 * channel + 10 * row + column  # 1123 is image 1, channel 1, row 2, column 3
-print(patchify(addresses, 2)[1, 1].tolist())
-
-# %% [markdown]
-# 1002, 1003, 1012, 1013, 1102, 1103, 1112, 1113. In a wrong result, the digit that differs tells you which axis has
-# moved. With a single image, a single channel or a square image, some of these mistakes could not be seen.
+# Two more tools, images whose numbers say where they stood, and `patchify` in one line of einops, are in [a side
+# note](https://vit-course.github.io/vit_course/notes/addresses.html).
 
 # %% [markdown]
 # ## Bug hunt: the square test
 #
-# Here is another way to cut an image, without `permute`: for each number of each token, the function below computes at
-# *which place of the flattened image* it stands, and fetches it from there. Its author tested the function on square
-# images, and every number was right. **Predict first:** on a tall image, will the tiles be in order? Will their colors
-# be right?
+# Here is another way to cut an image, without `permute`: for each number of each token, the function computes at
+# *which place of the flattened image* it stands, and fetches it from there. Its author tested it on square images,
+# and every number was right. What will it do to a tall one?
 
 
 # %%
@@ -601,9 +488,9 @@ show_patches(patchify_from_the_internet(picture, 48)[0], grid_size=(6, 5))
 # %% [markdown]
 # ### Exercise: `fix_patchify` (10 minutes, 3 points)
 #
-# On the tall image the tiles are out of order, and their colors do not fit together. These are two mistakes, and a
-# square image shows neither. Copy the function, repair both, and let it raise a ValueError for sizes that do not fit,
-# which its author forgot.
+# The tiles are out of order, and their colors do not fit together. These are two mistakes, and a square image shows
+# neither. Copy the function, repair both, and let it raise a ValueError for sizes that do not fit, which its author
+# forgot.
 
 
 # %% exercise="fix_patchify"
@@ -668,9 +555,8 @@ show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
 # ## A second bug hunt, with a random bug (5 minutes)
 #
 # The two bugs above are the same for everybody. The next one is chosen by a seed, from the mistakes that our checks
-# know. (In a hurry? Skip this hunt, unless your instructor gave you a seed.) The program uses another tool:
-# `unfold(axis, size, step)` slides a window along an axis, so `torch.arange(6).unfold(0, 3, 3)` is [[0, 1, 2], [3, 4,
-# 5]]. **Predict first:** what will the photo look like when this program cuts it?
+# know. The program uses another tool: `unfold(axis, size, step)` slides a window along an axis, so
+# `torch.arange(6).unfold(0, 3, 3)` is [[0, 1, 2], [3, 4, 5]].
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -678,9 +564,9 @@ suspect = hunt("patchify", SEED)
 suspect
 
 # %% [markdown]
-# Now look at the symptoms: the shape of the result, and the photo cut by this program. If there is an error, read the
-# last line of the traceback and the shapes in it. (If everything looks right, ask what this test cannot show: it uses a
-# single photo, and both of its sides are divisible by 48.)
+# Look at the symptoms: the shape of the result, and the photo cut by this program. If there is an error, read the
+# last line of the traceback. If everything looks right, ask what this test cannot show: it uses a single photo, and
+# both of its sides are divisible by 48.
 
 # %% tags=["raises-exception"]
 tokens = suspect(picture, 48)[0]
@@ -688,9 +574,8 @@ print(tuple(tokens.shape))
 show_patches(tokens, grid_size=(6, 5))
 
 # %% [markdown]
-# Copy the program into the next cell and repair it; the check is the same as for your own function. (If your instructor
-# gave you a seed for points, put the repaired program into the exercise `fix_patchify` above, under that name. Its
-# check fits every seed, because all of these programs should compute the same numbers.)
+# Copy the program into the next cell and repair it. If your instructor gave you a seed for points, put the repaired
+# program into the exercise `fix_patchify` above, under that name: its check fits every seed.
 
 # %%
 mended = None  # paste the program above this line, repair it, and replace None with its name
@@ -715,10 +600,16 @@ suspect.check(mended)
 # %% [markdown]
 # ## Keep what you wrote
 #
-# Later lessons are built on this one. `keep` puts your functions into a file of yours, `my_vit.py`, beside this
-# notebook. (In a class where each lesson has its own folder, it lies beside these folders; on Colab, in your Drive, if
-# you have mounted it.) It is plain Python, yours to read and to change. A part that has not passed its check is not
-# kept; the next lesson then uses our version, and says so.
+# Later lessons are built on this one. `keep` puts your functions into a file of yours, `my_vit.py`. It is plain
+# Python, beside this notebook, yours to read and to change. A part that has not passed its check is not kept; the
+# next lesson then uses our version, and says so.
+#
+# <details><summary>In a class, or on Colab</summary>
+#
+# In a class where each lesson has its own folder, the file lies beside these folders. On Colab it lies in your Drive,
+# if you have mounted it.
+#
+# </details>
 
 # %%
 keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
@@ -726,10 +617,10 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # %% [markdown]
 # ## A harder one, without points
 #
-# Let the patches overlap: `patchify` with a stride that is smaller than the patch. How many tokens are there now? Then
-# write the way back: where patches overlap, take the mean. You are right when the round trip gives the image back up to
-# rounding, and when `F.unfold` gives the same numbers as your patches. In which order does it give them? And which
-# pixels are in no patch when the stride does not divide `height - patch_size`?
+# Let the patches overlap: `patchify` with a stride that is smaller than the patch. How many tokens are there now?
+# Then write the way back: where patches overlap, take the mean. You are right when the round trip gives the image
+# back up to rounding, and when `F.unfold` gives the same numbers as your patches. In which order does it give them?
+# Which pixels are in no patch when the stride does not divide `height - patch_size`?
 
 # %% [markdown]
 # ## Test yourself
@@ -747,21 +638,21 @@ keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
 # </details>
 # <details><summary>3. On which images can nobody tell column order from row order?</summary>
 #
-# On images that read the same in both orders: for example with one row or one column of patches, on square grids that
-# stay the same when rows and columns are swapped, or where all patches are equal. That is why the checks use tall and
-# wide images in which no two pixels are equal.
+# On images that read the same in both orders. Examples have one row or one column of patches, a square grid that stays
+# the same when rows and columns are swapped, or patches that are all equal. That is why the checks use tall and wide
+# images in which no two pixels are equal.
 #
 # </details>
 # <details><summary>4. A friend's ViT uses <code>conv(x).reshape(batch, tokens, embed_dim)</code>, and its loss falls.
 # What do you tell your friend?</summary>
 #
-# Each of their tokens mixes numbers from different patches. That the model learns proves little.
-# `flatten(2).transpose(1, 2)` is right, and usually it copies nothing.
+# Each of their tokens mixes numbers from different patches. `flatten(2).transpose(1, 2)` is right, and usually it
+# copies nothing.
 #
 # </details>
 #
-# **What you can do now:** you can turn an image into a sentence, in an order that you can state and test. Next lesson:
-# `02_positions`, which asks whether the reader of this sentence sees the order, and gives each word its place.
+# **Next lesson:** `02_positions`, which asks whether the reader of this sentence sees the order, and gives each word
+# its place.
 #
 # **Further reading.** Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*, section 3.1: patches as words. He et
 # al. 2022, *Masked Autoencoders Are Scalable Vision Learners*: how many words can be left out. Touvron et al. 2022,

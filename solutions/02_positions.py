@@ -13,10 +13,9 @@
 # %% [markdown]
 # # 02 · Every word gets its place
 #
-# Lesson 01 turned a photo into a sentence. "Dog bites man" and "man bites dog" have the same words in another order.
-# Does attention, which reads our sentence, notice the difference? In this lesson you give each word its place, in three
-# ways: with sines and cosines of its number in the sentence, or of its row and its column, or with a table that is
-# learned, as in the first ViT. And you add one token that belongs to no patch.
+# "Dog bites man" and "man bites dog" have the same words in another order. Does attention, which reads our sentence
+# of patches, notice the difference? In this lesson you give each word its place, in three ways, and you add one token
+# that belongs to no patch.
 #
 # **After this lesson you can**
 # - show that attention does not see order, and give it order by positions;
@@ -51,15 +50,13 @@ picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area
 show_images(picture, titles=["the photo, in order"])
 
 # %% [markdown]
-# The output above says whose parts you are using: `own` takes the parts that you kept in lesson 01, if they still pass
-# their checks, and otherwise those of the course.
-
-# %% [markdown]
+# The output says whose parts you are using: yours of lesson 01, if they still pass their checks, or those of the
+# course.
+#
 # ## Does attention see order?
 #
-# In lesson 03 you will write attention yourself. For now we borrow PyTorch's: each token is compared with all tokens by
-# dot products, and receives a weighted mean of them; tokens with a larger dot product get a larger weight. We cut the
-# photo into 30 patches, embed them as in lesson 01, and let attention read them: once in order, once shuffled.
+# In lesson 03 you write attention. For now we borrow PyTorch's: each token is compared with all tokens by dot
+# products, and receives a weighted mean of them. It reads 30 patches of the photo, once in order and once shuffled.
 
 # %%
 embedding = PatchEmbedding(in_channels=3, patch_size=48, embed_dim=32)
@@ -70,9 +67,8 @@ shuffled = tokens[:, order]
 show_patches(patchify(picture, 48)[0, order], grid_size=(6, 5))
 
 # %% [markdown]
-# **Predict first.** Attention gives one vector for each token. Compared with the vectors that it gives for the photo,
-# will those for the shuffled patches be (a) different, (b) the same, in the shuffled order, or (c) the same, in the old
-# order?
+# **Predict first.** Attention gives one vector for each token. Compared with those for the photo, will those for the
+# shuffled patches be (a) different, (b) the same, in the shuffled order, or (c) the same, in the old order?
 
 # %%
 predict("shuffled-patches", "b", choices=("a", "b", "c"))
@@ -85,62 +81,40 @@ def read(tokens):
 
 moved = torch.allclose(read(shuffled), read(tokens)[:, order], atol=1e-5)
 print("moved along with their tokens:", moved)
-reveal("shuffled-patches", "b" if moved else "a")
+stayed = torch.allclose(read(shuffled), read(tokens), atol=1e-5)
+reveal("shuffled-patches", "c" if stayed else "b" if moved else "a")
 summaries = torch.cat([read(tokens).mean(dim=1), read(shuffled).mean(dim=1)])
 show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over all tokens")
 
 # %% [markdown]
-# It was (b). The name for this is *permutation equivariance*: shuffle what goes in, and what comes out is shuffled in
-# the same way, and otherwise unchanged. The tokens are the rows of a matrix X, and a shuffle multiplies X by a matrix P
-# that has a single 1 in each row and in each column. For every such P:
+# This is *permutation equivariance*: shuffle what goes in, and what comes out is shuffled in the same way, and
+# otherwise unchanged. So the mean over all tokens is the same for both, and attention reads a *bag of words*.
 #
-# $$\text{attention}(P X) = P \, \text{attention}(X)$$
+# <details><summary>Why?</summary>
 #
-# Why? Attention computes A X, and the weights in A come from the dot products X Xᵀ, row by row. For the shuffled tokens
-# the dot products are P X Xᵀ Pᵀ: the same numbers, rows and columns reordered. So the weights are reordered alike, to
-# P A Pᵀ, and the result is P A Pᵀ P X = P A X, because Pᵀ P = I. (Lesson 03 adds Linears to attention. They treat every
-# token alike, so the equation stays true.)
+# The tokens are the rows of a matrix X, and a shuffle multiplies X by a matrix P that has a single 1 in each row and
+# in each column. Attention computes A X, and the weights in A come from the dot products X Xᵀ, row by row. For the
+# shuffled tokens the dot products are P X Xᵀ Pᵀ: the same numbers, rows and columns reordered. So the weights are
+# reordered alike, to P A Pᵀ, and the result is P A Pᵀ P X = P A X, because Pᵀ P = I. Lesson 03 adds Linears to
+# attention. They treat every token alike, so the equation stays true.
 #
-# The mean over all tokens does not depend on P: it is *invariant*. So the two rows of the figure are equal, up to
-# rounding. Judged by this mean, the photo and the shuffled photo are *the same picture*.
-#
-# So attention reads a sentence as a *bag of words*: it sees which words there are, but not their order.
+# </details>
 
 # %% [markdown]
 # ## A clock with many hands
 #
-# The plan: give every position a vector of its own, as long as a token, and *add* it to the token that stands there.
-# Which vector? The number of the position itself would be a bad choice: the numbers in a token are about 1 in size, and
-# adding 269 to each of them (the last of the 270 positions in lesson 01) would drown what the patch says. Divide it by
-# 269, then? Now two neighbors differ by less than 0.004, little beside what the patch says. And a step of three places
-# would be 3/269 here, but another number in a sentence of another length.
-#
-# The way we write numbers solves this: with digits. However large a number is, no digit is larger than 9 (in binary:
-# 1), and each digit changes more slowly than the digit to its right. In the figure below each column is one number from
-# 0 to 19, with its binary digits from top to bottom.
-
-# %%
-bits = torch.tensor([[position >> bit & 1 for bit in range(5)] for position in range(20)])
-show_matrix(bits.flip(1).T, "digit", "position", title="counting in binary", values=False)
-
-# %% [markdown]
-# Digits jump, though: 15 and 16 differ in every binary digit. A clock does better: its hands also move at different
-# speeds, but they never jump. Give the clock `embed_dim / 2` hands, i = 0, 1, 2, ... Each starts at twelve and turns
-# clockwise, and the larger i is, the more slowly hand i turns:
+# Give every position a vector of its own, as long as a token, and *add* it to the token that stands there. Its
+# numbers should be about 1 in size, and change smoothly from place to place. A clock does this: its hands move at
+# different speeds, and never jump. Take `embed_dim / 2` hands, i = 0, 1, 2, ... Each starts at twelve and turns
+# clockwise:
 #
 # $$\text{angle}(\text{position}, i) = \frac{\text{position}}{10000^{\,2i/\text{embed\_dim}}}$$
 #
-# The tip of a hand of length 1 that has turned by this angle is at x = sin(angle), y = cos(angle). That is two numbers
-# for each hand, so the hands fill a row of the table: sin, cos, sin, cos, and so on (Vaswani et al. 2017, section 3.5).
-
-# %% [markdown]
+# The tip of a hand of length 1 is at x = sin(angle), y = cos(angle): two numbers for each hand (Vaswani et al. 2017,
+# section 3.5).
+#
 # ![A heat map of the sinusoidal position table, and three of its columns as waves of growing
 # length.](../figures/positions_sine.svg)
-#
-# A row shows all hands at one position; a column shows one coordinate of one hand, from position to position. The first
-# hand goes around once in 6.3 positions; with `embed_dim = 32`, as here, the last one needs 35,000. So over the 48
-# positions of this figure more than a third of the columns hardly change: 10000 leaves room for sentences of many
-# words, but a grid of patches uses only the faster hands.
 
 # %% [markdown]
 # ### Exercise: `sinusoidal_positions` (15 minutes, 6 points)
@@ -207,10 +181,7 @@ check("sinusoidal_positions", sinusoidal_positions)
 
 # %% [markdown]
 # Now look at your clock. With `embed_dim = 6` it has three hands for seconds, minutes and hours; their speeds are 1,
-# 0.046 and 0.002 radians per step. **Predict first:** at position 30, near which hour is the minute hand (hand 1)?
-
-# %%
-predict("minute-hand", 3)  # from 0 to 12
+# 0.046 and 0.002 radians per step. Near which hour is the minute hand (hand 1) at position 30?
 
 
 # %%
@@ -228,46 +199,25 @@ def show_clocks(table, positions):
     return figure
 
 
-clock = sinusoidal_positions(400, 6)
-reveal("minute-hand", 6 / torch.pi * torch.atan2(clock[30, 2], clock[30, 3]), within=0.5)
-show_clocks(clock, positions=(0, 1, 2, 10, 30, 300))
+show_clocks(sinusoidal_positions(400, 6), positions=(0, 1, 2, 10, 30, 300))
 
 # %% [markdown]
-# From position 0 to 1 you see only the thinnest hand move (hand 0). At 30 the minute hand is close to three o'clock. At
-# 300 it is there again, and hand 0 is almost where it was, too: only the hour hand tells the two positions apart.
+# From position 0 to 1 you see only the thinnest hand move. At 30 the minute hand is close to three o'clock. At 300 it
+# is there again, and hand 0 is almost where it was: only the hour hand tells the two positions apart.
 #
-# What does the *dot product* of two positions say? (Attention compares tokens by dot products.) **Predict first:** take
-# 64 positions and the dot product of each with each. Sketch this 64 × 64 matrix: where are its numbers large?
+# Attention compares tokens by dot products. So what does the *dot product* of two positions say? Here it is for each
+# of 64 positions with each.
 
 # %%
 table = sinusoidal_positions(64, 32)
 show_matrix(table @ table.T / 16, "position", "position", title="dot products of positions, 1 on the diagonal")
 
 # %% [markdown]
-# Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. But only
-# the closest neighbors stand out clearly. Farther away the dot product falls on the whole, but also rises in places, so
-# different distances can give the same value.
-#
-# Nor can a dot product alone tell left from right: five to the left and five to the right give the same number. But
-# attention (lesson 03) multiplies by learned weights before it takes the dot product, so one of the two positions may
-# pass through a matrix first. **Predict first:** is there *one* matrix of 32 × 32 numbers that turns each row of the
-# table into the row five places before it? We look for it by least squares. The figure shows the dot products of each
-# row times this matrix with all rows of the table, as weights.
-
-# %%
-rows = table.double()
-matrix = torch.linalg.lstsq(rows[5:], rows[:-5], driver="gelsd").solution  # (32, 32), for all 59 pairs of rows at once
-print("largest error:", (rows[5:] @ matrix - rows[:-5]).abs().max().item())
-weights = (10 * rows @ matrix @ rows.T).softmax(dim=1)  # shares that add up to 1; 10 makes the largest stand out
-show_matrix(weights, "position that looks", "position looked at", title="look five to the left")
-
-# %% [markdown]
-# Yes, there is one (up to rounding). Five steps back turn each hand back by a fixed angle, and a rotation of its tip is
-# a 2 × 2 matrix. So one fixed set of weights in attention can express "look five to the left", and it works at every
-# position from 5 on. (For the first five rows, the places −5 to −1 do not exist, and rows 0 to 2 are found instead.)
-# Vaswani et al. give this as the reason for their table. But in a model each position is added to a token, and a dot
-# product of two such sums has four terms: token with token, token with position, position with token, and position with
-# position. Only the last of the four is drawn here.
+# Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. Only the
+# closest neighbors stand out clearly; farther away different distances can give the same value. Nor can a dot product
+# alone tell left from right. But attention multiplies by learned weights first, and *one* fixed matrix means "look
+# five to the left" at every position. A [side note](https://vit-course.github.io/vit_course/notes/positions.html)
+# finds it.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
 # ### Question: why both? (5 minutes, 2 points)
@@ -292,11 +242,11 @@ show_matrix(weights, "position that looks", "position looked at", title="look fi
 # %% [markdown]
 # ## Images are not sentences
 #
-# A sentence has one direction, a picture has two. Take 6 rows of 8 patches, counted row by row: patch 10 stands in row
-# 1, patch 11 to its right, and patch 18 just below it. Your table knows only these numbers; we call it the *1-D table*.
-# By *similar* we mean the *cosine similarity*: the dot product divided by both lengths, 1 for the same direction. (The
-# rows of your table all have the same length.) **Predict first:** in this table, is the position of patch 10 more
-# similar to that of patch 18, or to that of patch 15 at the right end of the same row?
+# A sentence has one direction, a picture has two. Take 6 rows of 8 patches, counted row by row: patch 10 stands in
+# row 1, patch 11 to its right, and patch 18 just below it. Your table knows only these numbers; we call it the *1-D
+# table*. By *similar* we mean the *cosine similarity*: the dot product divided by both lengths, 1 for the same
+# direction. **Predict first:** is the position of patch 10 more similar to that of patch 18, or to that of patch 15
+# at the right end of the same row?
 
 # %%
 predict("nearer-to-patch-10", "patch 18", choices=("patch 18", "patch 15"))
@@ -310,11 +260,9 @@ reveal("nearer-to-patch-10", "patch 18" if similar[18] > similar[15] else "patch
 show_position_similarity(line, grid_size=(6, 8))
 
 # %% [markdown]
-# Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a row*.
-# Patches 11 and 18 both touch patch 10, but patch 11, to its right, has a similarity of 0.97, and patch 18, below it
-# and eight positions away, only 0.70. Patch 18 is even less similar than patch 15, five to the right. And the last
-# patch of a row has a bright neighbor at the start of the next row: to this table a picture is one long line. (The
-# figure below has a larger grid, 10 × 14, so its numbers differ a little.)
+# Each small map belongs to one patch and shows which patches have a similar position. The bright spots lie *in a
+# row*. And the last patch of a row has a bright neighbor at the start of the next row: to this table a picture is one
+# long line.
 #
 # ![On a grid of patches, a 1-D position table finds only the left and right neighbors alike, a 2-D table those above
 # and below too.](../figures/positions_2d.svg)
@@ -398,25 +346,12 @@ show_position_similarity(sinusoidal_positions_2d((6, 8), 64), grid_size=(6, 8))
 #
 # The first ViT uses neither table. Its positions are *parameters*: a row of random numbers for each place, which
 # training changes as it changes all other weights. A sentence can be of any length, and a formula gives every place a
-# row. A ViT is usually trained on images of one size, so it needs a fixed number of rows, and the data can decide what
-# is in them. (Some later ViTs do use a fixed 2-D table like yours, with its dimensions in another order: the masked
-# autoencoders of lesson 01, and Beyer et al. 2022, *Better plain ViT baselines for ImageNet-1k*.)
+# row. A ViT is usually trained on images of one size, so it needs a fixed number of rows, and the data can decide
+# what is in them.
 #
-# Why *add* a position, and not put it beside the patch? If a Linear reads both, this is adding, too. Suppose that each
-# patch's pixels are followed by a vector for its place: 1 at that place, 0 at all others. One Linear on both gives the
-# embedded patch *plus* the column of the Linear's weight that meets the 1. That is a learned position, added.
-#
-# One could object that a learned table knows less. It is only a list: nothing in it says that in a grid of 8 columns
-# patch 18 lies below patch 10. Dosovitskiy et al. (2021, appendix D.4) compared kinds of positions in ViT-B/16, trained
-# on a large set of other images and then given five labeled ImageNet images of each class. Without positions it reached
-# 61.4 %, with a learned list 64.2 %, with learned rows and columns 64.0 %, and with learned distances (called
-# *relative* positions) 64.0 %. Having positions mattered; which kind hardly mattered. The authors guess that the reason
-# is the size of the grid: among 14 × 14 patches it is easy to learn which are neighbors; among 224 × 224 pixels it
-# might not be.
-#
-# So what does training write into the list? Here is a ViT that was trained on 45,000 small photos of 8 × 8 patches.
-# **Predict first:** how similar are the positions of two patches side by side, on average? (Cosine similarity, from −1
-# to 1. Before the training it was 0, up to chance.)
+# Nothing in this list says that patch 18 lies below patch 10. What does training write into it? Here is a ViT that
+# was trained on 45,000 small photos of 8 × 8 patches. **Predict first:** how similar are the positions of two patches
+# side by side, on average? (Cosine similarity, from −1 to 1. Before the training it was 0, up to chance.)
 
 # %%
 predict("learned-neighbors", 0.8)
@@ -434,21 +369,20 @@ for steps in (4, 2, 1):
 reveal("learned-neighbors", in_row, within=0.1)
 
 # %% [markdown]
-# Neighbors have become somewhat similar, side by side (0.36) and one above the other (0.32), and more so than patches
-# two or four steps apart: the list has learned that there are rows *and* columns. A likely reason is that neighboring
-# patches often show parts of the same thing, so that it pays to treat them alike.
+# Neighbors have become more similar than patches two or four steps apart, in a row and in a column: the list has
+# learned that there are rows *and* columns. A likely reason is that neighboring patches often show parts of the same
+# thing.
 #
-# Now compare column with column. Take two patches of the same row: how similar are their positions, on average over the
-# eight rows? **Predict first:** half of the time this model saw a photo mirrored. Can you see that in its positions?
+# Now compare column with column, for two patches of the same row. Half of the time this model saw a photo mirrored.
+# Can you see that in its positions?
 
 # %%
 show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title="similarity within a row")
 
 # %% [markdown]
-# Two bright lines cross. One, the diagonal, shows that near columns are similar. The other is clear near the corners,
-# where it joins columns 0 and 7, and 1 and 6: pairs that a mirror exchanges. (In the middle the two lines run
-# together.) To this model the left edge is more like the right edge (0.40) than like the column beside it (0.27).
-# Neither of your formulas contains a mirror; the mirrored photos are its likely source.
+# Two bright lines cross. The diagonal shows that near columns are similar. The other is clear near the corners, where
+# it joins columns 0 and 7, and 1 and 6: pairs that a mirror exchanges. To this model the left edge is more like the
+# right edge (0.40) than like the column beside it (0.27). The mirrored photos are the likely source.
 #
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
@@ -459,9 +393,10 @@ explore_positions(tables, grid_size=(8, 8))
 
 # %% [markdown]
 # For this corner the 1-D table finds two places equally near: the patch to the right, and the last patch of the row
-# above (0.97 both). The 2-D table finds the patches to the right and above (0.98). The learned table finds the *other*
-# lower corner first (0.38), as the mirror makes us expect, then the patches to the right (0.34) and above (0.32).
-# Lesson 10 shows what many newer models do: they rotate vectors inside attention, and add nothing.
+# above. The 2-D table finds the patches to the right and above. The learned table finds the *other* lower corner
+# first (0.38), as the mirror makes us expect, then the patches to the right (0.34) and above (0.32). Does the kind of
+# positions matter, and why are they *added*? See [the side
+# note](https://vit-course.github.io/vit_course/notes/positions.html).
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -469,10 +404,10 @@ explore_positions(tables, grid_size=(8, 8))
 # ![For each of two images the class token is put in front of the four tokens, and five positions are added to the
 # five.](../figures/class_token.svg)
 #
-# In the end a ViT has to give *one* answer for a whole picture. From which token should it read this answer? The first
-# ViT adds a token that stands for no patch, as BERT (Devlin et al. 2019) had done for sentences: the *class token*. It
-# starts as a parameter, the same for every picture. So all that it knows of a picture it has to collect from the
-# patches, layer by layer. (Another way is to take the mean over all patches. Lesson 07 compares the two.)
+# From which token should a ViT read its *one* answer for a whole picture? The first ViT adds a token that stands for
+# no patch: the *class token*. It starts as a parameter, the same for every picture. So all that it knows of a picture
+# it has to collect from the patches, layer by layer. (Another way is to take the mean over all patches. Lesson 07
+# compares the two.)
 #
 # Three steps, in this order: **expand, concatenate, add**.
 
@@ -537,11 +472,9 @@ def add_class_token(tokens, class_token, positions):
 check("add_class_token", add_class_token)
 
 # %% [markdown]
-# You can also add the positions *before* you concatenate: row 0 to the class token, the other rows to the patches.
-#
-# Back to the experiment that started this lesson: the photo and the shuffled photo, read by attention, now with a class
-# token in front and your 2-D positions. The positions stay in their order, and only the patches are shuffled. **Predict
-# first:** does attention give the class token the same vector for both?
+# Back to the experiment that started this lesson: the photo and the shuffled photo, now with a class token in front
+# and your 2-D positions. The positions stay in their order, and only the patches are shuffled. **Predict first:**
+# does attention give the class token the same vector for both?
 
 # %%
 predict("with-positions", "the same", choices=("the same", "something else"))
@@ -559,17 +492,11 @@ title = "class token: photo against shuffled photo, absolute difference"
 show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension", title)
 
 # %% [markdown]
-# Without positions (row 0) the class token receives the same from both. With positions (row 1) it does not: now a model
-# *can* tell "dog bites man" from "man bites dog".
+# Row 0 is without positions, row 1 with them: now a model *can* tell "dog bites man" from "man bites dog". Whether it
+# makes use of this is another question, which lesson 07 measures.
 #
-# Whether a model makes use of this is another question. In our benchmark of three epochs
-# (`benchmarks/results/broken_vit_all.json`) one run of a ViT that never adds its positions reached 41.1 %, and three
-# runs of the right one 40.6 to 41.2 %. The right one's learned positions start near zero, and in so short a training
-# they may stay too small to have an effect. Lesson 07 compares them with positions that start larger.
-#
-# The model from above was trained for longer (eight epochs), and its positions started larger (standard deviation 0.5,
-# not 0.02). Besides attention it contains *norms* and *MLPs*, which you build in lesson 04; both do the same to each
-# token, wherever it stands. **Predict first:** we set the patches' rows of its positions to 0. Can it still tell the
+# The trained model from above contains more than attention: *norms* and *MLPs*, which you build in lesson 04. Both do
+# the same to each token, wherever it stands. We set the patches' rows of its positions to 0. Can it still tell the
 # photo from the shuffled photo?
 
 # %%
@@ -585,7 +512,7 @@ for name, (of_photo, of_shuffled) in answers.items():
     print(f"{name}: the scores of the two differ by up to {(of_photo - of_shuffled).abs().max().item():.2g}")
 
 # %% [markdown]
-# No: without positions the difference is rounding. The whole model is as blind to order as attention is.
+# Without positions the difference is rounding. The whole model is as blind to order as attention is.
 
 # %% [markdown]
 # ## The same picture, more patches
@@ -593,23 +520,13 @@ for name, (of_photo, of_shuffled) in answers.items():
 # ![Positions of a 4 by 4 grid are resampled to 6 by 6, dimension by dimension, while the class token's row is carried
 # over unchanged.](../figures/resize_positions.svg)
 #
-# A ViT is often trained on small images, which have few tokens and are cheap, and then fine-tuned and used on larger
-# ones. The patches keep their size, so there are more of them. With patches of 16 × 16 pixels, a model for images of
-# 224 × 224 has 1 + 14 · 14 = 197 positions. How many does it need for 384 × 384?
-
-# %%
-predict("positions-for-384", 577)
-
-# %%
-for pixels in (224, 384, 512):
-    print(f"{pixels} x {pixels} pixels: 1 + {(pixels // 16) ** 2} positions")
-reveal("positions-for-384", 1 + (384 // 16) ** 2)
-
-# %% [markdown]
-# Training has made only 197. This is the price of a learned list: it has no row for a new place. Fortunately, as you
-# saw, neighboring patches have somewhat similar positions. So each dimension, laid out on the grid, is like a small,
-# noisy picture, and the value between two places can be guessed from those around it, as when a picture is enlarged
-# (Dosovitskiy et al. 2021, section 3.2).
+# A ViT is often trained on small images, which have few tokens and are cheap, and then used on larger ones. The
+# patches keep their size, so there are more of them. With patches of 16 × 16 pixels, a model for images of 224 × 224
+# has 1 + 14 · 14 = 197 positions. For 384 × 384 it needs 1 + 24 · 24 = 577.
+#
+# A learned list has no row for a new place. But neighboring patches have somewhat similar positions. So each
+# dimension, laid out on the grid, is like a small, noisy picture, which can be enlarged (Dosovitskiy et al. 2021,
+# section 3.2).
 #
 # ### Exercise: `resize_positions` (15 minutes, 5 points)
 
@@ -681,9 +598,8 @@ def resize_positions(positions, old_grid, new_grid):
 check("resize_positions", resize_positions)
 
 # %% [markdown]
-# Let us resize your 2-D table from a grid of 6 × 8 to 9 × 12, as if it had been learned. Its maps are smooth, so a
-# mistake is easy to see. The last map shows a tempting shortcut: stretch the 48 rows of the table to 108, as one long
-# line.
+# Let us resize your 2-D table from a grid of 6 × 8 to 9 × 12, as if it had been learned. The last map shows a
+# tempting shortcut: stretch the 48 rows of the table to 108, as one long line.
 
 # %%
 grid = sinusoidal_positions_2d((6, 8), 64)
@@ -703,25 +619,13 @@ maps += [similarity_map(resized[0, 1:], (9, 12), 3, 5), similarity_map(line, (9,
 show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resized", "stretched as a line"], columns=4)
 
 # %% [markdown]
-# Each map shows how similar the positions are to that of one patch, from black (not at all) to white (the same); the
-# similarities are squared, so that they differ more. The first two you know. After resizing, the map of the 2-D table
-# looks the same, with more squares. In the stretched line each old row of 8 fills 18 places, one and a half new rows.
-
-# %% [markdown]
-# Libraries do not agree on the details. torchvision lets the corners of both grids meet (`align_corners=True`), timm
-# passes `antialias=True`, which chooses another bicubic curve (and, for a smaller grid, averages over more places). How
-# far apart are the results, for one dimension of positions that were trained?
-
-# %%
-dimension = trained_vit().model.positions.detach()[0, 1:, 0].reshape(1, 1, 8, 8)  # one number for each place
-ours = F.interpolate(dimension, size=(12, 12), mode="bicubic")
-for library, option in {"torchvision": {"align_corners": True}, "timm": {"antialias": True}}.items():
-    theirs = F.interpolate(dimension, size=(12, 12), mode="bicubic", **option)
-    print(f"{library} differs from ours by {(theirs - ours).norm() / ours.norm():.0%}")
-
-# %% [markdown]
-# None of the three is wrong. But when you compare a model with a published number, resize as its authors did. And all
-# of them only guess at places that training never saw: after resizing, a ViT is usually fine-tuned at the new size.
+# Each map shows how similar the positions are to that of one patch, from black to white. After resizing, the map of
+# the 2-D table looks the same, with more squares. In the stretched line each old row of 8 fills 18 places, one and a
+# half new rows.
+#
+# Libraries [do not agree](https://vit-course.github.io/vit_course/notes/resizing.html) on the details of resizing.
+# When you compare a model with a published number, resize as its authors did. All ways only guess at places that
+# training never saw: after resizing, a ViT is usually fine-tuned at the new size.
 
 # %% [markdown]
 # ## Bug hunt: the test that passes
@@ -742,7 +646,7 @@ print("the author's test:", torch.equal(resize_from_the_internet(learned, (6, 8)
 
 # %% [markdown]
 # Write the test that the author did not write: choose a `new_grid` for which the function gives other positions than
-# yours. **Predict first:** on the new grid, what will the maps of similar positions look like?
+# yours.
 
 # %%
 new_grid = (6, 8)  # the author's choice; make a better one
@@ -751,18 +655,16 @@ print("your test catches it:", not torch.allclose(theirs, yours, atol=1e-5))
 show_position_similarity(theirs, new_grid)
 
 # %% [markdown]
-# A check can judge other people's code, too, and this one says what is wrong.
+# A check can judge other people's code, too.
 
 # %%
 check("resize_positions", resize_from_the_internet)
 
 # %% [markdown]
 # Two reshapes lack their transposes: (patches, embed_dim) is cut as if the dimensions came first. The second reshape
-# undoes the first as long as the grid stays the same, and the author tested nothing else. A good test looks where right
-# and wrong *differ*. (The number of rows is never tested, either.)
-#
-# Almost any other grid will do, for example (9, 12). There the maps no longer show a blob around each patch, but dots
-# and stripes that repeat, wherever the patch stands.
+# undoes the first as long as the grid stays the same, and the author tested nothing else. A good test looks where
+# right and wrong *differ*. Almost any other grid will do, for example (9, 12): the maps no longer show a blob around
+# each patch, but dots and stripes that repeat.
 #
 # A model with such positions loads, runs, and answers. If it is worse on larger pictures, it is easy to blame the
 # pictures.
@@ -789,8 +691,8 @@ result = suspect(tokens.expand(2, -1, -1), class_token, positions)
 print("for two images, the shape:", tuple(result.shape))
 
 # %% [markdown]
-# Numbers that look right prove little: one of these bugs changes no number, but the class token never learns. Copy the
-# program, repair it, and let the check decide.
+# Numbers that look right prove little: one of these bugs changes no number, but the class token never learns. Copy
+# the program, repair it, and let the check decide.
 
 # %%
 mended = None  # paste the program above this line, repair it, and replace None with its name
@@ -851,7 +753,14 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 # both. If you load published weights with 1 + tokens rows (most have them), add row 0 to the class token first.
 #
 # </details>
-# <details><summary>4. Why is the class token's row left alone when positions are resized?</summary>
+# <details><summary>4. Why can a ViT have learned positions, when a Transformer for sentences had a formula? And what
+# did training write into ours?</summary>
+#
+# Its images all have one size, so it needs a fixed number of rows, and the data can decide what is in them. Training
+# made neighbors similar, along rows and along columns, and it made mirror images similar.
+#
+# </details>
+# <details><summary>5. Why is the class token's row left alone when positions are resized?</summary>
 #
 # It has no place in the picture, so it has no neighbors to be mixed with.
 #
@@ -859,13 +768,12 @@ keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resi
 #
 # ---
 #
-# **What you can do now:** you can tell every token where it stands, and give the model a token that collects the
-# answer. Next lesson: `03_attention`, in which the tokens exchange what they know.
+# **Next lesson:** `03_attention`, in which the tokens exchange what they know.
 #
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.5: the sinusoidal table. Dosovitskiy
 # et al. 2021, *An Image is Worth 16x16 Words*, appendix D.4: what learned positions look like, and how little the
 # choice mattered there. Su et al. 2021, *RoFormer*: positions as rotations of query and key, which many models of today
-# use.
+# use, and which you build in lesson 10.
 
 # %%
 progress()

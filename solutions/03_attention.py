@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 03 · Every patch asks a question
 #
-# The photo is a sentence (lesson 01) and each word says where it stands (lesson 02). Now the words exchange what they
-# know. Each one asks a question, and each one offers something. A word takes most from the words whose offer fits its
-# question. All of this is one line of algebra, and most mistakes in it raise no error.
+# The photo is a sentence, and each word says where it stands. Now the words exchange what they know. Each one asks a
+# question and offers something, and takes most from the words whose offer fits its question. This is one line of
+# algebra, and most mistakes in it raise no error.
 #
 # **After this lesson you can**
 # - compute attention for any batch, and say what each axis of each product means;
@@ -53,11 +53,9 @@ picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, 
 # %% [markdown]
 # ## A soft look-up
 #
-# A Python dictionary is strict: either your query *equals* a key, or you get a `KeyError`. Attention is a soft
-# dictionary. It compares the query with **every** key, and returns a mixture of **all** values: the better a key fits,
-# the larger the share of its value.
-#
-# Here the keys are colors, as (red, green, blue), and the values are numbers.
+# A Python dictionary is strict: your query *equals* a key, or you get a `KeyError`. Attention is a soft dictionary.
+# It compares the query with **every** key, and returns a mixture of **all** values: the better a key fits, the larger
+# the share of its value. Here the keys are colors, as (red, green, blue), and the values are numbers.
 
 # %%
 red, green, blue = torch.eye(3)
@@ -71,207 +69,40 @@ def soft_look_up(wanted, sharpness=4.0):
     return shares, (shares * values).sum().item()
 
 
-# %% [markdown]
-# **Predict first.** We ask for pure red, then for orange, (1, ½, 0), then for gray, (½, ½, ½). Which of the three
-# answers is nearest to 10, and which one is exactly 20? Why?
-
 # %%
-predict("exactly-20", "orange", choices=("red", "orange", "gray"))
-
-# %%
-answers = {}
 for name, wanted in {"red": red, "orange": red + green / 2, "gray": (red + green + blue) / 2}.items():
     shares, answer = soft_look_up(wanted)
-    answers[name] = abs(answer - 20)
     print(f"{name:>7}: shares {[round(share, 2) for share in shares.tolist()]}, answer {answer:.1f}")
-reveal("exactly-20", min(answers, key=answers.get))
 
 # %% [markdown]
-# Gray fits all three keys alike, so it gets the plain mean of the values. (A larger `sharpness` gives more to the key
-# that fits best, a smaller one makes the shares more equal.) Now let the query move from red to green. All shares
-# change smoothly. That is the point: a smooth function has a gradient, and with a gradient a network can learn *what to
+# Let the query move from red to green, and all shares change smoothly. So a network can learn, by gradients, *what to
 # ask for*.
-
-# %%
-wandering = [torch.lerp(red, green, step / 8) for step in range(9)]
-shares = torch.stack([soft_look_up(wanted)[0] for wanted in wandering])
-show_matrix(shares.T, "key: red, green, blue", "the query, from red to green", "shares of the answer")
-
-# %% [markdown]
+#
 # ## Every token asks, every token answers
 #
-# In a Transformer each token has all three: a **query** (what am I looking for?), a **key** (how can others find me?)
-# and a **value** (what do I pass on to those who find me?). Each of them is a vector, made from the token by a Linear
-# that is learned: one Linear makes the queries, one the keys, one the values. A query and a key have the same length,
-# `head_dim`. (Later in this lesson you will see what a head is.) All tokens ask at once, so the queries form a matrix
-# with one row for each token, and so do the keys and the values.
-#
-# Why a query *and* a key? Suppose that they were the same vector. Then the dot product of tokens A and B would be that
-# of B and A: if the nose looked for the cap, the cap would look for the nose just as much. And the dot product of a
-# token with itself would be its squared length, never below 0. With two Linears A can look for B while B looks for
-# something else.
+# In a Transformer each token has a **query** (what am I looking for?), a **key** (how can others find me?) and a
+# **value** (what do I pass on?). Each is a vector, made from the token by a learned Linear of its own. A query and a
+# key have the same length, `head_dim`; heads come later. All tokens ask at once: the queries are the rows of a
+# matrix, and so are the keys and the values.
 #
 # > **weights** = softmax( **query** · **key**ᵀ / √head_dim )
 # >
 # > **output** = **weights** · **value**
-
-# %% [markdown]
+#
 # ![Attention in small numbers: query times key gives scores, scaled by the root of head_dim; a softmax makes weights
 # that sum to 1 in each row; weights times value give the output.](../figures/attention_step_by_step.svg)
 #
-# Follow the framed row with a pencil. The query of token 1 is (0, −1, 1, 2), and its scores are 1, −3 and −1. They are
-# halved (head_dim is 4, its root 2) and go into the softmax, which gives 0.67, 0.09 and 0.24. So token 1 attends to
-# token 0 most, and its output is 0.67 of value 0, 0.09 of value 1 and 0.24 of value 2.
-
-# %% [markdown]
-# Read the axes with care: many mistakes are made there. (queries, head_dim) times (head_dim, keys) gives
-# (queries, keys): `scores` has a **row for each query** and a **column for each key**. The softmax runs along a row: a
-# query has one unit of attention to give away. The sums of the columns are not fixed: some tokens get much attention,
-# and others hardly any.
-
-# %% [markdown]
-# ## Why divide by the root
+# Follow the framed row with a pencil. The query of token 1 is (0, −1, 1, 2), and its scores are 1, −3 and −1. They
+# are halved (the root of 4 is 2), and the softmax gives 0.67, 0.09 and 0.24: the shares of the three values in its
+# output.
 #
-# **Predict first.** Take two vectors of `head_dim` independent random numbers, each with mean 0 and standard
-# deviation 1. Their dot product is a sum of `head_dim` products. How large is it typically for `head_dim = 4`, for
-# 64, for 256? Write down three numbers.
-
-# %%
-predict("dot-product-of-256", 256)
-
-# %%
-for head_dim in (4, 64, 256):
-    products = (torch.randn(10_000, head_dim) * torch.randn(10_000, head_dim)).sum(dim=1)
-    print(f"head_dim {head_dim:>3}: a dot product is typically ±{products.std():.1f}")
-reveal("dot-product-of-256", products.std(), within=2)
-
-# %% [markdown]
-# Each product has mean 0 and variance 1 · 1 = 1, and variances of independent numbers add up. So the variance of the
-# sum is `head_dim`, and its typical size is the root of `head_dim`: 2, 8, 16. Scores of size 16 are too large for a
-# softmax. A softmax depends only on *differences* of scores, and a difference of 16 means that one key gets e¹⁶ times,
-# nine million times, the weight of the other.
-
-
-# %%
-def scores_of(head_dim, divisor):
-    query, key = torch.randn(2, 50, 64, head_dim)  # 50 times: 64 tokens ask 64 tokens
-    return query @ key.mT / divisor  # .mT swaps the last two axes
-
-
-def largest_weight(scores):
-    return scores.softmax(dim=-1).amax(dim=-1).mean()
-
-
-print("largest weight in a row")
-for head_dim in (4, 64, 256):
-    undivided, divided = (largest_weight(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim)))
-    print(f"head_dim {head_dim:>3}: {undivided:.2f} undivided, {divided:.2f} divided by the root")
-
-tokens = torch.randn(64, 192)
-with torch.no_grad():
-    scores = nn.Linear(192, 64)(tokens) @ nn.Linear(192, 64)(tokens).mT
-undivided, divided = (largest_weight(scores / each) for each in (1, math.sqrt(64)))
-print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} divided by the root")
-
-# %% [markdown]
-# ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
-# root of head_dim do not.](../figures/softmax_scale.svg)
+# (queries, head_dim) times (head_dim, keys) gives (queries, keys): a **row for each query**, a **column for each
+# key**. The softmax runs along a row: a query has one unit of attention to give away. The sums of the columns are not
+# fixed.
 #
-# Without the root, an untrained query of 256 numbers gives, on average, about nine tenths of its weight to one token
-# among 64. (This holds if the numbers of query and key have standard deviation 1. Those that two new Linears make are
-# smaller, but the root matters there as well: see the last line that the cell printed.) With the root, the weight is
-# spread over many tokens, whatever the size of the head.
-#
-# **Predict first.** Without the root, a head of 256 numbers: in how many of its rows is one weight above 0.99? In none,
-# in a tenth, or in half of them? To change these weights, training needs a gradient. Does the query of such a row get a
-# larger gradient than the queries of the other rows, or a smaller one?
-
-
-# %%
-predict("stuck-rows", 10)  # in %: how many of the rows, for head_dim 256 and undivided?
-
-
-# %%
-def rows_and_gradients(head_dim, divisor):
-    """Which rows have a weight above 0.99, and how long the gradient is that each row's query gets."""
-    query, key = torch.randn(2, 50, 64, head_dim)
-    query.requires_grad_()
-    weights = (query @ key.mT / divisor).softmax(dim=-1)
-    (weights @ torch.randn(50, 64, 1)).sum().backward()
-    return weights.amax(dim=-1) > 0.99, query.grad.norm(dim=-1)
-
-
-for head_dim in (4, 64, 256):
-    for name, divisor in {"undivided": 1, "divided": math.sqrt(head_dim)}.items():
-        stuck, gradient = rows_and_gradients(head_dim, divisor)
-        print(f"head_dim {head_dim:>3}, {name:>9}: {stuck.float().mean():6.2%} of the rows have a weight above 0.99;")
-        there = f"{gradient[stuck].median():.3f}" if stuck.any() else "-"
-        print(f"    typical gradient of a query: in these rows {there}, in the others {gradient[~stuck].median():.2f}")
-        if head_dim == 256 and divisor == 1:
-            reveal("stuck-rows", 100 * stuck.float().mean(), within=10)
-
-# %% [markdown]
-# Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. Such a
-# row is nearly stuck: its query gets one or two thousandths of the gradient that the other rows get (for 64 numbers a
-# hundredth, or a little less). Where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no
-# slope to learn from. (∂weightᵢ/∂scoreⱼ is weightᵢ (1 − weightᵢ) for i = j, and −weightᵢ · weightⱼ otherwise. Where one
-# weight is 1 and the others are 0, all of these are 0.)
-#
-# The other rows get a large gradient, and it grows with the size of the head. One matrix makes all queries, so what it
-# learns from the other rows changes the stuck rows as well. Only training can show how much harm a missing root does:
-# see *no scaling* in the figure of lesson 00 (its heads have 16 numbers).
-#
-# Divided by the root, no row is stuck, and the gradient is about the same for each size. (Vaswani et al. 2017, section
-# 3.2.1, *suspect* that this is what the root is good for.)
-
-# %% [markdown]
-# Now choose the divisor yourself: one query, 16 keys. (The number that divides the scores is also called the
-# *temperature* of the softmax.) For each `head_dim`, find the divisor that makes the largest weight about ¼.
-
-# %%
-from vit_course.explore import explore_softmax
-
-explore_softmax()
-
-# %% [markdown]
-# About 16 for 256, about 8 for 64 and about 2 for 4: each time close to the root of `head_dim`. (For 16 the best
-# divisor lies between 2 and 4, because of these few random numbers.) The root fits queries and keys of standard
-# deviation 1. In training both may grow, and scores with them: lesson 10 shows a remedy, QK-norm.
-
-# %% [markdown] question="why-scale" points=2
-# ### Question: why the root? (5 minutes, 2 points)
-#
-# A friend leaves the division out: "The Linears that make query and key can learn to be smaller." Another one divides
-# by `head_dim` itself: "Then no score can be too large." Answer both, using what you saw above.
-#
-# ### BEGIN SOLUTION
-# To the first: they could, in principle. But where query and key have standard deviation 1, the scores have a standard
-# deviation of √head_dim, and the softmax of many rows is saturated: nearly all the weight lies on one key, chosen by
-# chance. Such a row gets about a hundredth of the gradient of the others, or less; yet these rows must change.
-# For head_dim 64 that is almost every fifth row, for 256 almost every second. (Two new Linears of PyTorch
-# make smaller numbers, so fewer rows are stuck at the start.) And it matters in training: in lesson 00 the model
-# without the division had the best of three learning rates, and still ended at 47.0 % against 52.8 %. That run does not
-# show that stuck rows are the cause; its heads have only 16 numbers.
-#
-# To the second: the variance of a score grows like head_dim, so its size grows like the root. Dividing by head_dim
-# makes scores of size 1/√head_dim. Then the weights of a row are almost equal, and the larger the head, the more equal
-# they are. The division is meant to keep the size of a score independent of head_dim, and at the start, while query and
-# key are independent, only the root does that. (Still, this friend is not simply wrong: once training has aligned
-# queries with keys, their products no longer cancel, and a score grows like head_dim itself. Yang et al. 2022, *Tensor
-# Programs V*, divide by head_dim for this reason.)
-#
-# **Rubric.** 1 point: undivided scores saturate the softmax of many rows (nearly all the weight on one key), *and* such
-# rows therefore get hardly any gradient (not only "numbers get too large"). No point is lost for knowing that other
-# rows get a large one. 1 point: variance grows like head_dim, standard deviation like the root, so dividing by head_dim
-# over-corrects toward even weights at the start. (Whoever argues well with trained, aligned queries has this point,
-# too.)
-# ### END SOLUTION
-
-# %% [markdown]
 # ### Exercise: `scaled_dot_product_attention` (15 minutes, 8 points)
 #
-# Your turn. Tokens and dimensions are the last two axes. There may be other axes in front of them (a batch, heads,
-# both, or none); if you count axes from the *back*, your code works for all of these cases.
+# There may be other axes in front of the last two: a batch, heads, both, or none. Count axes from the *back*.
 
 
 # %% exercise="scaled_dot_product_attention"
@@ -336,8 +167,8 @@ def scaled_dot_product_attention(query, key, value):
 check("scaled_dot_product_attention", scaled_dot_product_attention)
 
 # %% [markdown]
-# **Predict first.** Three tokens. We change one number of token 0 in its *query*: which rows of the output change? And
-# which rows change when it is in its *key*? In its *value*?
+# Does your function use each input as it should? Three tokens, and we change one number of token 0: in its *query*,
+# in its *key*, in its *value*.
 
 # %%
 before = torch.randn(3, 3, 4)  # query, key and value of 3 tokens
@@ -350,14 +181,149 @@ for which, name in enumerate(("query", "key", "value")):
 # %% [markdown]
 # A token's query changes only its own output. Its key and its value can change the output of every token.
 #
-# For your function it does not matter where query, key and value come from. If all three are made from the same tokens,
-# this is **self-attention**, the only kind in a ViT. In **cross-attention** the queries come from one sequence, and the
-# keys and values from another. In this way the words of a caption can ask the patches of a photo.
+# If query, key and value are made from the same tokens, this is **self-attention**, the only kind in a ViT. In
+# **cross-attention** the queries come from one sequence, and the keys and values from another: the words of a caption
+# can ask the patches of a photo.
 #
-# Now let us use attention on the photo. The patches have 12 × 12 pixels. For query and key we take the same vector: the
-# mean color of the patch minus the mean color of the photo, scaled to length 1. (We call this *hue*, but it also
-# tells lighter patches from darker ones.) So the dot product is large for similar hues. First a function that only
-# draws (you need not read it): the larger a weight, the brighter its patch.
+# Why a query *and* a key? If they were the same vector, the nose would look for the cap as much as the cap for the
+# nose, and the dot product of a token with itself would never be below 0.
+
+# %% [markdown]
+# ## Why divide by the root
+#
+# **Predict first.** Take two vectors of `head_dim` independent random numbers, each with mean 0 and standard
+# deviation 1. Their dot product is a sum of `head_dim` products. How large is it typically for `head_dim = 256`?
+
+# %%
+predict("dot-product-of-256", 256)
+
+# %%
+for head_dim in (4, 64, 256):
+    products = (torch.randn(10_000, head_dim) * torch.randn(10_000, head_dim)).sum(dim=1)
+    print(f"head_dim {head_dim:>3}: a dot product is typically ±{products.std():.1f}")
+reveal("dot-product-of-256", products.std(), within=2)  # the last of the three
+
+# %% [markdown]
+# What does a softmax make of such scores? 64 tokens ask 64 tokens; how much weight does each query give to its
+# favorite?
+
+
+# %%
+def scores_of(head_dim, divisor):
+    query, key = torch.randn(2, 50, 64, head_dim)  # 50 times: 64 tokens ask 64 tokens
+    return query @ key.mT / divisor  # .mT swaps the last two axes
+
+
+def largest_weight(scores):
+    return scores.softmax(dim=-1).amax(dim=-1).mean()
+
+
+print("largest weight in a row")
+for head_dim in (4, 64, 256):
+    undivided, divided = (largest_weight(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim)))
+    print(f"head_dim {head_dim:>3}: {undivided:.2f} undivided, {divided:.2f} divided by the root")
+
+tokens = torch.randn(64, 192)
+with torch.no_grad():
+    scores = nn.Linear(192, 64)(tokens) @ nn.Linear(192, 64)(tokens).mT
+undivided, divided = (largest_weight(scores / each) for each in (1, math.sqrt(64)))
+print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} divided by the root")
+
+# %% [markdown]
+# ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
+# root of head_dim do not.](../figures/softmax_scale.svg)
+#
+# Each product has variance 1, and variances of independent numbers add up. So the variance of the sum is `head_dim`,
+# and its typical size is the root of `head_dim`. A softmax depends only on *differences* of scores. A difference of
+# 16 means that one key gets e¹⁶ times, nine million times, the weight of the other.
+#
+# Without the root, an untrained query of 256 numbers gives, on average, about nine tenths of its weight to one token
+# among 64. With the root, the weight is spread over many tokens, whatever the size of the head. The numbers that two
+# new Linears make are smaller, but the root matters there as well: see the last line.
+#
+# **Predict first.** Without the root, a head of 256 numbers: in how many of its rows is one weight above 0.99? And
+# does the query of such a row get a larger gradient than the others, or a smaller one?
+
+# %%
+predict("stuck-rows", 10)  # in %: how many of the rows, for head_dim 256 and undivided?
+
+
+# %%
+def rows_and_gradients(head_dim, divisor):
+    """Which rows have a weight above 0.99, and how long the gradient is that each row's query gets."""
+    query, key = torch.randn(2, 50, 64, head_dim)
+    query.requires_grad_()
+    weights = (query @ key.mT / divisor).softmax(dim=-1)
+    (weights @ torch.randn(50, 64, 1)).sum().backward()
+    return weights.amax(dim=-1) > 0.99, query.grad.norm(dim=-1)
+
+
+for head_dim in (4, 64, 256):
+    for name, divisor in {"undivided": 1, "divided": math.sqrt(head_dim)}.items():
+        stuck, gradient = rows_and_gradients(head_dim, divisor)
+        print(f"head_dim {head_dim:>3}, {name:>9}: {stuck.float().mean():6.2%} of the rows have a weight above 0.99;")
+        there = f"{gradient[stuck].median():.3f}" if stuck.any() else "-"
+        print(f"    typical gradient of a query: in these rows {there}, in the others {gradient[~stuck].median():.2f}")
+        if head_dim == 256 and divisor == 1:
+            reveal("stuck-rows", 100 * stuck.float().mean(), within=10)
+
+# %% [markdown]
+# Undivided, almost half of the rows of a head of 256 numbers look at one token only, which was chosen by chance. Such
+# a row is nearly stuck: its query gets one or two thousandths of the gradient that the other rows get (for 64 numbers
+# a hundredth, or a little less). Where the weights are nearly 0 or 1 the softmax is flat, and a flat function has no
+# slope to learn from. Divided by the root, no row is stuck, and the gradient is about the same for each size.
+#
+# Only training can show how much harm a missing root does: see *no scaling* in the figure of lesson 00.
+#
+# Now choose the divisor yourself: one query, 16 keys. For each `head_dim`, find the divisor that makes the largest
+# weight about ¼.
+
+# %%
+from vit_course.explore import explore_softmax
+
+explore_softmax()
+
+# %% [markdown]
+# About 16 for 256, about 8 for 64 and about 2 for 4: each time close to the root of `head_dim`. (For 16 the best
+# divisor lies between 2 and 4, because of these few random numbers.) The root fits queries and keys of standard
+# deviation 1. In training both may grow, and scores with them: lesson 10 shows a remedy, QK-norm.
+
+# %% [markdown] question="why-scale" points=2
+# ### Question: why the root? (5 minutes, 2 points)
+#
+# A friend leaves the division out: "The Linears that make query and key can learn to be smaller." Another one divides
+# by `head_dim` itself: "Then no score can be too large." Answer both, using what you saw above.
+#
+# ### BEGIN SOLUTION
+# To the first: they could, in principle. But where query and key have standard deviation 1, the scores have a standard
+# deviation of √head_dim, and the softmax of many rows is saturated: nearly all the weight lies on one key, chosen by
+# chance. Such a row gets about a hundredth of the gradient of the others, or less; yet these rows must change.
+# For head_dim 64 that is almost every fifth row, for 256 almost every second. (Two new Linears of PyTorch
+# make smaller numbers, so fewer rows are stuck at the start.) And it matters in training: in lesson 00 the model
+# without the division had the best of three learning rates, and still ended at 47.0 % against 52.8 %. That run does not
+# show that stuck rows are the cause; its heads have only 16 numbers.
+#
+# To the second: the variance of a score grows like head_dim, so its size grows like the root. Dividing by head_dim
+# makes scores of size 1/√head_dim. Then the weights of a row are almost equal, and the larger the head, the more equal
+# they are. The division is meant to keep the size of a score independent of head_dim, and at the start, while query and
+# key are independent, only the root does that. (Still, this friend is not simply wrong: once training has aligned
+# queries with keys, their products no longer cancel, and a score grows like head_dim itself. Yang et al. 2022, *Tensor
+# Programs V*, divide by head_dim for this reason.)
+#
+# **Rubric.** 1 point: undivided scores saturate the softmax of many rows (nearly all the weight on one key), *and* such
+# rows therefore get hardly any gradient (not only "numbers get too large"). No point is lost for knowing that other
+# rows get a large one. 1 point: variance grows like head_dim, standard deviation like the root, so dividing by head_dim
+# over-corrects toward even weights at the start. (Whoever argues well with trained, aligned queries has this point,
+# too.)
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Attention on a photo
+#
+# Now your function looks at the photo. The patches have 12 × 12 pixels. For query and key we take the same vector,
+# which we call *hue*: the mean color of the patch minus that of the photo, scaled to length 1. So the dot product is
+# large for similar hues. First a function that only draws: the larger a weight, the brighter its patch. You need not
+# read it.
 
 
 # %%
@@ -375,10 +341,9 @@ def show_looks(picture, looks, asking, grid_size, titles=None):
 
 show_images(picture)
 
-
 # %% [markdown]
-# **Predict first.** A patch of her cheek asks, then one of the wall, then one of the flag's blue field. Which parts
-# of the picture will light up for each?
+# A patch of her cheek asks, then one of the wall, then one of the flag's blue field. Which parts of the picture will
+# light up for each?
 
 
 # %%
@@ -395,11 +360,11 @@ asking = [cheek, wall, flag]
 show_looks(picture, weights[0, asking], asking, (24, 20), ["the cheek asks", "the wall asks", "the flag asks"])
 
 # %% [markdown]
-# One line of algebra finds her face (and the stripes of the flag). This attention knows nothing about faces: patches of
-# a similar color found each other.
+# One line of algebra finds her face (and the stripes of the flag). This attention knows nothing about faces: patches
+# of a similar color found each other.
 #
-# The value need not be a color. Let the value be a *place*, the patch's row and column. **Predict first:** what comes
-# back when we ask by color?
+# The value need not be a color. Let it be a *place*, the patch's row and column. What comes back when we ask by
+# color?
 
 # %%
 places = torch.cartesian_prod(torch.arange(24.0), torch.arange(20.0))[None]  # (1, 480, 2): row and column
@@ -409,25 +374,23 @@ for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
     print(f"what looks like the {name}: on average in row {row:.1f}, column {column:.1f}")
 
 # %% [markdown]
-# The cheek gets the place of her face, the wall that of the wall on the right. And the flag? Her uniform is navy blue,
-# too, so the mean lies between flag and uniform, at her collar, which is not blue. Attention does not choose, it mixes,
-# and the mean of several places can be a place where nothing fits. And we asked by color, but got places: the key is
-# what a token is found by, the value is what it passes on.
+# The cheek gets the place of her face, the wall that of the wall on the right. And the flag? Her uniform is navy
+# blue, too, so the mean lies between flag and uniform, at her collar, which is not blue. Attention does not choose,
+# it mixes. And the key is what a token is found by, the value is what it passes on.
 
 # %% [markdown]
 # ## Several heads, several questions
 #
 # So far each token has one softmax, and gets one mixture. But the cheek may want to know two things at once: *what
-# looks like me?* and *what is next to me?* One mixture of both answers would serve neither question. So we cut every
-# token's query, key and value into `num_heads` pieces, and each piece gets an attention of its own.
+# looks like me?* and *what is next to me?* So we cut every token's query, key and value into `num_heads` pieces, and
+# each piece gets an attention of its own.
 #
 # ![The embed_dim columns of the token matrix are cut in three parts; each head receives one part of every token's
 # vector.](../figures/split_heads.svg)
-
-# %% [markdown]
-# The target shape is (batch, num_heads, tokens, head_dim), so that attention, which works on the last two axes, sees
-# the heads as one more kind of batch. PyTorch gives us that shape in one call. **Predict first:** below, each number
-# tells which token it belongs to. What does head 0 hold after the `view`: a part of every token, or something else?
+#
+# The target shape is (batch, num_heads, tokens, head_dim): attention works on the last two axes, and sees the heads
+# as one more kind of batch. PyTorch gives us that shape in one call. **Predict first:** below, each number tells
+# which of five tokens it belongs to. After the `view`, of how many tokens does head 0 hold something?
 
 # %%
 predict("tokens-in-head-0", 5)  # of how many of the five tokens does head 0 hold something?
@@ -439,9 +402,8 @@ reveal("tokens-in-head-0", len(tempting[0, 0].unique()))
 show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
-# Head 0 holds all of token 0 and four of the six numbers of token 1, and nothing of the others. `view` took the numbers
-# in the order in which they lie in memory, token after token, and gave ten of them to each head. We wanted *columns*.
-# This is the mistake that made confetti in lesson 01.
+# `view` took the numbers in the order in which they lie in memory, token after token, and gave ten of them to each
+# head. We wanted *columns*, a part of every token. This is the mistake that made confetti in lesson 01.
 #
 # ### Exercise: `split_heads` and `merge_heads` (12 minutes, 6 points)
 
@@ -523,18 +485,8 @@ heads = split_heads(x, 3)
 show_matrix(torch.cat(list(heads[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
 
 # %% [markdown]
-# Every head has a part of every token. And it costs nothing: splitting an axis and swapping two axes move no number in
-# memory; they only change how the same numbers are *read*. Torch calls that a view. So if you write into a head, you
-# also write into `x`:
-
-# %%
-heads = split_heads(x, 3)
-heads[0, 1, 4, 0] = 99  # head 1, token 4, its first number
-print(x[0, 4])
-print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in memory along each axis):", heads.stride())
-
-# %% [markdown]
-# (If your `split_heads` copies, `x` keeps its 4s. That is right too, only slower.)
+# Every head has a part of every token. (Splitting an axis and swapping two axes moves no number in memory: torch
+# calls that a *view*.)
 
 # %% [markdown] question="heads-or-one" points=2
 # ### Question: three small heads or one large one? (5 minutes, 2 points)
@@ -557,26 +509,18 @@ print("same memory:", heads.data_ptr() == x.data_ptr(), "| strides (steps in mem
 # ## All heads in one matmul
 #
 # A head needs three maps: token to query, token to key, token to value. With 3 heads that makes 9 small Linears. Most
-# code has one wide Linear in their place: one product computes all nine, and the result is cut afterward. (Other code
-# has three, one each for query, key and value.)
+# code has one wide Linear in their place: one product computes all nine, and the result is cut afterward.
 #
 # | rows of `qkv.weight` | make |
 # |---|---|
 # | 0 … embed_dim − 1 | **queries**: head 0, head 1, head 2 |
 # | embed_dim … 2·embed_dim − 1 | **keys**: head 0, head 1, head 2 |
 # | 2·embed_dim … 3·embed_dim − 1 | **values**: head 0, head 1, head 2 |
-
-# %% [markdown]
-# At the end a second Linear, `projection`, reads the merged heads. Without it the first `head_dim` numbers of the
-# output would hold only what head 0 has found, and so on. With it every head can write into all numbers of the output.
 #
-# Written out, the output is head₀ · W₀ᵀ + head₁ · W₁ᵀ + … + bias, where W₀ is the first `head_dim` columns of
-# `projection.weight`, W₁ the next ones, and so on. So no head of a layer sees what another has found: each adds its own
-# part to the output. Does a model need the projection? In the experiment of lesson 00 a model without it reached
-# 53.1 %, with it 52.8 %, and three seeds are too few to say which is better. The MLP of lesson 04 also mixes what the
-# heads have found.
-
-# %% [markdown]
+# At the end a second Linear, `projection`, reads the merged heads. Without it the first `head_dim` numbers of the
+# output would hold only what head 0 has found, and so on. With it every head can write into all numbers of the
+# output.
+#
 # ### Exercise: `MultiHeadSelfAttention` (25 minutes, 10 points)
 
 
@@ -657,26 +601,19 @@ class MultiHeadSelfAttention(nn.Module):
 check("MultiHeadSelfAttention", MultiHeadSelfAttention)
 
 # %% [markdown]
-# **Predict first.** Does a layer with 6 heads have more parameters than one with 3, as many, or fewer?
+# Does a layer with 6 heads have more parameters than one with 3?
 
 # %%
-predict("with-6-heads", "as many", choices=("fewer", "as many", "more"))  # than with 3 heads
-
-# %%
-counts = {}
 for num_heads in (3, 6):
     layer = MultiHeadSelfAttention(192, num_heads)
-    counts[num_heads] = sum(parameter.numel() for parameter in layer.parameters())
-    print(num_heads, "heads:", counts[num_heads], "parameters")
-reveal("with-6-heads", "as many" if counts[6] == counts[3] else "more" if counts[6] > counts[3] else "fewer")
+    print(num_heads, "heads:", sum(parameter.numel() for parameter in layer.parameters()), "parameters")
 
 # %% [markdown]
-# The same number: 4 · 192² weights and 4 · 192 biases. The number of heads decides how the output of `qkv` is *read*,
-# not how large it is. What does grow is the table of weights: num_heads · tokens² numbers for each image, in each
-# layer. For 3 heads and 197 tokens these are 116,427; with patches half as wide, nearly sixteen times as many.
+# The number of heads decides how the output of `qkv` is *read*, not how large it is. What does grow is the table of
+# weights: num_heads · tokens² numbers for each image, in each layer. For 3 heads and 197 tokens these are 116,427.
 #
-# Your layer can use the weights of PyTorch's own layer, which keeps its rows in the same order. The two outputs should
-# agree:
+# Your layer can use the weights of PyTorch's own layer, which keeps its rows in the same order. The two outputs
+# should agree:
 
 # %%
 theirs = nn.MultiheadAttention(192, 3, batch_first=True)
@@ -698,22 +635,18 @@ with torch.no_grad():
 print("largest difference:", difference.abs().max().item())
 
 # %% [markdown]
-# They agree up to rounding. Trained weights fit as well, as you will see in lesson 05. (In later projects, call
-# `F.scaled_dot_product_attention(query, key, value)`: it gives the output that yours gives, usually faster, but not the
-# weights.)
-#
-# **A word on dropout** (Srivastava et al. 2014). In training some models set a few of the *attention weights* to zero
-# at random, and enlarge the others to make up for it, so that no token depends on one other token alone. (Setting
-# *scores* to zero would not remove a token: after the softmax a score of 0 still has a weight.) Our attention has no
-# dropout, and neither has that of torchvision's ViT-B/16.
+# They agree up to rounding. In later projects, call `F.scaled_dot_product_attention(query, key, value)`: it gives the
+# output that yours gives, usually faster, but not the weights. [A side
+# note](https://vit-course.github.io/vit_course/notes/attention.html) has more: views in memory, how the heads add up,
+# and *dropout*, which sets some of the weights to zero at random in training.
 
 # %% [markdown]
 # ## Shuffle the tokens
 #
 # Nowhere does the formula ask *where* a token stands. So shuffled tokens give the same outputs, shuffled in the same
 # way (lesson 02), and the mean of the outputs does not change. Now add positions, to the photo and to the shuffled
-# photo: place 0 always gets position 0, whichever patch lies there. The layer is new, not trained. **Predict first:**
-# by how much does the mean of all outputs change: by about a percent, by half, or completely?
+# photo: place 0 always gets position 0, whichever patch lies there. The layer is new, not trained. Does the mean of
+# all outputs change by about a percent, by half, or completely?
 
 # %%
 embed, layer = nn.Linear(6912, 192), MultiHeadSelfAttention(192, 3)
@@ -726,18 +659,18 @@ with torch.no_grad():
         print(f"{name} positions the mean changes by {((shuffled - output).norm() / output.norm()).item():.1%}")
 
 # %% [markdown]
-# By less than one percent (0.5 to 0.7 % from three seeds, `benchmarks/results/short_lessons.json`): a new layer weighs
-# all tokens nearly alike, so its outputs are nearly those of the mean token, and the mean of all patches plus all
+# By less than one percent (0.5 to 0.7 % from three seeds, `benchmarks/results/short_lessons.json`). A new layer
+# weighs all tokens nearly alike, so its outputs are nearly those of the mean token. The mean of all patches plus all
 # positions is the same in any order. Near the end of this lesson a layer is trained to look by position.
 
 # %% [markdown]
 # ## A test for attention
 #
-# So far the checks were ours. Now you write one. Someone gives you a function `attend(query, key, value)` that returns
-# output and weights, and says that it is attention. Is it?
+# So far the checks were ours. Now you write one. Someone gives you a function `attend(query, key, value)` that
+# returns output and weights, and says that it is attention. Is it?
 #
-# "Train it and see" is no answer: most wrong attentions train, as lesson 00 showed. Here are seven suspects, each made
-# of *your* function. Six have one bug each. **One is right**, though it looks wrong. Which one? (The names are hints.)
+# Here are seven suspects, each made of *your* function. Six have one bug each. **One is right**, though it looks
+# wrong. Which one? (The names are hints.)
 
 # %%
 attention = scaled_dot_product_attention
@@ -759,9 +692,9 @@ suspects = {
 }
 
 # %% [markdown]
-# You could compare each with your own function. But if your own function has a mistake, it is on both sides of the
-# comparison, and the test still passes. A better test states **facts**: things that hold for attention and that you
-# know without running any. Here is the first fact: the weights of a query sum to one.
+# You could compare each with your own function. But a mistake of your own would be on both sides of the comparison,
+# and the test would pass. A better test states **facts**: things that hold for attention and that you know without
+# running any. Here is the first fact: the weights of a query sum to one.
 
 
 # %%
@@ -776,17 +709,12 @@ for name, attend in suspects.items():
     print(f"{name:>12}: {'passes' if rows_sum_to_one(attend) else 'caught'}")
 
 # %% [markdown]
-# One is caught, five are left.
+# One is caught, five are left. Write down more facts before you go on. What must attention *not* care about? What do
+# its two results have to do with each other? Which input has an output that you know at once? We found six more.
 #
-# Write down more facts before you go on. Ask what attention must *not* care about, what its two results have to do with
-# each other, and which input has an output that you know at once. We found six more.
-
-# %% [markdown]
-# None of *our* facts catches "hot-headed". For that you need numbers: a small **example**, worked out with a pencil.
-#
-# **On paper.** Two queries, (2, 0, 0, 0) and (−2, 0, 0, 0). Three keys, (1, 0, 0, 0) and twice (0, 0, 0, 0). What are
-# the six weights? What would they be without the division, or with the root of the number of *keys* in place of
-# that of `head_dim`? The sizes 2, 3 and 4 all differ, so that dividing by the root of a wrong size gives other weights.
+# None of them catches "hot-headed". For that you need numbers: a small **example**, worked out with a pencil. Two
+# queries, (2, 0, 0, 0) and (−2, 0, 0, 0); three keys, (1, 0, 0, 0) and twice (0, 0, 0, 0). What are the six weights?
+# What would they be without the division, or with the root of the number of *keys*?
 
 
 # %%
@@ -799,10 +727,10 @@ print("undivided: query 0", three(2.0), "query 1", three(-2.0))
 print("by keys:   query 0", three(2 / math.sqrt(3)), "query 1", three(-2 / math.sqrt(3)))
 
 # %% [markdown]
-# With this example you know six weights for certain. But it cannot see every mistake: head_dim is 4, so its root, 2, is
-# also its half, and a function that always divides by 2 passes. The keys have length 1 or 0, and only the first
-# coordinate is used. For the exercise choose an example of your own, in which fewer numbers are equal by accident. And
-# no finite test *proves* that a function is right: each fact rules out some wrong ones.
+# This example cannot see every mistake: head_dim is 4, so its root, 2, is also its half, and a function that always
+# divides by 2 passes. The keys have length 1 or 0, and only the first coordinate is used. For the exercise choose an
+# example of your own, in which fewer numbers are equal by accident. And no finite test *proves* that a function is
+# right: each fact rules out some wrong ones.
 
 # %% [markdown]
 # ### Exercise: `is_attention` (25 minutes, 8 points)
@@ -900,13 +828,12 @@ for name, attend in suspects.items():
     print(f"{name:>12}: {'INNOCENT' if is_attention(attend) else 'guilty'}")
 
 # %% [markdown]
-# "Odd" adds 3 to every number of every key, and that changes nothing at all: all scores of a query grow by the same
-# number (3 times the sum of the query's numbers, divided by the root), and a softmax depends only on differences. That
-# is also why a bias on the keys is a parameter that does nothing: query · (key + bias) is query · key + query · bias.
+# "Odd" adds 3 to every number of every key. Then all scores of a query grow by the same number, and a softmax depends
+# only on differences. That is also why a bias on the keys is a parameter that does nothing.
 #
-# And the other six? "Hot-headed" does not divide by the root. "Deaf" ignores the query. "Gossip" gives each key the
-# value of its neighbor. "Liar" returns weights that it did not use. "On its side" takes the softmax along the queries.
-# "Herd" mixes the images of a batch.
+# "Hot-headed" does not divide by the root. "Deaf" ignores the query. "Gossip" gives each key the value of its
+# neighbor. "Liar" returns weights that it did not use. "On its side" takes the softmax along the queries. "Herd"
+# mixes the images of a batch.
 #
 # | our facts | catch |
 # |---|---|
@@ -925,7 +852,7 @@ for name, attend in suspects.items():
 # ## One more suspect, with a random bug (5 minutes)
 #
 # This suspect is guilty. The seed chooses its mistake, from those that our checks know. The program uses the names of
-# the paper, Q, K, V and d_k (Vaswani et al. 2017). Find the wrong line by reading. Then: will your test catch it?
+# the paper, Q, K, V and d_k. Find the wrong line by reading. Then: will your test catch it?
 
 # %%
 SEED = 1  # any whole number: your own, or the one that your instructor gave you
@@ -969,103 +896,12 @@ suspect.check(mended)
 # %% [markdown]
 # ## Heads with a purpose
 #
-# What do heads look at? We begin with an untrained layer, and make tokens as long as those of ViT-Tiny, 192 numbers,
-# from patches of 4 × 4: the pixels, the hue, the position, and some zeros.
-
-# %%
-rows, columns = 24, 20
-small = F.interpolate(picture, size=(96, 80), mode="area")
-tokens = torch.zeros(1, rows * columns, 192)
-tokens[..., 0:48] = patchify(small, 4)
-tokens[..., 48:51] = hues(small, 4)
-tokens[..., 64:128] = sinusoidal_positions_2d((rows, columns), 64)
-
-layer = MultiHeadSelfAttention(192, 3)
-_, weights = layer(tokens, return_weights=True)  # (1, 3, 480, 480)
-cheek_patch = 9 * columns + 8
-show_looks(small, weights[0, :, cheek_patch], [cheek_patch] * 3, (rows, columns), ["head 0", "head 1", "head 2"])
-
-# %% [markdown]
-# Each head spreads its weights over the whole picture. We now set the parameters **by hand**. Each head gets a purpose:
+# Can a head learn where to look? Twenty tokens stand in a row. Each holds 32 random numbers, new in every step, and
+# the position of its place. The head should give each token the numbers of the token on the *other side*. Where to
+# look is never given: the head learns only from the squared error of its **output**.
 #
-# - **head 0** looks for *my hue*: query and key both read the hue;
-# - **head 1** looks *around me*: both read the position;
-# - **head 2** looks at *my mirror image*: the query reads the position on the other side.
-#
-# For the last one we need a matrix that turns the position of column c into that of column 19 − c. Is there one?
-
-# %%
-table = sinusoidal_positions(columns, 32)
-opposite = table.flip(0)  # the positions of the columns in mirror order
-last = table[-1].unflatten(0, (16, 2)).tolist()  # sine and cosine of each hand, at the last column
-mirror = torch.block_diag(*(torch.tensor([[-cosine, sine], [sine, cosine]]) for sine, cosine in last))  # (32, 32)
-print("largest error of the mirror:", (table @ mirror - opposite).abs().max().item())
-
-# %% [markdown]
-# There is. If a hand of the clock in lesson 02 has the angle a at column c and b at column 19, it has b − a at column
-# 19 − c, and sin(b − a) = sin b · cos a − cos b · sin a, cos(b − a) = cos b · cos a + sin b · sin a. So on each pair of
-# sine and cosine mirroring is one fixed matrix, a reflection, the same for every column.
-#
-# Here are the three heads. `pixels`, `its_hue`, `place`, `mirrored` and `flipped` are matrices that read a part of a
-# token.
-
-
-# %%
-def reads(start, stop):
-    """The (64, 192) matrix that copies the numbers start to stop - 1 of a token, and fills up with zeros."""
-    return F.pad(torch.eye(192)[start:stop], (0, 0, 0, 64 - (stop - start)))
-
-
-pixels, its_hue, place = reads(0, 48), reads(48, 51), reads(64, 128)
-mirrored = torch.block_diag(torch.eye(32), mirror) @ place  # the row as it is, the column mirrored
-flipped = pixels.clone()
-flipped[:48] = pixels[:48].unflatten(0, (3, 4, 4)).flip(2).flatten(0, 2)  # the pixels of each patch, mirrored too
-with torch.no_grad():
-    for parameter in layer.parameters():
-        parameter.zero_()
-    # what the three heads ask; the factors make the softmax sharp; after the division by 8 they are 15, 1.5 and 7.5
-    layer.qkv.weight[0:192] = torch.cat([120 * its_hue, 12 * place, 60 * mirrored])
-    layer.qkv.weight[192:384] = torch.cat([its_hue, place, place])  # how their tokens are found
-    layer.qkv.weight[384:576] = torch.cat([pixels, pixels, flipped])  # what they pass on
-    layer.projection.weight.copy_(torch.eye(192))
-    output, weights = layer(tokens, return_weights=True)
-
-# %% [markdown]
-# **Predict first.** Her cheek asks, and then the ribbons on her chest. Sketch six small maps: three heads for each of
-# the two.
-
-# %%
-asking = [cheek_patch, 20 * columns + 14]
-looks = weights[0, :, asking].transpose(0, 1).flatten(0, 1)  # (6, tokens): 3 heads of each
-asking = [token for token in asking for _ in range(3)]
-titles = [f"{name}, {head}" for name in ("cheek", "ribbons") for head in ("0: hue", "1: around", "2: mirror")]
-show_looks(small, looks, asking, (rows, columns), titles)
-
-# %% [markdown]
-# Three different questions, answered by one layer. And the **output**? Each head has averaged the pixels of the patches
-# that it looked at. Let us fold each head's third of the output back into a picture.
-
-# %%
-paintings = [unpatchify(output[..., 64 * head : 64 * head + 48], 4, (96, 80)) for head in range(3)]
-titles = ["the photo", "head 0: hue", "head 1: around", "head 2: mirror"]
-show_images(torch.cat([small, *paintings]).clamp(0, 1), titles)
-
-# %% [markdown]
-# One attention layer has averaged by color, blurred, and mirrored the picture, all at once. A convolution can blur,
-# too. Averaging what looks alike is the idea of *non-local means* in image processing (Buades, Coll and Morel 2005).
-# But no convolution layer can mirror a picture. A convolution looks in the same directions and over the same distances
-# from every place, and the distance to the mirror image is different in each column.
-
-# %% [markdown]
-# ### Can a head learn its purpose?
-#
-# We set these heads by hand. Now one starts from random weights. Twenty tokens stand in a row; each holds 32 random
-# numbers, new in every step, and the position of its place. The task of the head is to give each token the numbers of
-# the token on the *other side*. Where to look is never given: the head learns only from the squared error of its
-# **output**.
-#
-# **Predict first.** A new head gives each of the 20 places about 5 % of its weight. How much does the mirror place get
-# after 300 steps? And how far does the error fall if the tokens contain *no* positions?
+# **Predict first.** A new head gives each of the 20 places about 5 % of its weight. How much does the mirror place
+# get after 300 steps? And how far does the error fall if the tokens contain *no* positions?
 
 # %%
 predict("on-the-mirror-place", 50)  # in %, with positions
@@ -1089,6 +925,7 @@ def learn_to_mirror(positions):
     return weights[0, 0].detach(), share
 
 
+table = sinusoidal_positions(20, 32)
 print("without positions")
 learn_to_mirror(torch.zeros(20, 32))
 print("with positions")
@@ -1098,10 +935,13 @@ show_matrix(weights, "the token that asks", "the token it looks at", "learned we
 
 # %% [markdown]
 # With positions the mirror place gets nearly all of the weight. Without positions the head cannot know which token
-# stands where, and can hardly do better than the mean of all 20 tokens. In this mean the right token has the share 1/20
-# in place of 1, and 19 wrong ones have 1/20 in place of 0. All numbers are independent and have variance 1, so the
-# error is (19/20)² + 19 · (1/20)² = 0.95. The loss alone can teach attention where to look, then, if the tokens contain
-# something by which they can find each other. Lesson 08 shows what the heads of a trained ViT look at.
+# stands where, and can hardly do better than the mean of all 20 tokens. In this mean the right token has the share
+# 1/20 in place of 1, and 19 wrong ones have 1/20 in place of 0. So the error is (19/20)² + 19 · (1/20)² = 0.95.
+#
+# The loss alone can teach attention where to look, if the tokens contain something by which they can find each other.
+# One can also set heads by hand: [a side note](https://vit-course.github.io/vit_course/notes/heads_by_hand.html)
+# averages the photo by color, blurs it and mirrors it, in one layer. Lesson 08 shows what the heads of a trained ViT
+# look at.
 
 # %% [markdown]
 # ## Keep what you wrote
@@ -1155,9 +995,8 @@ keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
 # </details>
 
 # %% [markdown]
-# **What you can do now:** you can write multi-head attention, and you have a test that tells attention from all the
-# look-alikes that you have met. But each head only takes a weighted *mean* of values, which are linear in the tokens.
-# Next lesson: `04_block`, in which each token also goes through a small network of its own.
+# Each head only takes a weighted *mean* of values, which are linear in the tokens. **Next lesson:** `04_block`, in
+# which each token also goes through a small network of its own.
 #
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2: the formula, the root and the
 # heads. Michel, Levy and Neubig 2019, *Are Sixteen Heads Really Better than One?*: how many can be removed after

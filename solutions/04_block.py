@@ -13,17 +13,17 @@
 # %% [markdown]
 # # 04 · The encoder block
 #
-# Attention exchanges information between tokens. After it, a small network, the MLP, transforms every token on its own.
-# A *block* is attention followed by an MLP, and a ViT is a stack of such blocks. In this lesson you build one, and find
-# out what makes a stack of twenty-four of them easier to train: a path through all of them that no layer interrupts.
+# Attention exchanges information between tokens. After it, a small network, the MLP, transforms every token on its
+# own. A *block* is attention followed by an MLP, and a ViT is a stack of such blocks. You build one, and find out
+# what makes a stack of twenty-four easier to train: a path through all of them that no layer interrupts.
 #
 # **After this lesson you can**
 # - write LayerNorm by hand, with eps in the right place, and say along which axis it works and why;
 # - write a test that tells LayerNorm from its look-alikes, and choose inputs that hide none of them;
 # - say what a GELU does, and what two Linears without it cannot represent;
 # - build an encoder block, and test how it is wired, with zero weights and against a block that you trust;
-# - compare a stack with its norms on the branches and one with its norms on the residual stream, by their gradients and
-#   their losses, and say what this comparison shows.
+# - compare a stack with its norms on the branches and one with its norms on the residual stream, by their gradients
+#   and their losses, and say what this comparison shows.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -70,34 +70,28 @@ def draw(curves, xlabel, ylabel):
 # %% [markdown]
 # ## What LayerNorm does to one token
 #
-# Tokens differ in scale: the numbers of one token may be spread ten times as far around their mean as those of another,
-# and a Linear has to handle both with the same weights. LayerNorm first brings every token to the same scale:
+# The numbers of one token may be spread ten times as far around their mean as those of another, and a Linear has to
+# handle both with the same weights. LayerNorm first brings every token to the same scale:
 #
 # $$z = \frac{x - \text{mean}}{\sqrt{\text{variance} + \text{eps}}}
 # \qquad\qquad \text{result} = \text{weight} \cdot z + \text{bias}$$
 #
 # Mean and variance are those of *this token's own numbers*; the variance is the mean of the squared deviations.
-
-# %% [markdown]
-# **Predict first.** Here is a token of four numbers: 1, 1, 5, 5. What is its mean? Its variance? And the token after
-# LayerNorm, with eps = 0? No computer needed.
 #
-# Then somebody multiplies the token by 1000 and adds 7. What does LayerNorm make of it now?
+# **Predict first.** A token holds 1, 1, 5, 5. Somebody multiplies it by 1000 and adds 7. What is its first number
+# after LayerNorm, with eps = 0, a weight of 1 and a bias of 0?
 
 # %%
-predict("variance", 4)
-predict("first-number", -1)  # of the normalized token, after that multiplication
+predict("first-number", 12)
 
 # %%
 token = torch.tensor([1.0, 1.0, 5.0, 5.0])
 for each in (token, 1000 * token + 7, -token):
     print(each.tolist(), "→", F.layer_norm(each, (4,), eps=0.0).round(decimals=3).tolist())
-reveal("variance", token.var(correction=0))
+
 reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=0.01)
 
 # %% [markdown]
-# The mean is 3, the variance 4, so the result is −1, −1, 1, 1. The token times 1000, plus 7, gives the same. (The
-# factor's sign matters, its size does not: for the token times −1, in the third line, all signs are reversed.)
 # LayerNorm removes a token's **scale and offset** and keeps its **pattern**. Then `weight` and `bias`, each with one
 # learned number per dimension, set a new scale and offset, the same for all tokens.
 
@@ -107,12 +101,8 @@ reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=
 # ![LayerNorm takes a mean and a standard deviation along embed_dim for each token of each image
 # alone.](../figures/layer_norm.svg)
 #
-# Each token is normalized on its own: no other token and no other image takes part. One could also take the mean and
-# the variance of one *dimension*, over all tokens of all images in the batch. That is BatchNorm (Ioffe and Szegedy
-# 2015), for years the standard in convolutional networks.
-#
-# **Predict first.** We normalize an image as one of a batch of eight, and then the same image alone. By how much do its
-# tokens differ with LayerNorm? With BatchNorm, as it works in training?
+# Each token is normalized on its own. BatchNorm takes the mean and the variance of one *dimension*, over all tokens
+# of all images in the batch. Does an image get the same numbers in a batch of eight as alone?
 
 # %%
 tokens = torch.randn(8, 16, 32)  # (batch, tokens, embed_dim)
@@ -123,18 +113,11 @@ for name, norm in norms.items():
     print(f"{name}: {difference.abs().max().item():.2g}")
 
 # %% [markdown]
-# In training mode BatchNorm uses the whole batch. So the result for your picture depends on the other pictures. (In
-# evaluation mode it uses stored averages instead, so it does not compute the same function as in training.) With
-# LayerNorm an image gets the same numbers in every batch and in both modes.
-
-# %% [markdown]
 # ## What eps is for
 #
-# A token whose numbers are all equal has variance 0, and 0 / 0 is a NaN, which soon spreads to all parameters. So a
-# small number, eps, is added to the variance, *under* the root.
-#
-# It does more than that. It is a **threshold**: a token whose variance is far above eps is brought to variance 1, and
-# one whose variance is far below eps ends with a variance of about (its old variance) / eps, which is near 0.
+# A token whose numbers are all equal has variance 0, and 0 / 0 is a NaN. So eps is added to the variance, *under* the
+# root. It is also a **threshold**: a token whose variance is far above eps ends with variance 1, one whose variance
+# is far below with almost 0.
 
 # %% [markdown]
 # ### Exercise: `layer_norm` (10 minutes, 5 points)
@@ -197,8 +180,11 @@ def layer_norm(x, weight, bias, eps):
 check("layer_norm", layer_norm)
 
 # %% [markdown]
-# Why is eps added under the root, and not outside it? **Predict first:** a token of four equal numbers, and eps in each
-# of the two places. Where do you expect a NaN?
+# With BatchNorm, for years the standard in convolutional networks, the result for your picture depends on the other
+# pictures of the batch. With LayerNorm it never does.
+#
+# Why does eps stand under the root, and not outside it? Here is a token of four equal numbers, with eps in each of
+# the two places.
 
 # %%
 flat = torch.full((4,), 3.0, requires_grad=True)
@@ -209,14 +195,12 @@ for place, root in {"under": (variance + 1e-6).sqrt(), "outside": variance.sqrt(
     print(f"eps {place:7} the root: result {result.tolist()}, gradient {gradient.round().tolist()}")
 
 # %% [markdown]
-# Both give the same result. But at 0 the root has an infinite slope, and the variance, at its minimum, has slope 0.
-# With eps outside the root the two are multiplied: the *gradient* is NaN, and after the next step the weights are, too.
+# At 0 the root has an infinite slope, and the variance, at its minimum, has slope 0. With eps outside the root the
+# two are multiplied: the *gradient* is NaN, and after the next step the weights are, too.
 #
 # Now use your function on something that you can see. Each 16 × 16 patch of the photo is a token of 768 pixel values.
-# We normalize every patch and put the patches together again (mid-gray stands for zero).
-#
-# **Predict first.** The photo shows Grace Hopper, the computer scientist. Her uniform is almost black, and its patches
-# are nearly one color. What becomes of it with eps = 1e-6? And of the whole picture with eps = 0.1?
+# We normalize every patch and put the patches together again (mid-gray stands for zero). Grace Hopper's uniform is
+# almost black, and its patches are nearly one color. What becomes of it with eps = 1e-6, and with eps = 0.1?
 
 # %%
 patches = patchify(picture, 16)  # (1, 270, 768)
@@ -232,19 +216,17 @@ print(f"variance of a patch: from {variances.min():.1e} to {variances.max():.2f}
 print(f"below 0.1: {(variances < 0.1).float().mean():.0%} of the patches")
 
 # %% [markdown]
-# With a tiny eps every patch is brought to the same contrast, and the uniform turns out to be full of colored noise
-# (probably of film, scanner and JPEG), too weak to be seen in the photo. With eps = 0.1, above the variance of nine
-# patches in ten, flat patches stay flat. A ViT uses 1e-6, so even weak patterns are brought to full size. (But its
-# tokens are no longer pixels: positions and earlier blocks have added to them, so hardly any token is truly flat.)
+# With a tiny eps every patch is brought to the same contrast, and the uniform turns out to be full of colored noise,
+# too weak to be seen in the photo. With eps = 0.1, above the variance of nine patches in ten, flat patches stay flat.
+# A ViT uses 1e-6. (But its tokens are no longer pixels: positions and earlier blocks have added to them, so hardly
+# any token is truly flat.)
 
 # %% [markdown]
 # ## A test for LayerNorm
 #
-# In lesson 03 you wrote a test for attention. This time someone gives you a function `norm(x, weight, bias, eps)`, and
-# says that it is LayerNorm. Is it?
-#
-# Here are seven suspects, each made of *your* function. Six have one bug each. **One is right**, though it looks wrong.
-# Which?
+# In lesson 03 you wrote a test for attention. This time someone gives you a function `norm(x, weight, bias, eps)`,
+# and says that it is LayerNorm. Here are seven suspects, each made of *your* function. Six have one bug each. **One
+# is right**, though it looks wrong. Which?
 
 
 # %%
@@ -274,9 +256,8 @@ suspects = {
 }
 
 # %% [markdown]
-# Here is the test that comes to mind first: random tokens, a weight of ones, a bias of zeros, a small eps. Each token
-# must come out with mean 0 and variance 1, to within a hundredth. **Predict first:** how many of the six does it catch?
-
+# The test that comes to mind first: random tokens, a weight of ones, a bias of zeros, a small eps. Each token must
+# come out with mean 0 and variance 1, to within a hundredth. How many of the six does it catch?
 
 # %%
 generator = torch.Generator().manual_seed(4)
@@ -294,12 +275,11 @@ for name, norm in suspects.items():
     print(f"{name:>10}: {'passes' if zero_and_one(norm) else 'caught'}")
 
 # %% [markdown]
-# It catches two. Of the other four wrong ones, three get through because of the *inputs*: each was chosen as one
-# usually chooses it, and each hides a bug. The fourth gives the right result, and does its harm elsewhere.
+# Of the four wrong ones that pass, three get through because of the *inputs*: each was chosen as one usually chooses
+# it, and each hides a bug. The fourth gives the right result, and does its harm elsewhere.
 #
-# **Predict first.** We compare two of them with your function, on tokens of eight numbers with an eps of 0.001. The
-# tokens' spread (their standard deviation) goes from 0.0001 to 10. For small or for large spreads do you see a
-# difference for "stubborn", which always uses 1e-6? And for "unbiased", which divides by 7?
+# Look at two of them, on tokens of eight numbers with an eps of 0.001. The tokens' spread (their standard deviation)
+# goes from 0.0001 to 10. "Stubborn" always uses 1e-6, and "unbiased" divides by 7. Where do you see them?
 
 # %%
 spreads = torch.logspace(-4, 1, 60)
@@ -313,10 +293,8 @@ draw(curves, "spread of the tokens, as a power of 10", "largest difference from 
 
 # %% [markdown]
 # At each end only one of them is seen. Where eps is far above the variance, the divisor makes no difference; where it
-# is far below, eps makes none. With a spread of 1 and the usual eps, 1e-6, one could leave it out, and no test with a
-# tolerance of 1e-5 would see it. So choose an eps of about the size of the variance: there both count.
-
-# %% [markdown]
+# is far below, eps makes none. So choose an eps of about the size of the variance: there both count.
+#
 # **On paper.** The token 1, 1, 5, 5 has mean 3 and variance 4; with an eps of 12 the root is 4, and the result is −½,
 # −½, ½, ½. What would it be with eps added outside the root? With the divisor 3?
 #
@@ -327,7 +305,7 @@ draw(curves, "spread of the tokens, as a power of 10", "largest difference from 
 #
 # </details>
 #
-# But with this token some mistakes stay hidden. The middle between 1 and 5 is 3, the same as the mean, and the mean
+# With this token some mistakes stay hidden. The middle between 1 and 5 is 3, the same as the mean, and the mean
 # distance from 3 is 2, the same as the standard deviation. Find a token in which fewer numbers agree by accident, and
 # a weight and a bias that hide nothing.
 
@@ -417,7 +395,7 @@ for name, norm in suspects.items():
 
 # %% [markdown]
 # "Stretched" multiplies a token by 10, so the variance becomes 100 times as large. It multiplies eps by 100 as well,
-# and the shift by 3 is removed with the mean. So its results are those of your function.
+# and the shift by 3 is removed with the mean.
 #
 # | our facts | catch |
 # |---|---|
@@ -425,28 +403,26 @@ for name, norm in suspects.items():
 # | a token alone gives the same | crowd |
 # | the example worked out on paper | unbiased, hasty, stubborn, generous |
 #
-# Each fact catches somebody whom the other two miss ("tidy" gives the right results, so only a look at x catches it).
+# Each fact catches somebody whom the other two miss: "tidy" gives the right results, so only a look at x catches it.
 
 # %% [markdown]
 # ## A soft gate: GELU
 #
 # After attention comes the MLP. Each token goes on its own through two Linears: the first widens it to `hidden_dim`
-# numbers (usually 4 · `embed_dim`, a choice of the first Transformer that most ViTs have kept), the second brings it
-# back to `embed_dim`. Between them stands the GELU (Hendrycks and Gimpel 2016), which works like a gate:
+# numbers, usually 4 · `embed_dim`, the second brings it back. Between them stands the GELU (Hendrycks and Gimpel
+# 2016), which works like a gate:
 #
 # $$\text{GELU}(x) = x \cdot \Phi(x)$$
 #
-# Φ(x) is the share of the standard normal distribution (mean 0, standard deviation 1) that lies below x. It says how
-# far the gate is open: almost shut at −3, half open at 0, almost fully open at 3.
-
-# %% [markdown]
+# Φ(x) is the share of the standard normal distribution that lies below x. It says how far the gate is open: almost
+# shut at −3, half open at 0, almost fully open at 3.
+#
 # ![Exact GELU, its tanh form and ReLU as curves, with an inset of the difference between the two
 # GELUs.](../figures/mlp_gelu.svg)
 #
-# A ReLU is either shut or open; a GELU opens gradually. There are two versions: the exact one, and an approximation
-# with a tanh, which used to be faster and is what the original ViT code uses. They differ by less than 0.0005, so it is
-# easy to use the wrong one without noticing. torchvision and timm use the exact form in their ViTs. So do we, and the
-# check tests for it.
+# There are two versions: the exact one, and an approximation with a tanh, which the original ViT code uses. They
+# differ by less than 0.0005, so it is easy to use the wrong one without noticing. torchvision and timm use the exact
+# form in their ViTs. So do we, and the check tests for it.
 
 # %% [markdown]
 # ### Exercise: `Mlp` (6 minutes, 3 points)
@@ -507,8 +483,8 @@ class Mlp(nn.Module):
 check("Mlp", Mlp)
 
 # %% [markdown]
-# What is the GELU good for? We train an MLP with 32 hidden units to draw a curve: one number in, one number out.
-# **Predict first:** sketch what it can draw with the GELU, and what the same two Linears can draw without it.
+# What is the GELU good for? We train an MLP with 32 hidden units to draw a curve, with it and without it. Sketch both
+# first.
 
 # %%
 x = torch.linspace(-2, 2, 200)[:, None]
@@ -530,40 +506,23 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 
 # %% [markdown]
 # Without the GELU: a straight line, however many hidden units there are. A Linear of a Linear is one Linear. With it,
-# every hidden unit can bend the curve at a place of its own.
-#
-# In a block a hidden unit reads and writes whole tokens. Its row of `fc1` is compared with the token by a dot product,
-# the GELU lets through what is large, and that number times the unit's column of `fc2` is what the unit adds. This is
-# like the soft look-up of lesson 03: the rows of `fc1` are the keys and the columns of `fc2` the values, but they are
-# fixed after training, and there is no softmax. (Geva et al. 2021, *Transformer Feed-Forward Layers Are Key-Value
-# Memories*.)
+# every hidden unit can bend the curve at a place of its own. (The rows of `fc1` work like the keys of lesson 03, and
+# the columns of `fc2` like the values: Geva et al. 2021, *Transformer Feed-Forward Layers Are Key-Value Memories*.)
 
 # %% [markdown]
 # ## The residual stream and its branches
 #
-# Now put attention and MLP together. The tokens pass from the first block to the last on the *residual stream*. In
-# every block two branches leave it. A branch takes a **normalized copy** of the stream, computes something from it, and
-# **adds** the result to the stream. Nothing else ever happens to the stream: only additions. So after 24 blocks it is a
-# sum of 49 terms:
+# The tokens pass from the first block to the last on the *residual stream*. In every block two branches leave it. A
+# branch takes a **normalized copy** of the stream, computes something from it, and **adds** the result to the stream.
+# Nothing else ever happens to the stream. So after 24 blocks it is a sum of 49 terms:
 #
 # $$\text{stream at the end} = \text{stream at the start} + \text{what each of the 48 branches has added}$$
-#
-# The gradient takes the same path backward. A branch makes y = x + f(x) of the stream x, and the derivative of y is
-# 1 + f′(x). Because of the 1, the gradient at the end of the stream arrives unchanged at the start, and because of the
-# f′(x) each branch adds a part of its own on the way. (For vectors, f′(x) is a matrix and the 1 is the identity.)
-# Without the addition only f′(x) would be left, and over 48 branches these factors are multiplied: their product can
-# become tiny or huge.
-#
-# (The stream leaves the last block without a norm. So a ViT has one more LayerNorm, in front of its head: lesson 05.)
 #
 # ![In a pre-norm block the norms stand on the branches and the residual stream runs straight through; in a post-norm
 # block the norms stand on the stream.](../figures/pre_post_norm.svg)
 #
-# Build the one on the left.
-
-# %% [markdown]
-# **Predict first.** Set the weights and biases of all four Linears of such a block to zero. What is its output for the
-# tokens x?
+# Build the one on the left. **Predict first:** set the weights and biases of all four Linears of such a block to
+# zero. What is its output for the tokens x?
 
 # %%
 predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normalized"))
@@ -653,13 +612,17 @@ print("with zeros, your block moves tokens by", moves_at_zero(EncoderBlock))
 reveal("all-zero", "x itself" if moves_at_zero(EncoderBlock) == 0 else "something else")
 
 # %% [markdown]
-# Stream plus zero plus zero: a block whose branches add nothing is the identity. This is the cheapest test of a block:
-# it catches everything that changes the stream besides the two additions. You will need `moves_at_zero` again.
+# This is the cheapest test of a block: it catches everything that changes the stream besides the two additions. You
+# will need `moves_at_zero` again.
 #
-# But it does not see what a branch reads, or what is wrong inside it. In the block below both branches leave from the
-# input, side by side, and the MLP never reads what attention has found. (Some models are built like this on purpose,
-# see *A harder one* at the end; ours is not.) So we need a second test: the block gets *your* block's weights and has
-# to give the same output. **Predict first:** which of the two tests does this block pass?
+# The gradient takes the same path backward. A branch makes y = x + f(x), and the derivative of y is 1 + f′(x).
+# Because of the 1, the gradient at the end of the stream arrives unchanged at the start, and each branch adds a part
+# of its own. Without the addition only f′(x) would be left, and over 48 branches these factors are multiplied: their
+# product can become tiny or huge.
+#
+# But the test does not see what a branch reads. In the block below both branches leave from the input, side by side,
+# and the MLP never reads what attention has found. So we need a second test: the block gets *your* block's weights
+# and has to give the same output.
 
 
 # %%
@@ -682,18 +645,12 @@ print(f"with zeros it moves tokens by {moves_at_zero(SideBySide)}")
 print(f"with your weights it differs from yours by {differs_from_yours(SideBySide):.2f}")
 
 # %% [markdown]
-# It passes the first test and fails the second. So do most of the wrong wirings that our checks know. The second test
+# It passes the first test and fails the second, as do most of the wrong wirings that our checks know. The second test
 # has two limits. It compares outputs only: a `detach` on the stream changes no output, but it cuts the gradient, so
 # compare the gradients too. And it needs a block that you trust, with the same names for its parts.
 #
-# And with random weights: which tokens influence which? We change one token of nine and see which outputs change, for
-# each part and for the whole block.
-#
-# **Predict first.** Draw a table of four rows (norm1, attention, mlp, block) and nine columns, and mark the cells that
-# you think will change when token 4 changes.
-
-# %%
-predict("cells-that-change", 12)  # how many of the 36?
+# Which tokens influence which? We change token 4 of nine. Draw a table of four rows (norm1, attention, mlp, block)
+# and nine columns, and mark the cells that you think will change.
 
 # %%
 block = EncoderBlock(embed_dim=192, num_heads=3)
@@ -703,29 +660,21 @@ changed[0, 4] += torch.randn(192)
 with torch.no_grad():
     parts = (block.norm1, block.attention, block.mlp, block)
     moved = [(part(changed) - part(tokens))[0].norm(dim=-1) for part in parts]
-reveal("cells-that-change", (torch.stack(moved) > 1e-6).sum())
+
 title = "how far outputs move: 0 norm1, 1 attention, 2 mlp, 3 block"
 show_matrix(torch.stack(moved), "part", "token", title)
 
 # %% [markdown]
-# Norms and MLP work on each token alone: what changes in token 4 stays in token 4. So 1 + 9 + 1 + 9 = 20 cells change.
-# In a ViT, information passes between tokens only in attention. Here the other tokens change little: fresh attention is
-# close to a plain mean over the nine tokens, so each output gets about a ninth of the change in the *value* of token 4.
-# Next question: which part has the most parameters?
+# In a ViT, information passes between tokens only in attention. Here the other tokens change little: fresh attention
+# is close to a plain mean over the nine tokens. And which part has the most parameters?
 
 # %%
 for name, part in block.named_children():
     print(f"{name:>10}: {sum(weight.numel() for weight in part.parameters()):>7,} parameters")
 
 # %% [markdown]
-# Two thirds of a block are its MLP (with the usual `mlp_ratio` of 4), one third is attention. The norms have hardly
-# any.
-#
-# **Predict first.** We send the photo, 400 patches of 8 × 8, through twelve fresh blocks. Does the mean length of the
-# tokens on the stream grow, shrink or stay? And how long is what the branches add, compared with it?
-
-# %%
-predict("the-stream", "grows", choices=("grows", "shrinks", "stays"))
+# We send the photo, 400 patches of 8 × 8, through twelve fresh blocks. Does the mean length of the tokens on the
+# stream grow, shrink or stay?
 
 # %%
 embed_dim = 8 * 8 * 3
@@ -741,25 +690,21 @@ with torch.no_grad():
         for values, each in zip(lengths.values(), (x, attended, added), strict=True):
             values.append(each.norm(dim=-1).mean().item())
         x = block(x)
-times = lengths["stream"][-1] / lengths["stream"][0]
-reveal("the-stream", "grows" if times > 1.05 else "shrinks" if times < 0.95 else "stays")
+
 draw(lengths, "block", "mean length")
 
 # %% [markdown]
-# The stream grows, slowly. What a fresh branch adds is almost at right angles to the stream. So, by Pythagoras, the
-# *squares* of the lengths add: if each of the 2n branches of n blocks adds a vector of length b, then
-# length² = (length at the start)² + 2n · b². The branches hardly grow, because each reads a *normalized* copy: a fresh
-# LayerNorm gives every token the length √embed_dim (here 13.9), however long the stream is. So in late blocks a branch
-# is small beside the stream: in the twelfth block what it adds is about an eighth as long (12 to 14 % from three seeds,
-# `benchmarks/results/short_lessons.json`). *Before or after?* shows what this growth does to the gradients, with
-# weights that start larger.
+# The stream grows, slowly. What a fresh branch adds is almost at right angles to the stream, so, by Pythagoras, the
+# *squares* of the lengths add. The branches hardly grow, because each reads a *normalized* copy. So in late blocks a
+# branch is small beside the stream: in the twelfth block what it adds is about an eighth as long (12 to 14 % from
+# three seeds, `benchmarks/results/short_lessons.json`).
 
 # %% [markdown] question="silent-start" points=2
 # ### Question: a block that starts as the identity (6 minutes, 2 points)
 #
 # Some people start training with `fc2` and the attention's `projection` at zero (weights and biases) in every block.
-# What does a stack of 24 such blocks compute before the first step? Which of the two Linears of an MLP gets a gradient
-# in that first step, and which one does not? Why might such a start be a good idea?
+# What does a stack of 24 such blocks compute before the first step? Which of the two Linears of an MLP gets a
+# gradient in that first step, and which one does not? Why might such a start be a good idea?
 #
 # ### BEGIN SOLUTION
 # Every branch adds zero, so each block, and the whole stack, is the identity: the head sees the embedded patches
@@ -779,8 +724,8 @@ draw(lengths, "block", "mean length")
 # %% [markdown]
 # ## Before or after?
 #
-# The first Transformer (Vaswani et al. 2017) had its norms *on the stream*, after each addition: the right half of the
-# figure. This is called post-norm. Here it is, built from your parts:
+# The first Transformer had its norms *on the stream*, after each addition: the right half of the figure. This is
+# called post-norm. Here it is, built from your parts:
 
 
 # %%
@@ -804,12 +749,8 @@ def stack(block_class, depth, embed_dim):
 
 
 # %% [markdown]
-# **Predict first.** We build 24 blocks of each kind, with the same random weights, and send one gradient back from a
-# loss at the end. How large is the gradient that arrives at the MLP of each block, from block 0 to block 23? Draw two
-# lines. In which stack is the gradient of the *last* block larger, and by what factor?
-
-# %%
-predict("last-gradient", 1)  # of post-norm, in the last block: how many times that of pre-norm?
+# We build 24 blocks of each kind, with the same random weights, and send one gradient back from a loss at the end.
+# How large is the gradient that arrives at the MLP of each block, from block 0 to block 23? Draw two lines.
 
 # %%
 tokens, directions, labels = torch.randn(8, 20, 64), torch.randn(64, 10), torch.arange(8)
@@ -822,23 +763,20 @@ for name, block_class in {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}.
     pulls[name] = [block.mlp.fc1.weight.grad.norm().item() for block in blocks]
 factor = pulls["post-norm"][-1] / pulls["pre-norm"][-1]
 print(f"last block: the gradient of post-norm is {factor:.1f} times as large")
-reveal("last-gradient", factor, within=factor / 2)
+
 draw(pulls, "block", "gradient of fc1")
 
 # %% [markdown]
 # At block 0 the two gradients are of similar size: from three seeds (`benchmarks/results/short_lessons.json`) the
 # larger is at most 1.8 times the smaller. With pre-norm the gradient then shrinks, on the whole, to about a third in
-# the last block, and there post-norm's is about four times as large. If no branch read what others have added, all
-# would count alike. But what an early block adds is a large part of the still short stream, and all later branches read
-# it; what a late block adds is a small part of a long stream, and hardly any branch reads it. With post-norm every norm
-# brings the tokens back to the same length, so each of the 48 branches is a large part of the stream when it is added,
-# the last as much as the first.
-
-# %% [markdown]
-# Does that matter? **Predict first:** we train both stacks on pictures of ten shapes, for 80 steps, with the same
-# weights, batches and learning rate. A model that only guesses has a loss of ln 10 = 2.30. Where will each of them end?
-# And if one of them fails: would a smaller learning rate help? Or a *warm-up*, in which the rate rises from near zero
-# over the first 40 steps?
+# the last block. What an early block adds is a large part of the still short stream, and all later branches read it.
+# What a late block adds is a small part of a long stream. With post-norm every norm brings the tokens back to the
+# same length, so the last branch is as large a part of the stream as the first.
+#
+# Does that matter? We train both stacks on pictures of ten shapes, for 80 steps, with the same weights, batches and
+# learning rate. A model that only guesses has a loss of ln 10 = 2.30. **Predict first:** where will post-norm end?
+# And would a smaller learning rate help, or a *warm-up*, in which the rate rises from near zero over the first 40
+# steps?
 
 # %%
 predict("24-post-norm-blocks", 1.5)  # the loss of post-norm after 80 steps
@@ -917,31 +855,20 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # | post-norm, warm-up of 40 steps | 2.32, 2.31 and 2.33 |
 #
 # At the first rate post-norm is no better than guessing. The numbers above the curves show how it fails: within a few
-# steps its tokens are nearly the same for *every* picture, so the head can no longer see which picture went in. With
-# pre-norm, too, the tokens first become more alike, but then they differ again. Warm-up keeps those of post-norm
-# different for longer: in our runs they have collapsed by step 79, and when they do differs from run to run.
+# steps its tokens are nearly the same for *every* picture, so the head can no longer see which picture went in.
+# Warm-up keeps them different for longer: in our runs they have collapsed by step 79.
 #
-# So is post-norm bad? One rate cannot say that: at a tenth of it the same 24 blocks begin to learn. What you have seen
-# is that on a small data set, in 80 steps, pre-norm learns at a rate at which post-norm does not; nobody gave each of
-# them its best rate and a long training.
-#
-# The Transformer of 2017 and BERT were post-norm, and were trained with a smaller rate than ours, which rose over
-# thousands of steps. Why is this needed? Xiong et al. (2020) point to the large gradients near the output, which you
-# have measured. But AdamW divides each gradient by its typical size, so its first steps have the same size in both
-# stacks. Liu et al. (2020) give another reason: with post-norm a layer's output depends more on the layer's own branch,
-# so weight changes of the same size change the stack's output more.
-#
-# A ViT is pre-norm. (For text, in stacks of six layers or fewer, post-norm often does better: Takase et al. 2023, *B2T
-# Connection*. A norm can also stand at the end of a branch, before the addition: Swin Transformer V2, Liu et al. 2022.
-# Very deep ViTs often have two more aids, LayerScale and stochastic depth; lesson 10 has both.)
+# So is post-norm bad? One rate cannot say that: at a tenth of it the same 24 blocks begin to learn. You have seen
+# that on a small data set, in 80 steps, pre-norm learns at a rate at which post-norm does not. Nobody gave each of
+# them its best rate and a long training. Why post-norm needs care, and where it still stands, is in [a side
+# note](https://vit-course.github.io/vit_course/notes/post_norm.html). A ViT is pre-norm.
 
 # %% [markdown]
 # ## Without the additions
 #
-# You have seen what the *place* of the norms does. And the additions? Here is a block without them: each part passes on
-# only its result. He et al. (2016, *Deep Residual Learning*) introduced residual connections because deeper
-# networks without them had a higher error even on their *training* images. **Predict first:** eight blocks, with and
-# without the additions. Which learns in 200 steps? Would a tenth of the rate help?
+# And the additions? Here is a block without them: each part passes on only its result. (He et al. 2016, *Deep
+# Residual Learning*, introduced residual connections because deeper networks without them had a higher error even on
+# their *training* images.) **Predict first:** eight such blocks, after 200 steps. Would a tenth of the rate help?
 
 # %%
 predict("without-additions", 1.5)  # the loss of eight blocks without additions after 200 steps
@@ -979,9 +906,9 @@ draw(bare, "step", "loss")
 # | 8 without additions | 2.30, 2.32 and 2.29 |
 # | 8 without, a tenth of the rate | 2.08, 2.01 and 1.99 |
 #
-# Without additions two blocks still learn, four learn less or not at all, and eight do not learn. At a tenth of the
-# rate the eight begin to learn, but stay far behind eight blocks with additions. One reason can be seen before any
-# training: look at what fresh blocks make of seventeen different tokens.
+# Two blocks still learn, four learn less or not at all, and eight do not learn. At a tenth of the rate the eight
+# begin to learn, but stay far behind eight blocks with additions. One reason can be seen before any training: look at
+# what fresh blocks make of seventeen different tokens.
 
 # %%
 different = torch.randn(1, 17, 32)
@@ -992,10 +919,8 @@ for block_class in (EncoderBlock, NoStream):
 
 # %% [markdown]
 # Without additions all tokens of an image have become *the same*, up to rounding. Fresh attention is close to a mean,
-# and its output replaces the tokens instead of being added to them. After a few blocks nothing is left that tells one
-# patch from another: the head gets the same vector from every token. This is called *rank collapse*. (Dong et al. 2021,
-# *Attention Is Not All You Need*, prove how fast it happens with attention alone. They write that additions and MLPs
-# work against it. In these fresh blocks the MLPs alone are not enough.)
+# and its output replaces the tokens instead of being added to them. This is called *rank collapse*. (Dong et al.
+# 2021, *Attention Is Not All You Need*, prove how fast it happens with attention alone.)
 
 # %% [markdown]
 # ## Bug hunt
@@ -1023,7 +948,7 @@ draw(shallow, "step", "loss of 4 blocks")
 
 # %% [markdown]
 # From these curves nobody would suspect a bug. (Our three runs, in the same log: yours ends at 1.26, 1.21 and 1.25,
-# this one at 1.23, 1.27 and 1.32.) The loss falls, and the author is satisfied. Then a user sets `depth=24`:
+# this one at 1.23, 1.27 and 1.32.) Then a user sets `depth=24`:
 
 # %% tags=["experiment"]
 as_found = train(BlockFromTheInternet, 24, 80)
@@ -1036,8 +961,8 @@ draw(losses, "step", "loss, from the internet")
 # sentence about a pre-norm block that is true for every input, and that this block breaks. You met such a sentence at
 # `moves_at_zero`. Write it down.
 #
-# Then find the line. In the next cell all Linears are zero, and one norm after the other is taken out (an `nn.Identity`
-# passes on what it gets). **Predict first:** in which of the four cases are the tokens left unchanged?
+# Then find the line. In the next cell all Linears are zero, and one norm after the other is taken out. In which of
+# the four cases are the tokens left unchanged?
 
 
 # %%
@@ -1118,14 +1043,13 @@ draw(losses, "step", "loss of 24 blocks")
 
 # %% [markdown]
 # Follow the stream of the buggy stack: norm, add, norm, add, norm, add. Now that of the post-norm stack: add, norm,
-# add, norm. It is *the same stack*, shifted by one step: it has one more norm at its start and one fewer at its end.
-# Somebody wanted pre-norm and wrote post-norm, and our loss curve at depth 4 does not show it.
+# add, norm. It is *the same stack*, shifted by one step. Somebody wanted pre-norm and wrote post-norm.
 
 # %% [markdown]
 # ## A second bug hunt, with a random bug (5 minutes)
 #
 # Some authors write one step per line and keep the stream in a variable, `shortcut`. That is easy to read, but it has
-# many places where a bug can hide. A seed chooses your bug. First sketch the stream of this block on paper, with
+# many places where a bug can hide. A seed chooses yours. First sketch the stream of this block on paper, with
 # everything that happens to it.
 
 # %%
@@ -1145,12 +1069,12 @@ for name, parameter in block.named_parameters():
     print(f"{name:28} {tuple(parameter.shape)!s:10}", "no gradient" if parameter.grad is None else "")
 
 # %% [markdown]
-# Both can pass even when there is a bug. Then try `differs_from_yours(suspect.program)`. If that finds nothing either,
-# build the block with other arguments, for example `suspect(8, 2, 2.0, qkv_bias=False, layer_norm_eps=0.5)`, and print
-# it: are the sizes, the `bias` and the `eps` of its layers what you asked for? Repair a copy.
+# Both can pass even when there is a bug. Then try `differs_from_yours(suspect.program)`. If that finds nothing
+# either, build the block with other arguments, such as `suspect(8, 2, 2.0, qkv_bias=False, layer_norm_eps=0.5)`, and
+# print it. Are the sizes, the `bias` and the `eps` of its layers what you asked for? Repair a copy.
 #
-# Only if your instructor gave you a seed for points: put your repaired version of *that* program into the cell of
-# `fix_block` above (with the repaired `__init__`, if the bug was there), and run the check again.
+# If your instructor gave you a seed for points, put your repaired version of *that* program into the cell of
+# `fix_block` above, with the repaired `__init__` if the bug was there.
 
 # %%
 mended = None  # paste the program above this line, fix it, and put its name here instead of None
@@ -1174,13 +1098,9 @@ suspect.check(mended)
 # %% [markdown]
 # ## A photograph in the stream
 #
-# One last look at the stream, this time as a picture. At the start the stream is the photo, multiplied by a random
-# rotation. After any number of blocks we can undo the rotation and *look* at what the stream still holds. All weights
-# are random: twelve untrained blocks, each of which adds something to the picture.
-
-# %% [markdown]
-# **Predict first.** After how many blocks can you no longer recognize Grace Hopper, with your block? With the block
-# from the internet? And with `NoStream`, which only passes its result on?
+# One last look at the stream, as a picture. At the start it is the photo, multiplied by a random rotation. After any
+# number of blocks we can undo the rotation and *look*. All weights are random. After how many blocks can you no
+# longer recognize Grace Hopper: with your block, with the block from the internet, and with `NoStream`?
 
 # %%
 variants = {"yours": EncoderBlock, "internet": BlockFromTheInternet, "no stream": NoStream}
@@ -1200,10 +1120,10 @@ for name, block_class in variants.items():
 show_images(torch.cat(views), titles=titles, columns=len(stops))
 
 # %% [markdown]
-# Without the additions one block is enough to make the picture unrecognizable. In *your* stream Grace Hopper can be
-# recognized after twelve untrained blocks, under some noise: every block can still read the photo, and so can the head
-# at the end. In the stream of the block from the internet the colors change: each norm brings weak and strong patches
-# to the same scale, and their own scale is lost.
+# In *your* stream she can be recognized after twelve untrained blocks, under some noise: every block can still read
+# the photo, and so can the head at the end. Without the additions one block is enough to make the picture
+# unrecognizable. In the stream of the block from the internet each norm brings weak and strong patches to the same
+# scale, and their own scale is lost.
 
 # %% [markdown]
 # ## Keep what you wrote
@@ -1258,17 +1178,17 @@ keep("Mlp", "EncoderBlock")
 # <details><summary>5. You doubt the wiring of a block that you did not write. What do you do, in two lines?</summary>
 #
 # Set the weights and biases of all its Linears to zero, and see whether the tokens are left unchanged. If they are not,
-# the block is wrong. If they are, a branch may still be wrong: give the block the (random) weights of a block that you
-# trust, those of the norms too, and compare the outputs, and the gradients that arrive at the tokens.
+# the block is wrong. If they are, a branch may still be wrong. Give the block the random weights of a block that you
+# trust, those of the norms too. Compare the outputs, and the gradients that arrive at the tokens.
 #
 # </details>
 
 # %% [markdown]
 # **In one sentence:** the stream is only ever added to, branches read a normalized copy of it, attention is where
-# tokens meet, and the MLP works on each token alone.
+# tokens meet, and the MLP works on each token alone. (The stream leaves the last block without a norm, so a ViT has
+# one more LayerNorm in front of its head.)
 #
-# **What you can do now:** you have every part of a Vision Transformer, and a block that can be stacked dozens of times.
-# Next lesson: `05_vit`, in which you put it all together and load the weights that torchvision has trained.
+# **Next lesson:** `05_vit`, in which you put it all together and load the weights that torchvision has trained.
 #
 # **Further reading.** Ba, Kiros and Hinton 2016, *Layer Normalization*. He et al. 2016, *Identity Mappings in Deep
 # Residual Networks*: why nothing should stand on the stream. Xiong et al. 2020, *On Layer Normalization in the

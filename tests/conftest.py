@@ -28,7 +28,7 @@ PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
 SHARE = 20
 # these are dealt out over the parts by their places, so that no part has two journeys, or no exercise
 JOURNEYS = ("two processes", "gradebook", "own exercise", "train", "nbgrader agrees", "many machines", "simulate")
-JOURNEYS += ("the second course", "exchange", "same file", "jupyterlab", "site", "old class", "autograder")
+JOURNEYS += ("the second course", "exchange", "same file", "jupyterlab", "site", "autograder")
 JOURNEYS += ("formgrader", "cluster", "two graders", "git classroom", "policy without namespaces")
 LESSONS = json.loads((Path(__file__).parents[1] / "vit_course" / "exercises" / "outline.json").read_text("utf-8"))
 DEALT = (JOURNEYS, [*LESSONS], [exercise for lesson in LESSONS.values() for exercise in lesson["points"]])
@@ -50,13 +50,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Name the mark of what is sampled."""
     config.addinivalue_line("markers", "sampled(journey): many of a kind, or long; see tests/conftest.py")
+    config.addinivalue_line("markers", "proof: over all known mistakes or mutants; run by `make proof`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the plain roads first; of what is marked as sampled run one part in :data:`SHARE`, or with ``--all`` all."""
     items.sort(key=lambda each: "journeys" not in each.path.parts)
-    if config.getoption("--all"):
+    if config.getoption("--all") or config.getoption("-m") == "proof":
         return
+    proof = [each for each in items if each.get_closest_marker("proof")]
+    items[:] = [each for each in items if each not in proof]
+    config.hook.pytest_deselected(items=proof)
     part = config.getoption("--part") % SHARE
     marked = [(each, each.get_closest_marker("sampled")) for each in items]
     items[:] = [each for each, mark in marked if mark is None or part_of(each, mark) == part]

@@ -10,10 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from exercise_kit.versions import require_supported
-from vit_course import renamed
 
 if TYPE_CHECKING:
-    from exercise_kit.engine import check, keep, own, predict, progress, reveal
+    from exercise_kit.engine import borrow, check, keep, own, predict, progress, reset, reveal
     from vit_course.attention import (
         MultiHeadSelfAttention,
         merge_heads,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from vit_course.vit import VisionTransformer
 
 require_supported()
-renamed.install()
 
 try:
     __version__ = version("vit-course")
@@ -68,6 +66,7 @@ __all__ = [
     "__version__",
     "add_class_token",
     "add_registers",
+    "borrow",
     "check",
     "conv_from_linear",
     "evaluate",
@@ -87,6 +86,7 @@ __all__ = [
     "random_masking",
     "record",
     "replace_head",
+    "reset",
     "resize_positions",
     "reveal",
     "rotary_2d",
@@ -120,7 +120,8 @@ _HOME = {
     "vit": ("VisionTransformer",),
 }
 _MODULE_OF = {name: f"vit_course.{module}" for module, names in _HOME.items() for name in names}
-_MODULE_OF |= dict.fromkeys(("check", "keep", "own", "predict", "progress", "reveal"), "exercise_kit.engine")
+_OF_THE_KIT = ("borrow", "check", "keep", "own", "predict", "progress", "reset", "reveal")
+_MODULE_OF |= dict.fromkeys(_OF_THE_KIT, "exercise_kit.engine")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ from vit_course.exercises.simulated_answers import SIMULATION
 if TYPE_CHECKING:
     from exercise_kit.engine.call_rules import Rule
     from exercise_kit.engine.exercise import Exercise
+    from exercise_kit.engine.pace import Pace
     from exercise_kit.engine.probes import Probe
     from exercise_kit.engine.student import Student
     from vit_course.exercises.l07_experiments.model_accuracy import ModelAccuracy
@@ -47,7 +48,7 @@ def hunt(exercise: str = "", seed: object = 1, bugs: object = 1) -> Suspect:
 _TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "progress", "muon")
 _MODULES = Modules(
     shared=(
-        *("__init__", "renamed", "config", "recording", "recipes/presets", "data", "metrics", "trained"),
+        *("__init__", "config", "recording", "recipes/presets", "data", "metrics", "trained"),
         *("plots", "plots_attention", "plots_training", "interactive", "explore", "torchvision_vit"),
         *(f"training/{name}" for name in _TRAINING),
     ),
@@ -115,6 +116,12 @@ def _rules() -> Mapping[str, Rule]:
     return RULES
 
 
+def _paces() -> Mapping[str, Pace]:
+    from vit_course.exercises.paces import PACES
+
+    return PACES
+
+
 def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
     from vit_course.staff.references import REFERENCE
 
@@ -165,4 +172,5 @@ COURSE = Course(
     highlights={"test-accuracy": "{:.1f} % right on test images, by a model of my own"},
     site="https://vit-course.github.io/vit_course/",
     simulation=SIMULATION,
+    paces=Deferred(_paces),
 )

@@ -24,6 +24,7 @@ from exercise_kit.files import write
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PUBLISHED = HERE / "published.txt"
+SHEET = ROOT / "docs" / "cheat_sheet.html"
 COLAB = "https://colab.research.google.com/github"
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)((?:#[^)\s]*)?\))")
 # where a file of the repository stands on the site
@@ -58,7 +59,8 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
     (source / "parts").mkdir()
     (source / "parts" / "README.md").write_text(_with_links(ROOT / "README.md"), encoding="utf-8")
     write_pages(source, pages(only))
-    shutil.copy(BADGE, source / "_static")
+    for path in (BADGE, SHEET):
+        shutil.copy(path, source / "_static")
 
 
 def _colab(lesson: str) -> str:

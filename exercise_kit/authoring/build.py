@@ -1,7 +1,7 @@
-"""Build every lesson's two notebooks, and the course's outline, or say which are stale.
+"""Build every lesson's two notebooks, the course's outline, the empty cells and README's hours, or say which are stale.
 
-The outline has the lessons' titles, their points, and the minutes that their exercises are set at. It goes with the
-package, so that a student's own progress can be shown without the lessons' sources.
+The outline has the lessons' titles and points, and how long, how difficult and how important everything is. It goes
+with the package, so that a student's own progress can be shown without the lessons' sources.
 """
 
 from __future__ import annotations
@@ -9,20 +9,26 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
 
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
 from exercise_kit.authoring.lint import problems_of
+from exercise_kit.authoring.minutes import Minutes, is_there, minutes_of
 from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
+from exercise_kit.authoring.route import LessonRoute, read_route, route_problems
+from exercise_kit.authoring.route_text import HOURS, hours_table, with_route
+from exercise_kit.authoring.way_on import lent_names, with_way_on
+from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import package
 from exercise_kit.files import content_of, put
 
-SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
+SOURCES, STUDENT_FOLDER, README = Path("solutions"), Path("notebooks"), Path("README.md")
 OUTLINE = Path("exercises") / "outline.json"
+STUBS_FILE = Path("exercises") / STUBS
 
 
 @dataclass(frozen=True)
@@ -86,20 +92,41 @@ def built_files(root: Path) -> dict[Path, bytes]:
     lessons = [read_lesson(root, path) for path in sorted((root / SOURCES).glob("*.py"))]
     if not lessons:
         raise AuthoringError([Problem(SOURCES, "no lesson here; a lesson is a file solutions/NN_topic.py")])
+    routes = read_route(root)
     problems = [problem for lesson in lessons for problem in problems_of(lesson, root)]
+    problems += [
+        each for lesson in lessons if lesson.name in routes for each in route_problems(lesson, routes[lesson.name])
+    ]
     if problems := problems + _shared_names(lessons):
         raise AuthoringError(problems)
+    minutes = {each.name: minutes_of(each, routes[each.name]) for each in lessons if each.name in routes}
     repository = repository_address(root)
     files: dict[Path, bytes] = {}
+    stubs: dict[str, str] = {}
+    lent = lent_names(root)
     for lesson in lessons:
+        lesson = with_way_on(lesson, lent)
+        if route := routes.get(lesson.name):
+            lesson = with_route(lesson, route, minutes[lesson.name])
         solution = solution_notebook(lesson, root, repository)
         student = student_notebook(solution)
-        _require_valid_stubs(lesson, student)
+        stubs |= _stubs(lesson, student)
         files[SOURCES / f"{lesson.name}.ipynb"] = notebook_bytes(solution)
         files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = notebook_bytes(student)
     if (root / package() / OUTLINE.parent).is_dir():
-        files[package() / OUTLINE] = outline_of(lessons)
-    return files
+        facts = {each.name: _facts(each, routes.get(each.name), minutes.get(each.name)) for each in lessons}
+        files[package() / OUTLINE] = _as_json(facts)
+        files[package() / STUBS_FILE] = _as_json(stubs)
+    return files | _readme(root, minutes)
+
+
+def _readme(root: Path, minutes: Mapping[str, Minutes]) -> dict[Path, bytes]:
+    """README with the hours of this build, where it has a place for them."""
+    text = (content_of(root / README) or b"").decode()
+    if not minutes or not HOURS.search(text):
+        return {}
+    table = hours_table(minutes)
+    return {README: HOURS.sub(lambda found: f"{found[1]}{table}{found[2]}", text).encode()}
 
 
 def _shared_names(lessons: list[Lesson]) -> list[Problem]:
@@ -115,7 +142,8 @@ def _shared_names(lessons: list[Lesson]) -> list[Problem]:
     return problems
 
 
-def _require_valid_stubs(lesson: Lesson, student: NotebookNode) -> None:
+def _stubs(lesson: Lesson, student: NotebookNode) -> dict[str, str]:
+    """The empty cells of a lesson's exercises, by name."""
     sources = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in student.cells}
     problems = []
     for cell in lesson.of_role(Role.EXERCISE):
@@ -126,23 +154,28 @@ def _require_valid_stubs(lesson: Lesson, student: NotebookNode) -> None:
             problems.append(lesson.problem(message, cell))
     if problems:
         raise AuthoringError(problems)
+    return {cell.name: sources[cell.name] for cell in lesson.of_role(Role.EXERCISE)}
 
 
-def outline_of(lessons: Iterable[Lesson]) -> bytes:
-    """The outline as a JSON file."""
-    facts = {lesson.name: _facts(lesson) for lesson in lessons}
-    return f"{json.dumps(facts, indent=1, ensure_ascii=False)}\n".encode()
+def _as_json(value: object) -> bytes:
+    return f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode()
 
 
-def _facts(lesson: Lesson) -> dict[str, object]:
+def _facts(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -> dict[str, object]:
+    """What the outline says of a lesson; of one without a route the minutes are those of its own table."""
     first = lesson.cells[0].source
     title = first.partition("\n")[0].lstrip("# ")
-    return {
+    facts: dict[str, object] = {
         "title": re.sub(r"^\d\d\s*·\s*", "", title),
-        "minutes": _minutes(first),
+        "minutes": minutes.total if minutes else _minutes(first),
         "points": {cell.name: cell.points for cell in lesson.of_role(Role.CHECK)},
         "questions": {cell.name: cell.points for cell in lesson.of_role(Role.QUESTION)},
     }
+    if route is None or minutes is None:
+        return facts
+    tasks = {name: task for name, task in route.tasks.items() if is_there(lesson, name)}
+    facts |= {"core": route.core, "core_minutes": minutes.core}
+    return facts | {"tasks": {name: asdict(task) for name, task in tasks.items()}}
 
 
 def _minutes(text: str) -> int:

@@ -4,6 +4,8 @@ In the class folder, ``lessons/NN_topic.py`` is a lesson of the class's own, or 
 name. ``class.toml`` changes the course's lessons without a copy::
 
     leave_out = ["one_hot", "09_labels"]   # exercises, questions or whole lessons
+    route = "core"                         # release the core's lessons alone
+    borrow = false                         # students may not borrow the course's parts
 
     [points]
     moving_average = 5
@@ -22,14 +24,16 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.authoring.build import OUTLINE, SOURCES, STUDENT_FOLDER, BuildReport, built_files
+from exercise_kit.authoring.build import OUTLINE, SOURCES, STUBS_FILE, STUDENT_FOLDER, BuildReport, built_files
 from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Problem
+from exercise_kit.authoring.route import FILE as ROUTE
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE
 from exercise_kit.engine.course import course, package
+from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import content_of, put
 from exercise_kit.nbgrader.class_folder import OF_CLASS
 
@@ -47,6 +51,7 @@ class Settings:
     leave_out: tuple[str, ...] = ()
     points: Mapping[str, float] | None = None
     order: Mapping[str, Sequence[str]] | None = None
+    release: ReleaseSettings = field(default_factory=ReleaseSettings)
 
 
 def read_settings(class_dir: Path) -> Settings:
@@ -62,7 +67,12 @@ def read_settings(class_dir: Path) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AuthoringError([Problem(Path(SETTINGS), f"cannot be read: {error}")]) from None
     leave_out, points, order = found.pop("leave_out", []), found.pop("points", {}), found.pop("order", {})
-    problems = [f"it has no {key!r}; there are leave_out, [points] and [order]" for key in found]
+    route, borrow = found.pop("route", "all"), found.pop("borrow", True)
+    problems = [f"it has no {key!r}; there are leave_out, route, borrow, [points] and [order]" for key in found]
+    if route not in [*Route]:
+        problems.append('route is "core" or "all"')
+    if not isinstance(borrow, bool):
+        problems.append("borrow is true or false")
     if not _are_names(leave_out):
         problems.append('leave_out is a list of names, as ["count_tokens"]')
     if not isinstance(points, dict) or not all(_is_number(each) for each in points.values()):
@@ -71,7 +81,7 @@ def read_settings(class_dir: Path) -> Settings:
         problems.append('[order] gives a list of exercises for a lesson, as 05_topic = ["count_tokens"]')
     if problems:
         raise AuthoringError([Problem(Path(SETTINGS), each) for each in problems])
-    return Settings(tuple(leave_out), points, order)
+    return Settings(tuple(leave_out), points, order, ReleaseSettings(Route(route), borrow))
 
 
 def _are_names(value: Any) -> bool:
@@ -103,6 +113,8 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
         _put_figures(merged, class_dir, root)
         shutil.copyfile(root / "pyproject.toml", merged / "pyproject.toml")
         (merged / package() / OUTLINE.parent).mkdir(parents=True)
+        if (route := content_of(root / package() / ROUTE)) is not None:
+            put(merged / package() / ROUTE, route)
         try:
             built = built_files(merged) if changed else {}
         except AuthoringError as error:
@@ -273,10 +285,11 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
     digests = {path.stem: _digest(content) for path, content in built.items() if path.parent == SOURCES}
     digests |= dict.fromkeys(sorted(_source_files(class_dir, root).keys() - lessons.keys()), "")
     put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
-    outline = package() / OUTLINE
-    facts = [json.loads(each) for each in (content_of(root / outline), built.get(outline)) if each]
-    whole = {name: each for one in facts for name, each in one.items() if name in lessons}
-    put(merged / outline, _as_json({name: whole[name] for name in sorted(whole)}))
+    for table in (OUTLINE, STUBS_FILE):
+        path = package() / table
+        facts = [json.loads(each) for each in (content_of(root / path), built.get(path)) if each]
+        whole = {name: each for one in facts for name, each in one.items() if table == STUBS_FILE or name in lessons}
+        put(merged / path, _as_json({name: whole[name] for name in sorted(whole)}))
 
 
 def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport:

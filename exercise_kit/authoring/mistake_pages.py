@@ -67,7 +67,7 @@ def _of_mistake(exercise: Exercise, wrong: Misconception) -> str:
         "## Does your code make it?\n",
         "The course's `check` runs what you wrote and tells you, in a notebook or anywhere in Python:\n",
         f"```python\nfrom {package()} import check\n\n{usage(exercise).strip('`')}\n```\n",
-        f"[All {len(exercise.misconceptions)} known mistakes in `{exercise.name}`]({back})\n",
+        f"[{_all_of(exercise)} in `{exercise.name}`]({back})\n",
     ]
     return "\n".join(parts)
 
@@ -99,10 +99,18 @@ def _bars(trained: Trained, accuracy: float, right: float) -> str:
     )
 
 
-def _of_exercise(exercise: Exercise) -> str:
+def _counted(exercise: Exercise) -> str:
     count = len(exercise.misconceptions)
+    return f"{count} known mistake{'' if count == 1 else 's'}"
+
+
+def _all_of(exercise: Exercise) -> str:
+    return "The 1 known mistake" if len(exercise.misconceptions) == 1 else f"All {_counted(exercise)}"
+
+
+def _of_exercise(exercise: Exercise) -> str:
     entries = [_entry(wrong) for wrong in sorted(exercise.misconceptions, key=_by_name)]
-    about = f"{count} known mistakes in {exercise.name}, each with its symptom in training and a question. PyTorch."
+    about = f"{_counted(exercise)} in {exercise.name}, each with its symptom in training and a question. PyTorch."
     lesson = f"lesson [](/lessons/{exercise.lesson}.ipynb)"
     intro = f"What goes wrong in `{exercise.name}`, from {lesson}, and how each mistake looks in training.\n"
     return "\n".join([_head(about), f"# Known mistakes in `{exercise.name}`\n", intro, *entries, ""])

@@ -3,8 +3,9 @@
 Below the title the builder adds the Colab badge and the setup cell. The badge is our own drawing and lies inside the
 notebook, so that opening one makes no request to anybody; ``python -m exercise_kit.authoring.notebook`` draws it anew.
 
-A lesson's figures lie inside, too: as a PNG in a `data:` address, in Markdown's own picture syntax, the one form that
-JupyterLab, nbconvert and Colab all show. Colab shows neither cell attachments (googlecolab/colabtools issue 3836) nor
+A lesson's figures lie inside, too: as a PNG in a `data:` address at the end of the cell, to which Markdown's own syntax
+refers; JupyterLab and nbconvert show that (tried), and Colab and VS Code should, as they read Markdown's references and
+`data:` addresses (not tried). Colab shows neither cell attachments (googlecolab/colabtools issue 3836) nor
 SVG in a `data:` address (issue 2092). So a lesson names `../figures/name.svg`, and what goes in is the
 `figures/name.png` beside it, drawn by the same script.
 """
@@ -39,7 +40,6 @@ from exercise_kit.authoring.lesson import AuthoringError, Cell, Lesson, Problem,
 from exercise_kit.authoring.predictions import ClearPredictions
 from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
 from exercise_kit.engine.course import package
-from exercise_kit.versions import MINIMUM_PYTHON
 
 FILE = Path(__file__).with_name("colab_badge.png")
 ALT = "Open this notebook in Colab"
@@ -64,50 +64,23 @@ if __name__ == "__main__":
     draw().savefig(FILE, metadata={"Software": None})
 
 
+# what the package can say itself, once it is there, it says: on versions that are too old, and on Colab's files
 SETUP = '''\
-# Setup: run this cell first. It finds the course's package, or installs it where it is missing (Colab).
+# @title Setup: run this cell first. It finds the course's package, or installs it.
 import glob, importlib.util, os, shutil, subprocess, sys
-
-class NotReady(Exception):
-    def _render_traceback_(self):
-        return [str(self)]  # so that Jupyter shows a sentence and no traceback
-
-def install_course():
-    print("Installing the course's package. This may take half a minute.", flush=True)
-    # the newest of the course's files beside this notebook or on your Drive; else what is at its address
-    places = ".", "..", "/content", "/content/drive/MyDrive"
-    files = [file for place in places for file in glob.glob(place + "/{package}-*-none-any.whl")]
-    source = max(files, key=os.path.getmtime) if files else "{distribution} @ git+{repository}"
-    uv, python = shutil.which("uv"), sys.executable
-    command = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
-    for options in ([], ["--no-deps"]) if files else ([],):  # the file alone, where there is no network
-        try:
-            subprocess.run([*command, "--quiet", *options, source], stdin=subprocess.DEVNULL, check=True, timeout=300,
-                           capture_output=True, text=True, env={{**os.environ, "GIT_TERMINAL_PROMPT": "0"}})
-            return importlib.invalidate_caches()
-        except subprocess.SubprocessError as problem:
-            said = problem.stderr if hasattr(problem, "returncode") else "it did not end within five minutes"
-    lines = [line for line in said.splitlines() if "fatal:" in line or "rror:" in line] or [said]
-    help = "Is this Python yours to install packages in?" if files else (
-        "Without a network, or that address, put the course's file {package}-...-none-any.whl beside this notebook "
-        "(on Colab: into Files at the left, or onto your mounted Drive) and run this cell again.")
-    why = " ".join(lines[-1].split())[:200]
-    raise NotReady(f"The course's package is missing, and {{source}} could not be installed ({{why}}). {{help}}")
-
-if sys.version_info < {python}:
-    raise NotReady("This course needs Python {python_words} or newer, and this is " + sys.version.split()[0] +
-                   ". On Colab: Runtime > Change runtime type. Elsewhere: Kernel > Change Kernel.")
-sys.path.append(os.path.abspath(".."))  # where the package is when you work in a clone of the course
+NotReady = type("NotReady", (Exception,), {{"_render_traceback_": lambda e: [str(e)]}})
+sys.path.append(os.path.abspath(".."))  # where a clone of the course has its package
 if importlib.util.find_spec("{package}") is None:
-    install_course()
-try:
-    from {package} import check
-except ImportError as problem:
-    raise NotReady(f"The course's package is not ready: {{problem}}") from None
-if "google.colab" in sys.modules:
-    print("Colab deletes its files when you leave. Keep this notebook: File > Save a copy in Drive.")
-    if not os.path.isdir("/content/drive/MyDrive"):
-        print("To keep what keep(...) writes, too, mount your Drive: Files at the left, then Mount Drive.")\
+    print("Installing the course's package. This may take half a minute.", flush=True)
+    found = ["{distribution} @ git+{repository}"]
+    for place in "/content/drive/MyDrive", "..", ".":  # a file nearby is used instead
+        found += sorted(glob.glob(place + "/{package}-*.whl"), key=os.path.getmtime)
+    os.environ.update(UV_PYTHON=sys.executable, GIT_TERMINAL_PROMPT="0")
+    pip = ["uv", "pip"] if shutil.which("uv") else [sys.executable, "-m", "pip"]
+    if all((done := subprocess.run([*pip, "install", "-q", *more, found[-1]], text=True,
+            capture_output=True)).returncode for more in ([], ["--no-deps"])):
+        raise NotReady(done.stderr[-400:] + "\\nPut the course's .whl beside this file.")
+from {package} import borrow, check, reset\
 '''  # fmt: skip
 
 
@@ -130,23 +103,24 @@ def badge_source(repository: str, lesson: str) -> str:
     """Markdown of a button that opens the student's notebook in Colab; its picture is inside."""
     owner_and_name = "/".join(repository.split("/")[-2:])
     page = f"https://colab.research.google.com/github/{owner_and_name}/blob/main/notebooks/{lesson}.ipynb"
-    return f"[![{ALT}]({data_address(FILE)})]({page})"
+    return f"[![{ALT}][badge]]({page})\n\n[badge]: {data_address(FILE)}"
 
 
 def setup_source(repository: str) -> str:
     """The setup cell's code."""
-    words = ".".join(map(str, MINIMUM_PYTHON))
-    names = {"package": package(), "distribution": package().replace("_", "-"), "repository": repository}
-    return SETUP.format(python=MINIMUM_PYTHON, python_words=words, **names)
+    name = package()
+    return SETUP.format(package=name, distribution=name.replace("_", "-"), repository=repository)
 
 
+# Colab shows the title of a form, and Jupyter a bar to open, in the place of the code
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 # no versions: they would differ from machine to machine
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 LONGEST_CELL_ID = 64
 NBFORMAT, NBFORMAT_MINOR = 4, 5
-# after a restart of the kernel nothing of ours is loaded that could say it, and the traceback shows this line
-AFTER_RESTART = "  # NameError? First run the cells above, from the top"
+# after a restart of the kernel this line brings back what explains a NameError in the check below it
+CHECK_IMPORT = "from {package} import check  # it fails? First run the cells above, from the top"
 
 
 def solution_notebook(lesson: Lesson, root: Path, repository: str) -> NotebookNode:
@@ -157,7 +131,7 @@ def solution_notebook(lesson: Lesson, root: Path, repository: str) -> NotebookNo
         root: the repository's root, where the figures are.
         repository: the repository's address.
     """
-    locked = {"nbgrader": _nbgrader(SETUP_GRADE_ID, locked=True)}
+    locked = {"nbgrader": _nbgrader(SETUP_GRADE_ID, locked=True), **FOLDED}
     opening = [
         _node("markdown", _cell_id(lesson, "badge"), badge_source(repository, lesson.name), {}),
         _node("code", _cell_id(lesson, "setup"), setup_source(repository), locked),
@@ -210,7 +184,8 @@ def _notebook_cell(lesson: Lesson, cell: Cell, root: Path) -> dict[str, Any]:
         case Role.CHECK:
             grade_id = check_grade_id(cell.name)
             metadata["nbgrader"] = _nbgrader(grade_id, grade=True, locked=True, points=points)
-            source = f"{source.removesuffix(')')}, points={points:g}){AFTER_RESTART}"
+            imported = CHECK_IMPORT.format(package=package())
+            source = f"{imported}\n\n{source.removesuffix(')')}, points={points:g})"
         case Role.QUESTION:
             metadata["nbgrader"] = _nbgrader(cell.name, grade=True, solution=True, points=points)
     if cell.is_markdown:
@@ -302,12 +277,19 @@ def figures_in(source: str, folder: Path) -> Iterator[FigureInText]:
 
 
 def inline_figures(source: str, folder: Path) -> str:
-    """The cell's text with every picture's data in the place of its address."""
+    """The cell's text with a reference in the place of every picture, and the pictures' data behind the text.
+
+    Who opens the cell to edit it sees text first. The syntax is plain Markdown's, which every notebook page reads.
+    """
     parts, done = [], 0
+    data: dict[str, str] = {}
     for figure in figures_in(source, folder):
-        parts += [source[done : figure.start], f"![{figure.alt}]({data_address(figure.file)})"]
+        label = figure.file.stem
+        data[label] = f"[{label}]: {data_address(figure.file)}"
+        parts += [source[done : figure.start], f"![{figure.alt}][{label}]"]
         done = figure.end
-    return "".join([*parts, source[done:]])
+    text = "".join([*parts, source[done:]])
+    return "\n\n".join([text, *data.values()])
 
 
 def data_address(file: Path) -> str:

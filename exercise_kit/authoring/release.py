@@ -23,12 +23,16 @@ from pathlib import Path
 from string import Template
 from uuid import uuid4
 
-from exercise_kit.authoring.build import STUDENT_FOLDER
+from exercise_kit.authoring.build import OUTLINE, STUDENT_FOLDER
+from exercise_kit.authoring.route import FILE as ROUTE
 from exercise_kit.engine.course import course, package
-from exercise_kit.files import put, write
+from exercise_kit.engine.release_settings import FILE as SETTINGS
+from exercise_kit.engine.release_settings import ReleaseSettings, Route
+from exercise_kit.files import content_of, put, write
 from exercise_kit.nbgrader.class_folder import move_into_place
 
 MARKER = ".vit-course-release"
+SHEET = Path("docs") / "cheat_sheet.html"  # of a clone, where it has one
 TEMPLATES = files("exercise_kit") / "templates"
 # what every file of a wheel and of a zip is dated, so that the same course gives the same bytes
 EPOCH, DATE = "315532800", (1980, 1, 1, 0, 0, 0)
@@ -47,19 +51,20 @@ class Release:
     put_aside: tuple[Path, ...] = ()
 
 
-def release(directory: Path, root: Path) -> Release:
+def release(directory: Path, root: Path, settings: ReleaseSettings | None = None) -> Release:
     """Make the folder that students get, or make it again.
 
     Args:
         directory: it does not exist, is empty, or is an earlier release.
         root: a clone of the course, whose `notebooks/` are built.
+        settings: which lessons it holds, and what students may do.
 
     Raises:
         ReleaseError: the folder holds something else, there is no notebook, or the wheel cannot be built.
     """
     directory = directory.resolve()
     before = _earlier(directory)
-    content = _content(root)
+    content = _content(root, settings or ReleaseSettings())
     digests = {path.as_posix(): _digest(each) for path, each in content.items()}
     content[Path(MARKER)] = json.dumps(digests, indent=1).encode() + b"\n"
     if before is None:
@@ -93,8 +98,10 @@ def as_zip(made: Release) -> Path:
     return target
 
 
-def build_wheel(root: Path, folder: Path) -> Path:
+def build_wheel(root: Path, folder: Path, settings: ReleaseSettings | None = None) -> Path:
     """The wheel of a clone's packages as they are in its working tree, without what is not the project's.
+
+    The settings of the release travel in it.
 
     Raises:
         ReleaseError: it cannot be built; the message ends in what pip said.
@@ -105,6 +112,8 @@ def build_wheel(root: Path, folder: Path) -> Path:
     with tempfile.TemporaryDirectory() as source:
         for path in packaged(root):
             put(Path(source) / path, (root / path).read_bytes())
+        if settings:
+            put(Path(source) / package() / SETTINGS, settings.as_json())
         environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
         done = subprocess.run([*command, source], env=environment, capture_output=True, text=True, check=False)
     built = sorted(folder.glob("*.whl"))
@@ -127,13 +136,11 @@ def packaged(root: Path) -> list[Path]:
     return [path for path in tracked_files(root) if len(path.parts) == 1 or path.parts[0] in packages]
 
 
-def _content(root: Path) -> dict[Path, bytes]:
+def _content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
     """Every file of a release by its path in it."""
-    notebooks = sorted((root / STUDENT_FOLDER).glob("*.ipynb"))
-    if not notebooks:
-        raise ReleaseError(f"no notebook in {root / STUDENT_FOLDER}; run 'vit-course build' there first")
+    notebooks = _notebooks(root, settings.route)
     with tempfile.TemporaryDirectory() as folder:
-        wheel = build_wheel(root, Path(folder))
+        wheel = build_wheel(root, Path(folder), settings)
         found = {Path(wheel.name): wheel.read_bytes()}
     found |= {STUDENT_FOLDER / path.name: path.read_bytes() for path in notebooks}
     words = {
@@ -142,13 +149,43 @@ def _content(root: Path) -> dict[Path, bytes]:
         "wheel": wheel.name,
         "first": notebooks[0].name,
         "lessons": ", ".join(path.stem for path in notebooks),
+        "route": _ROUTE_WORDS[settings.route],
+        "sheet": _SHEET_ROW if (root / SHEET).is_file() else "",
+        "borrow": _BORROW_WORDS[settings.borrow],
     }
     for name, template in (("README.md", "release_readme.md"), ("AGENTS.md", "release_agents.md")):
         text = Template((TEMPLATES / template).read_text(encoding="utf-8"))
         found[Path(name)] = text.substitute(words).encode()
-    if (root / "LICENSE").is_file():
-        found[Path("LICENSE")] = (root / "LICENSE").read_bytes()
+    for path in (Path("LICENSE"), SHEET):
+        if (root / path).is_file():
+            found[Path(path.name)] = (root / path).read_bytes()
     return found
+
+
+_SHEET_ROW = f"| `{SHEET.name}` | shapes, operations and names on two pages, to be printed |\n"
+_ROUTE_WORDS = {
+    Route.ALL: "All lessons are here. In those of the core `progress()` says so.",
+    Route.CORE: "These are the lessons of the core; the course has more.",
+}
+_BORROW_WORDS = {
+    True: 'Stuck after hint 3? `borrow("NAME")` takes the course\'s part, so that the lesson goes on; it earns '
+    "nothing.",
+    False: "Stuck after hint 3? Ask your teacher: `borrow` is switched off in this release.",
+}
+
+
+def _notebooks(root: Path, route: Route) -> list[Path]:
+    """The notebooks of a route, in order."""
+    found = sorted((root / STUDENT_FOLDER).glob("*.ipynb"))
+    if not found:
+        raise ReleaseError(f"no notebook in {root / STUDENT_FOLDER}; run 'vit-course build' there first")
+    if route is Route.ALL:
+        return found
+    outline = json.loads(content_of(root / package() / OUTLINE) or b"{}")
+    core = [path for path in found if outline.get(path.stem, {}).get("core")]
+    if not core:
+        raise ReleaseError(f"no lesson belongs to the core: {Path(package()) / ROUTE} marks none")
+    return core
 
 
 def _earlier(directory: Path) -> Mapping[str, str] | None:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from exercise_kit.batch.cluster_worker import question_of, reply_to, request_of
 from exercise_kit.batch.job import Task
-from exercise_kit.judge.result import Result, one_line
+from exercise_kit.judge.result import Result
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission
 
 if TYPE_CHECKING:

@@ -24,9 +24,10 @@ from exercise_kit.batch.job import Done
 from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json, legible, one_line
+from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
-from exercise_kit.submission.find import FoundFile, find, looks_like_class
+from exercise_kit.quoting import legible, one_line
+from exercise_kit.submission.find import FoundFile, find, looks_like_class, stray_files, trees
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
 
@@ -246,6 +247,8 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
     results = _flagged(done)
     _remarks(options, done, results, err)
     _warn_of_other_classes(options.paths, class_dir, err)
+    for stray in filter(None, map(stray_files, trees(options.paths))):
+        err.print(f"{stray}.", markup=False)
     if options.json != "-":
         out.print(sheet(results[0]) if len(results) == 1 else overview(results), soft_wrap=False)
         if not options.sandbox:

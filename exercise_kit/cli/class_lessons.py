@@ -70,8 +70,8 @@ def prove_exercises(class_dir: Path, list_checks: bool = False) -> None:
     if proof.problems:
         raise stop("\n".join(proof.problems))
     for name, caught in proof.caught.items():
-        mistakes = f"{len(caught)} known mistakes"
-        _console.print(f"{name}: the lesson's answer passes, and its {mistakes} are caught and named.", markup=False)
+        mistakes = "1 known mistake is" if len(caught) == 1 else f"{len(caught)} known mistakes are"
+        _console.print(f"{name}: the lesson's answer passes, and its {mistakes} caught and named.", markup=False)
         for mistake, checks in caught.items() if list_checks else ():
             _console.print(f"  {mistake}: caught by {', '.join(checks)}", markup=False)
 

@@ -24,9 +24,10 @@ from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.cli.export import export
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import CourseError, course
+from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import write
-from exercise_kit.judge.result import legible, one_line
 from exercise_kit.progress_bar import progress_bar
+from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.released import CLONE, CONFIG, current_class, is_class, remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied
@@ -99,23 +100,32 @@ def new_class(
 def release(
     directory: Annotated[Path, typer.Argument(help="A new or empty folder, or an earlier release to be replaced.")],
     as_zip: Annotated[bool, typer.Option("--zip", help="Write the same files into DIRECTORY.zip, too.")] = False,
+    route: Annotated[
+        Route | None, typer.Option(help="The core's lessons alone, or all; else what the class has set.")
+    ] = None,
+    borrow: Annotated[
+        bool | None, typer.Option("--borrow/--no-borrow", help="Whether students may borrow the course's parts.")
+    ] = None,
     root: Lessons = CLONE,
 ) -> None:
     """Make what students get: notebooks, wheel, AGENTS.md; no solutions, no hidden check."""
     with needs("grading"):
         from exercise_kit.authoring import release as releasing
         from exercise_kit.authoring.build import build as build_notebooks
-        from exercise_kit.authoring.class_lessons import add_package
+        from exercise_kit.authoring.class_lessons import add_package, read_settings
         from exercise_kit.authoring.lesson import AuthoringError
     class_dir = class_with_lessons()
     with exit_on(AuthoringError):
         if class_dir is None and (stale := build_notebooks(root, check=True).stale):
             raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
+        settings = read_settings(class_dir).release if class_dir else ReleaseSettings()
+    settings = ReleaseSettings(route or settings.route, settings.borrow if borrow is None else borrow)
     with exit_on(releasing.ReleaseError), root_of_lessons(root) as lessons_root:
         if class_dir:
             prove_exercises(class_dir)
-            add_package(lessons_root, root, releasing.packaged(root))
-        made = releasing.release(directory, lessons_root)
+            sheet = [releasing.SHEET] if (root / releasing.SHEET).is_file() else []
+            add_package(lessons_root, root, [*releasing.packaged(root), *sheet])
+        made = releasing.release(directory, lessons_root, settings)
         packed = releasing.as_zip(made) if as_zip else None
     console.print(f"Made {made.path} with {len(made.files) - 1} files: no solutions, no hidden check.", markup=False)
     for path in made.put_aside:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from exercise_kit.engine.course import package
-from exercise_kit.judge.result import legible
+from exercise_kit.quoting import legible
 
 
 @contextmanager

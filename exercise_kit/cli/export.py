@@ -13,7 +13,7 @@ from rich.console import Console
 
 from exercise_kit.cli.errors import exit_on, needs
 from exercise_kit.files import write
-from exercise_kit.judge.result import one_line
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.released import CLONE
 
 if TYPE_CHECKING:

@@ -282,6 +282,7 @@ def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
             f"{name} has the shape {_shape_text(actual.shape)}",
             f"{_shape_text(wanted)}{_hint(actual.shape, wanted)}",
             "Write the shape of every intermediate tensor beside its line.",
+            Reason.SHAPE,
         )
     return actual
 

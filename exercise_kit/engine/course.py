@@ -15,6 +15,7 @@ from exercise_kit.engine.verdict import Undecided
 if TYPE_CHECKING:
     from exercise_kit.engine.call_rules import Rule
     from exercise_kit.engine.exercise import Exercise
+    from exercise_kit.engine.pace import Pace
     from exercise_kit.engine.probes import Probe
     from exercise_kit.engine.student import Student
 
@@ -158,6 +159,7 @@ class Course:
         own: the class's own exercises, which are among ``exercises`` and ``references()`` too.
         site: the address, with a slash at its end, of a site with a page for each known mistake ("": there is none).
         simulation: what a simulated class writes.
+        paces: exercise → inputs of a middle size, with which a right answer is told how fast it is.
     """
 
     exercises: Mapping[str, Exercise]
@@ -178,6 +180,7 @@ class Course:
     own: ClassExercises | None = None
     site: str = ""
     simulation: Simulation = field(default_factory=Simulation)
+    paces: Mapping[str, Pace] = field(default_factory=dict)
 
     @property
     def lessons(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import cache
 from itertools import islice
 
@@ -33,23 +33,47 @@ def run(check: PublicCheck, student: Student) -> None:
     """
     with fresh_settings():
         try:
-            check.function(student, Probe(check.name))
+            check.function(student, Probe(check.name, is_secret=False))
         except (Failure, Undecided, KeyboardInterrupt, TimeIsUpError):
             raise
         except BaseException as error:  # whatever an odd answer sets off
             raise incomparable(student.name, student.record, error) from None
 
 
-def diagnose(exercise: Exercise, records: Mapping[str, Record], failed: Sequence[str]) -> dict[str, tuple[Cause, ...]]:
-    """For each public check of an exercise that ``failed``, the misconceptions that explain it, one or two at once."""
+def diagnose(
+    exercise: Exercise, records: Mapping[str, Record], failed: Sequence[str], refusals: Collection[str] = ()
+) -> dict[str, tuple[Cause, ...]]:
+    """For each public check of an exercise that ``failed``, the misconceptions that explain it, one or two at once.
+
+    Args:
+        exercise: whose checks and misconceptions these are.
+        records: what the student gave in every check that ran, by the check's name.
+        failed: the names of the checks that the student failed.
+        refusals: those of them that lack nothing but the error that is asked for, see :func:`for_refusals`.
+    """
     checks = {each.name: each for each in exercise.checks}
 
     def observe(wrong: Misconception, check_name: str) -> tuple[bool, Record]:
         return observed(wrong, exercise.objects, checks[check_name])
 
     seen, names = Compared(records, observe), dict.fromkeys(failed).keys()
-    found = {name: explain(exercise.misconceptions, records, names, name, seen) for name in failed}
-    return explain_by_two(exercise, records, failed, found, observe)
+    telling = frozenset(each.name for each in exercise.checks if not each.guard)
+    found = {name: explain(exercise.misconceptions, records, names, name, seen, telling) for name in failed}
+    return for_refusals(explain_by_two(exercise, records, failed, found, observe, telling), refusals)
+
+
+def for_refusals(found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]) -> dict[str, tuple[Cause, ...]]:
+    """``found``, where a missing error has no cause that explains numbers: to forget the error is a mistake of its own.
+
+    Args:
+        found: check → what explains its failure.
+        refusals: the checks that lack an error.
+    """
+    elsewhere = {cause for name, causes in found.items() if name not in refusals for cause in causes}
+    return {
+        name: tuple(each for each in causes if name not in refusals or each not in elsewhere)
+        for name, causes in found.items()
+    }
 
 
 class Compared:
@@ -80,7 +104,12 @@ class Compared:
 
 
 def explain(
-    misconceptions: Iterable[Misconception], records: Mapping[str, Record], failed: Set[str], name: str, seen: Compared
+    misconceptions: Iterable[Misconception],
+    records: Mapping[str, Record],
+    failed: Set[str],
+    name: str,
+    seen: Compared,
+    telling: Set[str] = frozenset(),
 ) -> tuple[Cause, ...]:
     """The misconceptions that explain why the check called ``name`` failed.
 
@@ -90,6 +119,7 @@ def explain(
         failed: the names of the checks that the student failed.
         name: the one to explain.
         seen: what the misconceptions do there.
+        telling: the checks that nobody who makes a misconception passes if that fails them; the others are guards.
 
     Returns:
         The misconceptions that fail this check with the same answers, unless other failures contradict them, and among
@@ -99,7 +129,7 @@ def explain(
     matching = [
         wrong
         for wrong in misconceptions
-        if _fits(wrong, records[name], failed, name, seen) and _is_supported(wrong, records, failed, seen)
+        if _fits(wrong, records[name], failed, name, seen) and _is_supported(wrong, records, failed, seen, telling)
     ]
     if len(matching) > 1:
         votes = [sum(seen(wrong, each)[1] for each in records) for wrong in matching]
@@ -133,11 +163,16 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
     return agreeing > against
 
 
-def _is_supported(wrong: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared) -> bool:
+def _is_supported(
+    wrong: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared, telling: Set[str]
+) -> bool:
     """Whether a misconception explains at least as many failures as it would cause that the student does not have.
 
-    A student may pass a few checks that the misconception fails; one who passes nearly all of them has not made it.
+    A student may pass a few guards that the misconception fails: an error, say, that it forgets besides. Whoever passes
+    a check that tells has not made it: a name never contradicts a tick of the same report.
     """
+    if any(name not in failed and seen(wrong, name)[0] for name in records if name in telling):
+        return False
     explained = sum(seen(wrong, each) == (True, True) for each in failed if each in records)
     return not _fails_more(wrong, [each for each in records if each not in failed], explained, seen)
 
@@ -159,6 +194,7 @@ def explain_by_two(
     failed: Sequence[str],
     found: Mapping[str, tuple[Cause, ...]],
     observe: Observe,
+    telling: Set[str] = frozenset(),
 ) -> dict[str, tuple[Cause, ...]]:
     """``found``, what single misconceptions explain, with two at once wherever these explain more.
 
@@ -166,7 +202,7 @@ def explain_by_two(
 
     - it gives what the student gave in all checks that both fail, and in one of them more than an exception;
     - it explains more failures than any single misconception;
-    - it fails fewer of the checks that the student passes than it explains failures.
+    - it fails fewer of the checks that the student passes than it explains failures, and none of those that tell.
 
     Of several such pairs those count that agree with the student in the most checks.
 
@@ -176,6 +212,7 @@ def explain_by_two(
         failed: the names of the checks that the student failed.
         found: the single misconceptions that explain each of them; a check that is missing here was not evaluated.
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
+        telling: as :func:`explain` has it.
 
     Returns:
         ``found``, with the cause of the pair at every failure that the pair explains.
@@ -194,6 +231,8 @@ def explain_by_two(
     best: list[tuple[Pair, list[str]]] = []
     for pair in _likely(exercise, pairs, evidence, alone, observe):
         explained = _explained(pair, ordered, passed, least, seen)
+        if any(seen(pair, name)[0] for name in passed if name in telling and explained):
+            continue
         if explained and (not unexplained or {*unexplained} & {*explained}):
             best = [(pair, explained)] if len(explained) > least else [*best, (pair, explained)]
             least = len(explained)

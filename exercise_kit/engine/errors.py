@@ -63,6 +63,7 @@ _LOOK_AT_WORDS = {
     "must be Tensor, not": "What is given to that function, and which line should have made a tensor of it?",
     "NVIDIA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
     "not compiled with CUDA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
+    "required positional argument": "Which argument does that call leave out?",
     "positional argument": "How many arguments does the `def` line name, and how many are given?",
     "cannot assign 'torch.": "That name holds an nn.Parameter. How do numbers get into the one that is there?",
     "cannot be used while grading": "Which line of yours calls the course's own answer, where yours is asked for?",
@@ -126,14 +127,14 @@ def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mappi
     if error.is_a("NotImplementedError"):
         if "_forward_unimplemented" in error.functions:
             look = "Is its name spelled right, and is it indented so far that it belongs to the class?"
-            return Failure(f"{name} does not exist", "a method called `forward`", look)
+            return Failure(f"{name} does not exist", "a method called `forward`", look, Reason.RAISED, "no forward")
         if not error.words or "NotImplementedError" in error.line:
             return NotWritten(f"{name} is not written yet: it raises NotImplementedError{place}")
     text = f": {quoted(error.words)}" if error.words not in ("", "None") else ""
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
     look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
-    seen, expected = f"{name} raised {error.kind}{text}{place}", f"an answer when called with {given}"
+    seen, expected = f"{name} raised {error.kind}{text}{place}", f"an answer{' when called with ' * bool(given)}{given}"
     return Failure(seen, expected, look, Reason.RAISED, alike(error))
 
 
@@ -147,6 +148,8 @@ def alike(error: Raised) -> str:
 
 
 def _look(error: Raised) -> str:
+    if "too many values to unpack" in error.words and ".shape" in error.line:
+        return "How many axes has that tensor, and what does each of them count? Which one has no name on that line?"
     if error.is_a("ValueError") and error.line.startswith("`raise "):
         return "These inputs are as the exercise describes them. What does your own test before that line compare?"
     by_words = (look for words, look in _LOOK_AT_WORDS.items() if words in error.words)

@@ -47,7 +47,8 @@ def expect_gradients_of_inputs(
         if gradient is None:
             raise Failure(f"no gradient reaches {name}", "one for every number in it", look)
         scale = max(1.0, float(right.abs().max()))
-        expect_equal(gradient / scale, right / scale, f"the gradient of {name}", axes, look=look)
+        follows = f"Is the result itself right? If it is: {look[0].lower()}{look[1:]}"  # other numbers, other gradients
+        expect_equal(gradient / scale, right / scale, f"the gradient of {name}", axes, look=follows)
 
 
 def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -83,6 +84,7 @@ def expect_left_alone(student: Student) -> None:
             f"{student.name} changed its input of shape {student.changed_inputs[0]}",
             "the same numbers in it after the call as before",
             "Which operation works in place: `+=`, a name that ends in an underscore, an assignment into a slice?",
+            Reason.CHANGED,
         )
     if not answered:
         seen = f"{student.name} gave no tensor, so this check cannot see whether it leaves its input unchanged"
@@ -234,12 +236,21 @@ def expect_value_error(
     student.record.append(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
         text = quoted(error.words) or "no text"
+        if error.line and not error.line.startswith("`raise "):  # Python's or torch's own, about something else
+            seen, look = f"{student.name} raised ValueError with {text}, at {error.line}, on {described}", _NOT_MEANT
+            raise Failure(seen, wanted, look, Reason.RAISED, alike(error))
         lacks = " and ".join(missing)
+        others = " and ".join(sorted(named - {str(abs(number)) for number in numbers}, key=int))
         look = f"That message does not say {lacks}. How does an f-string put a number there?"
+        if others:
+            look = f"That message says {others}, and not {lacks}. Where does each of its numbers come from?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
     if side and _names_other_side(error.words, side, numbers[0]):
         seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
         raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides does not fit?", Reason.RAISED)
+
+
+_NOT_MEANT = "That error is about another line. Does your own test come before it?"
 
 
 def _names_other_side(words: str, side: str, number: int) -> bool:

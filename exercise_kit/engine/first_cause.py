@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.exercise import its_own_example_comes_out
+from exercise_kit.engine.python_slips import Slip
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
@@ -20,14 +21,22 @@ _CLAIMS = {
     Reason.KIND: "It returns the kind of object that the exercise asks for.",
     Reason.DTYPE: "Its numbers have the dtype that the exercise asks for.",
     Reason.DEVICE: "Its result is on the device of its input.",
+    Reason.NOT_WRITTEN: "Everything in it is written.",
 }
 _FEWEST = 2
 # what these print in an example is another thing
 _FOLLOWED_BY = (Reason.DTYPE, Reason.KIND)
 
 
-def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
-    """The results, with first causes in front: failures over which several checks stumbled, which now wait for them."""
+def with_first_causes(results: Sequence[CheckResult], slip: Slip | None = None) -> tuple[CheckResult, ...]:
+    """The results, with first causes in front: failures over which several checks stumbled, which now wait for them.
+
+    Args:
+        results: of the checks.
+        slip: of Python, for which all failures wait that have no cause with a name.
+    """
+    if slip:
+        return _behind(slip, results)
     leading: dict[object, CheckResult] = {}
     for result in results:
         key = _key(result)
@@ -40,7 +49,26 @@ def with_first_causes(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]
     ]
     waits_for = {each.name: each.waits_for for each in waiting}
     waiting = [replace(each, waits_for=waits_for.get(each.waits_for) or each.waits_for) for each in waiting]
-    return (*leading.values(), *waiting)
+    return (*leading.values(), *_under_a_changed_input(waiting))
+
+
+def _under_a_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
+    """The results, where failures without a name fold under a changed input: the numbers may follow from that."""
+    changed = next((each for each in results if each.reason == Reason.CHANGED), None)
+    if changed is None:
+        return list(results)
+    follow = (Reason.DIFFERENT, Reason.SHAPE, Reason.RAISED)
+    return [
+        replace(each, same_as=changed.name) if each.reason in follow and not each.causes else each for each in results
+    ]
+
+
+def _behind(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    told = CheckResult("first_cause_1", slip.claim, Verdict.FAIL, slip.seen, look=slip.look, reason=Reason.SLIP)
+    lead = replace(told, worth=0.0, leads=True)
+    waits = {each.name for each in results if each.verdict == Verdict.FAIL and not each.causes}
+    behind = (_waiting(each, lead) if each.name in waits else each for each in results)
+    return lead, *(replace(each, waits_for=lead.name) if each.waits_for in waits else each for each in behind)
 
 
 def _key(result: CheckResult) -> object:
@@ -50,7 +78,9 @@ def _key(result: CheckResult) -> object:
     """
     if result.verdict != Verdict.FAIL or result.reason not in _CLAIMS or result.causes:
         return None
-    over = "" if result.reason in (Reason.KIND, Reason.DEVICE) else result.stumbled_over or result.seen
+    over = (
+        "" if result.reason in (Reason.KIND, Reason.DEVICE, Reason.NOT_WRITTEN) else result.stumbled_over or result.seen
+    )
     return result.reason, over
 
 

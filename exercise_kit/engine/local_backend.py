@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,14 +17,16 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
+from exercise_kit.engine.printed import printing_call
 from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.training_fixtures import add, fixture_named
 from exercise_kit.engine.watchdog import TimeIsUpError, watched_call
+from exercise_kit.worker.call_trace import Watch
 from exercise_kit.worker.observe import observe, observe_parts, pull_back
+from exercise_kit.worker.real_types import fields_of, is_a
 
 NO_OPTIONS: Mapping[str, Any] = {}
-Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @dataclass(frozen=True)
@@ -87,65 +90,61 @@ class Objects(Protocol):
         """dict: what the training fixture notes of the function or class ``name``, given its ``fields``."""
 
 
-def unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` itself."""
-    return function
-
-
 class LocalBackend:
     """Objects of this process by name.
 
     Args:
         objects: name → function or class.
-        around: gives a function, or a module, as it is to be called: watched, say.
+        watch: notes what they call, until their results can be read without running anything of theirs.
     """
 
-    def __init__(self, objects: Mapping[str, Any], around: Wrapper = unwrapped) -> None:
+    def __init__(self, objects: Mapping[str, Any], watch: Watch | None = None) -> None:
         self._objects = dict(objects)
-        self._around = around
+        self._watch = watch
 
     def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """See :class:`Objects`."""
-        return _answer(self._around(self._objects[name]), inputs, NO_OPTIONS, gradients)
+        return _answer(self._watch, self._objects[name], inputs, NO_OPTIONS, gradients)
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`Objects`."""
-        answer = _answer(self._around(self._objects[name]), arguments, options)
-        if not isinstance(answer.result, nn.Module):
+        answer = _answer(self._watch, self._objects[name], arguments, options)
+        if not is_a(answer.result, nn.Module):
             return answer
-        module = getattr(answer.result, "_orig_mod", answer.result)  # torch.compile keeps it there
-        return replace(answer, result=None, module=LocalModule(module, self._around))
+        module = fields_of(answer.result)["_modules"].get("_orig_mod", answer.result)  # torch.compile keeps it there
+        return replace(answer, result=None, module=LocalModule(module, self._watch))
 
     def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
         """See :class:`Objects`."""
         add(course().training_fixtures)
         held = self._objects[name]
-        given = held if inspect.isclass(held) else self._around(held)
-        return CallResult(*_attempt(fixture_named(fixture), (given,), fields))
+        given = held if inspect.isclass(held) else _watched(self._watch, held)
+        return CallResult(*_attempt(self._watch, fixture_named(fixture), (given,), fields))
 
 
 class LocalModule:
     """A module of this process."""
 
-    def __init__(self, module: nn.Module, around: Wrapper = unwrapped) -> None:
+    def __init__(self, module: nn.Module, watch: Watch | None = None) -> None:
         self.module = module
-        self._around = around
+        self._watch = watch
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
         """See :class:`Module`."""
-        return _answer(self._around(self.module), inputs, options, gradients)
+        return _answer(self._watch, self.module, inputs, options, gradients)
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`Module`."""
         given = tuple(copy.deepcopy(each) for each in inputs)
-        return CallResult(*_attempt(observe_parts, (self.module, names, given, options), NO_OPTIONS))
+        called = _watched(self._watch, self.module)
+        return CallResult(*_attempt(self._watch, observe_parts, (self.module, names, given, options, called)))
 
     def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
         """See :class:`Module`."""
         self.module.zero_grad(set_to_none=True)
         if not output.requires_grad:
             return CallResult(dict.fromkeys(self._parameters()))
-        _, error = _attempt(pull_back, ([output], [cotangent]), NO_OPTIONS)
+        _, error = _attempt(self._watch, pull_back, ([output], [cotangent]))
         return CallResult({name: each.grad for name, each in self._parameters().items()}, error)
 
     def _parameters(self) -> dict[str, nn.Parameter]:
@@ -154,7 +153,7 @@ class LocalModule:
 
     def held(self) -> CallResult:
         """See :class:`Module`."""
-        return CallResult(*_attempt(self._held, (), NO_OPTIONS))
+        return CallResult(*_attempt(self._watch, self._held, ()))
 
     def _held(self) -> dict[str, tuple[tuple[int, ...] | None, bool]]:
         tensors = self.module.state_dict(keep_vars=True)
@@ -165,28 +164,39 @@ class LocalModule:
 
     def tensors(self) -> CallResult:
         """See :class:`Module`."""
-        state, error = _attempt(self.module.state_dict, (), NO_OPTIONS)
+        state, error = _attempt(self._watch, self.module.state_dict, ())
         return CallResult({name: each.detach().clone() for name, each in (state or {}).items()}, error)
 
     def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """See :class:`Module`."""
         held = self.module.state_dict(keep_vars=True)
-        with torch.no_grad():
-            for name, tensor in weights.items():
-                held[name].copy_(tensor)
-        return CallResult()
+        return CallResult(raised=_attempt(_copy_into, (held, weights), NO_OPTIONS)[1])
 
     def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """See :class:`Module`."""
         change = self.module.train if isinstance(state, bool) else self.module.to
-        return CallResult(raised=_attempt(change, (state,), NO_OPTIONS)[1])
+        return CallResult(raised=_attempt(self._watch, change, (state,))[1])
+
+
+def _watched(watch: Watch | None, function: Callable[..., Any]) -> Callable[..., Any]:
+    return watch.around(function) if watch else function
+
+
+def _copy_into(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            held[name].copy_(tensor)
 
 
 def _answer(
-    function: Callable[..., Any], inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False
+    watch: Watch | None,
+    function: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    options: Mapping[str, Any],
+    gradients: bool = False,
 ) -> CallResult:
     given = tuple(copy.deepcopy(each) for each in inputs)
-    seen, error = _attempt(observe, (function, given, options, gradients), NO_OPTIONS)
+    seen, error = _attempt(watch, observe, (_watched(watch, function), given, options, gradients))
     if seen is None:
         return CallResult(raised=error)
     changed = tuple(number for number, before in enumerate(inputs) if _has_changed(before, seen.inputs[number]))
@@ -194,12 +204,15 @@ def _answer(
 
 
 def _attempt(
-    function: Callable[..., Any], inputs: tuple[Any, ...], options: Mapping[str, Any]
+    watch: Watch | None,
+    function: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    options: Mapping[str, Any] = NO_OPTIONS,
 ) -> tuple[Any, Raised | None]:
     """What a student's code returns, or what it raises; torch's global settings are put back."""
-    with settings_kept():
+    with settings_kept(), watch.session() if watch else nullcontext():
         try:
-            with watched_call():
+            with watched_call(), printing_call():
                 return function(*inputs, **options), None
         except (KeyboardInterrupt, TimeIsUpError):
             raise

@@ -3,8 +3,10 @@
 A cell may run before its exercise's cell, or after one with a syntax error. Then Jupyter shows a sentence that says
 which cell to run, and no traceback: IPython asks a handler about every NameError. A NameError inside a function, or
 about a name that is not the course's, is shown as usual. It stays an error, also for nbgrader. After a restart of the
-kernel the handler is missing until the setup cell has run, so a check's cell says the same in a comment, which the
-traceback shows (:mod:`exercise_kit.authoring.notebook`).
+kernel the handler comes back with the check's own cell, which imports ``check`` itself
+(:mod:`exercise_kit.authoring.notebook`).
+
+A cell that calls an exercise that is not written yet says that it waits (:mod:`exercise_kit.engine.waiting_cells`).
 
 A script does not show the value of a line, so there a report is printed.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 import ast
 import dis
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -24,27 +27,43 @@ from typing import Any, ParamSpec
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.verdict import Report
+from exercise_kit.engine.waiting_cells import CELL, take_back, waiting_line
 
-_CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a cell
+_FIRST = 2  # inputs that IPython has while the first cell runs: an empty one, and that cell
 
 
 def install() -> None:
-    """Explain a NameError in this process's IPython, if there is one and nothing else handles its exceptions."""
-    shell = _shell()
+    """Explain what is missing in a cell of this process's IPython, if there is one and nothing else handles errors."""
+    shell = shell_here()
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((NameError,), _show)
+        shell.set_custom_exc((NameError, NotImplementedError), _show)
+        shell.events.register("post_run_cell", take_back)
 
 
-def _shell() -> Any:
+@functools.cache
+def say_how_work_is_kept() -> None:
+    """On Colab, once: where a student's work goes when they leave."""
+    if "google.colab" not in sys.modules:
+        return
+    print("Colab deletes its files when you leave. Keep this notebook: File > Save a copy in Drive.")
+    if not os.path.isdir("/content/drive/MyDrive"):
+        print("To keep what keep(...) writes, too, mount your Drive: Files at the left, then Mount Drive.")
+
+
+def shell_here() -> Any:
+    """This process's IPython; None where there is none."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None
 
 
 def _show(
-    shell: Any, kind: type[NameError], error: NameError, trace: TracebackType, tb_offset: int | None = None
+    shell: Any, kind: type[Exception], error: Exception, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
     """IPython's handler: a method of the shell, which prints what it has to say."""
-    words = sentence(error.name, trace)
+    if line := waiting_line(error, trace):
+        print(line)
+        return
+    words = sentence(error.name, trace) if isinstance(error, NameError) else ""
     if words:
         error._render_traceback_ = lambda: [words]  # type: ignore[attr-defined]  # IPython looks for it
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
@@ -54,9 +73,13 @@ def sentence(name: str | None, trace: TracebackType | None) -> str:
     """Which cell to run, where ``name`` is missing in a cell itself and is the course's; "" elsewhere."""
     while trace and trace.tb_next:
         trace = trace.tb_next
-    if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(_CELL):
+    if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(CELL):
         return ""
     exercise = next((each for each in course().exercises.values() if name in each.objects), None)
+    shell = shell_here()
+    if exercise and shell is not None and len(shell.history_manager.input_hist_raw) <= _FIRST:
+        where = "in JupyterLab by Run > Run All Above Selected Cell, on Colab by Runtime > Run before"
+        return f"`{name}` is not defined: the kernel is new. Run the cells above from the top ({where}), then this one."
     if exercise:
         word = "class" if exercise.is_class else "def"
         return f"`{name}` is not defined yet. Run the cell that begins with `{word} {name}`, then this one again."
@@ -67,7 +90,7 @@ def sentence(name: str | None, trace: TracebackType | None) -> str:
 
 def older_than_its_cell(exercise: Exercise) -> str:
     """A sentence where the last cell that defines ``exercise`` has a syntax error and so changed nothing; else ""."""
-    shell = _shell()
+    shell = shell_here()
     history = getattr(shell, "history_manager", None)
     word, name = "class" if exercise.is_class else "def", exercise.objects[0]
     defines = re.compile(rf"^{word}\s+{name}\b", re.MULTILINE)

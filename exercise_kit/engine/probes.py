@@ -26,9 +26,15 @@ class Probe:
 
     Checks choose sizes that differ from each other and from 1, images that are taller than wide and others that
     are wider than tall, more than one channel, and weights so large that no two answers look alike.
+
+    Args:
+        seed: a number, or a text.
+        is_secret: whether it grades. ``check`` asks a claim with a probe that is not: sizes are those that the claim
+            shows, small and printable, the same for everybody.
     """
 
-    def __init__(self, seed: int | str) -> None:
+    def __init__(self, seed: int | str, is_secret: bool = True) -> None:
+        self.is_secret = is_secret
         number = zlib.crc32(seed.encode()) if isinstance(seed, str) else seed
         self._generator = torch.Generator("cpu").manual_seed(number)
 
@@ -53,20 +59,31 @@ class Probe:
             return fine.to(dtype)
         return self.integers(*shape, high={torch.bool: 2, torch.uint8: 256}.get(dtype, 2**40)).to(dtype)
 
-    def sizes(self, count: int, low: int = 2, high: int = 9) -> tuple[int, ...]:
+    def sizes(self, count: int, low: int = 2, high: int = 9, shown: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Integers from ``low`` to ``high``, no two of them equal and none of them 1.
 
+        Args:
+            count: how many.
+            low, high: between which they lie.
+            shown: those of a probe that is not secret, where they are not drawn.
+
         Raises:
-            ValueError: there are fewer than ``count`` such integers.
+            ValueError: there are fewer than ``count`` such integers, or other than ``count`` are shown.
         """
+        if shown and len(shown) != count:
+            raise ValueError(f"{count} sizes are asked for, and {len(shown)} are shown")
+        if shown and not self.is_secret:
+            return shown
         possible = [size for size in range(low, high + 1) if size != 1]
         if count > len(possible):
             raise ValueError(f"there are no {count} different sizes from {low} to {high}")
         order = torch.randperm(len(possible), generator=self._generator, device="cpu")
         return tuple(possible[int(index)] for index in order[:count])
 
-    def choice(self, among: Sequence[Element]) -> Element:
-        """One of the elements of ``among``."""
+    def choice(self, among: Sequence[Element], shown: Element | None = None) -> Element:
+        """One of the elements of ``among``; ``shown`` for a probe that is not secret, where it is given."""
+        if shown is not None and not self.is_secret:
+            return shown
         return among[int(self.integers(1, high=len(among)))]
 
     def permutation(self, length: int) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterable, Iterator
+from types import CoroutineType
 from typing import Any
 
 import torch
@@ -14,6 +15,8 @@ from exercise_kit.engine.compare import brief, close, short
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
+from exercise_kit.worker import torch_internals
+from exercise_kit.worker.real_types import is_a, name_of
 
 _ORDINARY_DTYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
@@ -41,6 +44,20 @@ class OddTensor:
         self.seen = seen
 
 
+class OpaqueList(list[None]):
+    """A list in another process of which only the length is known; it takes no memory, whatever a worker claims."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
+OpaqueList.__name__ = "list"
+
+
 def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
     """``value``, an answer to ``inputs``, with plain tensors: the operators of a subclass cannot be trusted.
 
@@ -48,24 +65,27 @@ def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) 
         Failure: a check cannot compare a tensor, since it is sparse, quantized, complex, or on a device that is neither
             the CPU nor that of an input.
     """
-    if isinstance(value, list | tuple) and _is_small(value, depth):
-        kind = list if isinstance(value, list) else tuple
-        return kind(plain(each, name, inputs, depth + 1) for each in value)
+    if is_a(value, list, tuple) and _is_small(value, depth):
+        kind: Any = list if is_a(value, list) else tuple
+        return kind(plain(each, name, inputs, depth + 1) for each in kind.__iter__(value))
     if isinstance(value, OddTensor):
         raise _odd(name, value.seen)
-    if not isinstance(value, Tensor):
-        if inspect.iscoroutine(value):
+    if not is_a(value, Tensor):
+        if type(value) is CoroutineType:
             value.close()  # or Python warns that nobody awaited it
         return value
-    with torch._C.DisableTorchFunctionSubclass():
-        if oddity := _oddity(value, inputs):
+    with torch_internals.Unseen():
+        if torch_internals.has_operators_of_its_own(value):
+            raise _odd(name, f"a {name_of(type(value))}")
+        tensor = value if type(value) in (Tensor, nn.Parameter) else torch_internals.as_plain(value)
+        if oddity := _oddity(tensor, inputs):
             raise _odd(name, oddity)
-        return value if type(value) in (Tensor, nn.Parameter) else value.as_subclass(Tensor)
+        return tensor
 
 
 def _oddity(tensor: Tensor, inputs: Iterable[object]) -> str:
-    if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
-        return f"a {type(tensor).__name__}"
+    if torch_internals.is_lazy(tensor):
+        return "a tensor without a shape"
     if tensor.is_nested:
         return "a nested tensor"
     if tensor.layout != torch.strided:
@@ -84,7 +104,8 @@ def _odd(name: str, oddity: str) -> Failure:
 
 
 def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
-    return depth < _DEEPEST and len(values) <= LONGEST
+    kind: Any = list if is_a(values, list) else tuple
+    return depth < _DEEPEST and kind.__len__(values) <= LONGEST and not is_a(values, OpaqueList)
 
 
 def snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None = None) -> object:

@@ -9,7 +9,8 @@ import contextlib
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -25,9 +26,13 @@ from exercise_kit.engine.diagnosis import Record, diagnose, run
 from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.first_cause import with_first_causes
-from exercise_kit.engine.local_backend import LocalBackend, Wrapper, unwrapped
+from exercise_kit.engine.lent import is_lent
+from exercise_kit.engine.local_backend import LocalBackend
 from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
+from exercise_kit.engine.pace import pace_of
+from exercise_kit.engine.printed import first_call_printed
 from exercise_kit.engine.probes import quiet, uncompiled
+from exercise_kit.engine.python_slips import line_left_over, renamed, slip_in
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
@@ -225,6 +230,7 @@ def _names(code: CodeType) -> Iterator[str]:
 _passed_objects: dict[str, dict[str, object]] = {}
 _WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
 _COURSE = str(Path(__file__).parents[2])
+_HIDDEN = "Hidden checks ask more than these when it is graded, and with other numbers."
 
 
 @printed_in_a_script
@@ -251,14 +257,18 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if known is None or problem:
         name = known.name if known else isinstance(exercise, str) and quoted(exercise, 60).strip("`")
         return Report(name or "(no name)", points=points, problem=problem)
+    if any(map(is_lent, objects)):
+        lent = f"This {known.name} is the course's, and earns nothing. Run your own cell again, then check yours."
+        return Report(known.name, points=points, problem=lent)
     if known.file:
         objects = tuple(map(known.file.opened, objects))
     report = report_on(known, objects, points)
-    if older := older_than_its_cell(known):
-        report = replace(report, note=" ".join(filter(None, (older, report.note))))
+    report = replace(report, older=older_than_its_cell(known) or None)
     if not report.passed:
         return report
+    report = replace(report, hint=_HIDDEN)
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
+    report = replace(report, pace=pace_of(known, objects))
     if report.note or known.lesson not in course().built_upon or not is_part(known):
         return report
     return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.')
@@ -268,15 +278,20 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     """What the public checks of an exercise find about objects of the right kind."""
     watch = Watch(_COURSE, (package(), "exercise_kit"))
     rule = course().rules.get(known.name)
-    with Watchdog(known.name, OURS, LIBRARIES):
-        results, note = _with_right_parts(known, objects, watch.around if rule else unwrapped)
+    with Watchdog(known.name, OURS, LIBRARIES), first_call_printed():
+        results, note = _with_right_parts(known, objects, watch if rule else None)
     if problem := not_allowed(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
+        by_name = (renamed(name, each) for name, each in zip(known.objects, objects, strict=True))
+        problem = line_left_over(objects) or next(filter(None, by_name), problem)
+    if unwritten and not problem and (left_over := line_left_over(objects)):
+        note = " ".join(filter(None, (left_over, note)))
     complete = not (unwritten and known.is_class)
-    report = Report(known.name, with_first_causes(results), points, problem, complete=complete, note=note)
+    lines = with_first_causes(results, slip_in(objects, results))
+    report = Report(known.name, lines, points, problem, complete=complete, note=note)
     return replace(report, site=course().site)
 
 
@@ -291,7 +306,7 @@ def is_part(exercise: Exercise) -> bool:
 
 
 def _with_right_parts(
-    exercise: Exercise, objects: Sequence[object], around: Wrapper
+    exercise: Exercise, objects: Sequence[object], watch: Watch | None
 ) -> tuple[tuple[CheckResult, ...], str | None]:
     """The results; where answers to other exercises that these objects call are wrong, as if they were right.
 
@@ -299,13 +314,13 @@ def _with_right_parts(
         the results, and a sentence on the answers that are wrong, or None.
     """
     named = dict(zip(exercise.objects, objects, strict=True))
-    results = run_checks(exercise, named, around)
+    results = run_checks(exercise, named, watch)
     is_done = _passing(results) == len(results) or any(each.reason == Reason.TIME for each in results)
     parts = {} if is_done else parts_of(exercise, objects)
     if not parts:
         return results, None
     with reference_in_place_of(parts, objects):
-        again = run_checks(exercise, named, around)
+        again = run_checks(exercise, named, watch)
     gained = _passing(again) - _passing(results)
     if gained <= 0:
         return results, None
@@ -323,13 +338,13 @@ def _passing(results: Sequence[CheckResult]) -> int:
     return sum(map(_passed, results))
 
 
-def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper = unwrapped) -> tuple[CheckResult, ...]:
+def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | None = None) -> tuple[CheckResult, ...]:
     """Run every public check of ``exercise``; a check whose prerequisites have not all passed is undecided.
 
     Args:
         exercise: whose checks.
         objects: name → what was written for it.
-        around: gives an object as it is to be called: watched, say.
+        watch: notes what they call.
     """
     results: dict[str, CheckResult] = {}
     records: dict[str, Record] = {}
@@ -341,7 +356,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper =
                 results[each.name] = _waiting(each, waits_for)
                 continue
             watching(each.claim)
-            student = Student(objects, LocalBackend(objects, around))
+            student = Student(objects, LocalBackend(objects, watch))
             results[each.name] = replace(_run_one(each, student), worth=each.worth, guard=each.guard)
             records[each.name] = student.record
             late = results[each.name] if results[each.name].reason == Reason.TIME else None
@@ -350,10 +365,22 @@ def run_checks(exercise: Exercise, objects: dict[str, object], around: Wrapper =
             name for name, one in results.items() if one.verdict == Verdict.FAIL and one.reason not in undiagnosed
         ]
         with not_watched():
-            found = diagnose(exercise, records, failed)
+            found = diagnose(exercise, records, failed, refusals_among(results.values()))
         for name, causes in found.items():
             results[name] = replace(results[name], causes=causes)
     return abbreviate_repetitions(list(results.values()))
+
+
+def refusals_among(results: Iterable[CheckResult]) -> set[str]:
+    """The checks that lack nothing but an error: none was raised, or one that no other check has met."""
+    failed = [each for each in results if each.verdict == Verdict.FAIL]
+    met = Counter(each.stumbled_over for each in failed)
+    return {
+        each.name
+        for each in failed
+        if each.reason == Reason.ACCEPTED
+        or (each.guard and each.reason == Reason.RAISED and met[each.stumbled_over] == 1)
+    }
 
 
 def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
@@ -403,8 +430,8 @@ def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
 
 def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...]:
     """Say the same thing once: a failure, or a cause, that was reported before is only named again."""
-    reported: set[tuple[str, tuple[str, ...]]] = set()
-    explained: set[tuple[str, ...]] = set()
+    reported: dict[tuple[str, tuple[str, ...]], str] = {}
+    explained: dict[tuple[str, ...], str] = {}
     shortened = []
     for result in results:
         names = tuple(cause.name for cause in result.causes)
@@ -414,13 +441,14 @@ def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...
             seen = f"{result.reason}: {result.stumbled_over}"
         if result.reason in _WHATEVER_THE_SIZES:
             seen = re.sub(r"[0-9]+", "#", seen)
-        known = bool(seen) and (seen, names) in reported
-        reported.add((seen, names))
+        before = reported.setdefault((seen, names), result.name) if seen else result.name
+        known = before != result.name
         if known and result.verdict == Verdict.FAIL:
-            result = replace(result, seen="the same as above", expected="", look="")
+            result = replace(result, seen="the same as above", expected="", look="", same_as=before)
         elif known and result.verdict == Verdict.UNDECIDED:
             waits = result.reason == Reason.WAITS_FOR_CHECK
             result = replace(result, seen="it waits for the same check" if waits else "the same as above")
-        shortened.append(replace(result, is_repeated=bool(names) and names in explained))
-        explained.add(names)
+        if names and (first := explained.setdefault(names, result.name)) != result.name:
+            result = replace(result, is_repeated=True, same_as=first)
+        shortened.append(result)
     return tuple(shortened)

@@ -224,6 +224,9 @@ def _written(note: object) -> object:
     return snapshot(note)
 
 
+_SHARED = "refers to a single memory location"  # torch's words, where it is asked to write into such a tensor
+
+
 class StudentModule:
     """A module that a student's class has built; what its methods find is written into the student's record."""
 
@@ -245,7 +248,14 @@ class StudentModule:
         if found != wanted:
             reason = Reason.DIFFERENT if set(found) == set(wanted) else Reason.PARAMETERS
             raise Failure(*_layout_failure(self.name, found, wanted), reason)
-        self._described("load", self._held.load(weights))
+        answer = self._held.load(weights)
+        if answer.raised is not None and _SHARED in answer.raised.words:
+            seen = (
+                f"several numbers of a parameter of {self.name} share one place in memory, so that they cannot differ"
+            )
+            look = "Which line makes few numbers look like many, as `expand` does?"
+            raise Failure(seen, "a place of its own for every number", look, Reason.RAISED, _SHARED)
+        self._described("load", answer)
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every parameter by its name; Failure when one has no shape yet."""

@@ -1,7 +1,8 @@
 """Two mistakes at once: how both are made in one implementation, and which two are worth evaluating.
 
-There are four ways to combine two mistakes, none of which needs code for a single pair:
+There are five ways to combine two mistakes, none of which needs code for a single pair:
 
+- edits: where both are edits of the exercise's program and touch different lines, both are made;
 - objects: where an exercise asks for two, each has one mistake;
 - classes: two that change different methods of one base class are inherited together;
 - layouts: where an answer rearranges its input, both rearrangements follow one another; numbered inputs show where each
@@ -11,7 +12,6 @@ There are four ways to combine two mistakes, none of which needs code for a sing
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -24,6 +24,8 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.mistakes import Edit
+from exercise_kit.engine.program import Implementations
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import BETWEEN, Cause
 
@@ -131,13 +133,25 @@ class Parts:
     slow: bool = False
 
 
+@dataclass(frozen=True)
+class Edits:
+    """An exercise whose mistakes are edits of its program, which needs no word but on its time.
+
+    Attributes: ``quick``, whether a call takes next to no time; ``slow``, whether it takes as long as a whole model.
+    """
+
+    quick: bool = False
+    slow: bool = False
+
+
 MOST_PAIRS, MOST_OF_QUICK, MOST_OF_SLOW = 60, 200, 8
-_DECLARED: list[tuple[list[Misconception], Layout | Parts]] = []
+Source = Layout | Parts | Edits
+_DECLARED: list[tuple[list[Misconception], Source]] = []
 _BUILT: dict[int, tuple[int, tuple[Pair, ...]]] = {}
 
 
-def declare(exercise: Exercise, source: Layout | Parts) -> None:
-    """Say where an exercise's pairs come from; classes and several objects need no word."""
+def declare(exercise: Exercise, source: Source) -> None:
+    """Say where an exercise's pairs come from, or what they take; edits, classes and several objects need no word."""
     _DECLARED.append((exercise.misconceptions, source))
     _BUILT.clear()
 
@@ -171,7 +185,7 @@ def from_settings(exercise: Exercise) -> Iterator[tuple[Misconception, Objects]]
 def most_evaluated(exercise: Exercise) -> int:
     """How many pairs may be evaluated for one answer; each takes a check's time."""
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
-    if any(isinstance(each, Parts) and each.slow for each in sources):
+    if any(isinstance(each, Parts | Edits) and each.slow for each in sources):
         return MOST_OF_SLOW
     return MOST_OF_QUICK if any(isinstance(each, Layout) or each.quick for each in sources) else MOST_PAIRS
 
@@ -185,7 +199,9 @@ def cause_of(first: Cause, second: Cause) -> Cause:
 
 def _built(exercise: Exercise) -> Iterator[Pair]:
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
-    ways = [_from(source) for source in sources] + [_of_two_objects, _of_two_classes]
+    declared = [_from(source) for source in sources if not isinstance(source, Edits)]
+    of_two_edits = partial(_of_two_edits, exercise.objects)
+    ways: list[Way] = [*declared, of_two_edits, _of_two_objects, _of_two_classes]
     for first, second in combinations(exercise.misconceptions, 2):
         for way in ways:
             made = list(way(first, second))
@@ -195,7 +211,7 @@ def _built(exercise: Exercise) -> Iterator[Pair]:
                 break
 
 
-Objects = tuple[Function, ...]
+Objects = Sequence[Function]
 Way = Callable[[Misconception, Misconception], Iterator[Objects]]
 
 
@@ -205,25 +221,24 @@ def _from(source: Layout | Parts) -> Way:
     return partial(_of_two_parts, source)
 
 
-def place_of(wrong: Misconception) -> int:
-    """Which of a misconception's objects is the wrong one."""
-    names = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", each.__name__).lower().strip("_") for each in wrong.objects]
-    return names.index(wrong.name.replace(" ", "_")) if wrong.name.replace(" ", "_") in names else 0
-
-
 def _wrong(wrong: Misconception) -> Function:
-    return wrong.objects[place_of(wrong)]
+    return wrong.objects[wrong.place]
 
 
 def _with(wrong: Misconception, function: Function) -> Objects:
-    place = place_of(wrong)
-    return (*wrong.objects[:place], function, *wrong.objects[place + 1 :])
+    return (*wrong.objects[: wrong.place], function, *wrong.objects[wrong.place + 1 :])
+
+
+def _of_two_edits(names: tuple[str, ...], first: Misconception, second: Misconception) -> Iterator[Objects]:
+    """Both edits of one program, where they touch different lines."""
+    if isinstance(first, Edit) and isinstance(second, Edit) and not first.bug.touches(second.bug):
+        yield Implementations(first.program, (first.bug, second.bug), names)
 
 
 def _of_two_objects(first: Misconception, second: Misconception) -> Iterator[Objects]:
     """Where an exercise asks for several objects: one mistake in each of two."""
-    if place_of(first) != place_of(second):
-        yield _with(first, _wrong(first))[: place_of(second)] + second.objects[place_of(second) :]
+    if first.place != second.place:
+        yield (*first.objects[: second.place], *second.objects[second.place :])
 
 
 def _of_two_classes(first: Misconception, second: Misconception) -> Iterator[Objects]:
@@ -291,7 +306,7 @@ def _of_two_layouts(
     layout: Layout, known: dict[str, bool], first: Misconception, second: Misconception
 ) -> Iterator[Objects]:
     """Both rearrangements, in both orders where these differ; a layout and any other mistake in one order."""
-    if {place_of(first), place_of(second)} != {layout.place}:
+    if {first.place, second.place} != {layout.place}:
         return
     for each in (first, second):
         known.setdefault(each.name, rearranges(layout, _wrong(each)))

@@ -1,18 +1,12 @@
-"""What a check can say, and the report of all that it says, as text for a terminal and as HTML for a notebook.
-
-The HTML needs no style sheet and no script, which an untrusted notebook would not run. Text keeps the notebook's own
-colors, so it reads on light and dark themes; a verdict is shown by a word and a sign before it is shown by a color
-(blue, vermilion and gray of Okabe and Ito's palette).
-"""
+"""What a check can say, and the report of all that it says; :mod:`exercise_kit.engine.rendering` shows it."""
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from html import escape
+from importlib import import_module
+from typing import Any
 from urllib.parse import quote
 
 from exercise_kit.reasons import Reason
@@ -117,6 +111,7 @@ class CheckResult:
         kind: of a failure; the same for others' failures that differ in numbers alone.
         waits_for: the name of the check that has to pass first.
         leads: whether it is a first cause, over which several checks stumbled, and no check of its own.
+        same_as: the name of an earlier line that fails for the same reason.
     """
 
     name: str
@@ -134,6 +129,7 @@ class CheckResult:
     kind: str = ""
     waits_for: str = ""
     leads: bool = False
+    same_as: str = ""
 
     @property
     def waits(self) -> bool:
@@ -193,6 +189,9 @@ class Report:
         complete: False while a part of a class is not written: what the class inherits earns nothing.
         note: a sentence that comes before the results.
         offer: a sentence that comes after them.
+        hint: another one, for whoever reads on.
+        older: where the last cell that defines the answer has an error: what the report is about instead.
+        pace: a sentence on how fast a right answer is; it counts for nothing.
         site: the address of the site with pages about misconceptions ("": there is none).
     """
 
@@ -203,6 +202,9 @@ class Report:
     complete: bool = True
     note: str | None = None
     offer: str | None = None
+    hint: str | None = None
+    older: str | None = None
+    pace: str | None = None
     site: str = ""
 
     def __post_init__(self) -> None:
@@ -211,9 +213,9 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every check that could be decided passed, and at least one did."""
+        """Whether every check that could be decided passed, and at least one did, and it is not older than its cell."""
         passing = all(each.verdict == Verdict.PASS for each in self._counted())
-        return self.problem is None and self.fraction > 0 and passing
+        return self.problem is None and self.older is None and self.fraction > 0 and passing
 
     @property
     def fraction(self) -> float:
@@ -257,7 +259,7 @@ class Report:
             "score": self.score,
             "max_score": self.points,
             "misconception": self.misconceptions[0] if self.misconceptions else None,
-            "problem": self.problem or self.note,
+            "problem": self.problem or " ".join(filter(None, (self.older, self.note))) or None,
             "checks": [
                 {
                     "name": each.name,
@@ -273,6 +275,8 @@ class Report:
 
     def summary(self) -> str:
         """One line: how many checks pass, and the points where there are some."""
+        if self.older:
+            return f"{self.exercise}: what the cell holds now was not checked"
         checks = [each for each in self.results if not each.leads]
         passing, total = sum(each.verdict == Verdict.PASS for each in checks), len(checks)
         verb = "passes" if 1 in (passing, total) else "pass"
@@ -282,167 +286,20 @@ class Report:
         return line if self.complete else f"{line}; something in it is not written yet"
 
     def __str__(self) -> str:
-
-        return as_text(self)
+        return str(_rendering().as_text(self))
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-
-        return as_mimebundle(self)
-
-
-# a longer text is cut: a report is read, not searched
-_LONGEST = 700
-# the report for programs, beside the forms for people
-REPORT_MIME = "application/vnd.vit-course.report+json"
-_SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
-_COLOR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
-_WIDTH = 100
-_INDENT = " " * 14
-_MARKUP = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s](?:[^*`]*[^*`\s])?)\*(?![\w*])")
+        return dict(_rendering().as_mimebundle(self))
 
 
-def as_text(report: Report) -> str:
-    """The report for a terminal, wrapped at 100 columns."""
-    if report.problem:
-        return _wrapped(f"{report.exercise}: not checked. {report.problem}", "", "  ")
-    lines = [report.summary(), *([_wrapped(report.note, "  ", "  ")] if report.note else [])]
-    for result, behind in folded(report.results):
-        lines.append(_wrapped(result.claim, f"  {_SIGN[result.verdict]} {result.verdict:<9} ", _INDENT))
-        lines += [_wrapped(f"{label}: {text}", _INDENT, _INDENT) for label, text in _visible_parts(result).items()]
-        lines += [_wrapped(_because(result, behind), f"{_INDENT}○ ", _INDENT)] if behind else []
-    lines += [_wrapped(report.offer, "  ", "  ")] if report.offer else []
-    # an address is never broken over two lines: it is there to be opened
-    lines += [f"  About {name}: {address}" for name, address in report.pages_to_read().items()]
-    return "\n".join(lines)
-
-
-def as_html(report: Report) -> str:
-    """The report for a notebook: one section, a heading line, and a list with an entry for each check."""
-    if report.problem:
-        heading = f"{report.exercise}: not checked"
-        content = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(heading)}.</strong> {rich(report.problem)}"
-        return section(heading, paragraph(content), Verdict.UNDECIDED)
-    verdict = _overall(report)
-    heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
-    heading += paragraph(rich(report.note)) if report.note else ""
-    entries = "".join(entry(result, behind, report.site) for result, behind in folded(report.results))
-    style = "list-style:none;margin:0.4em 0 0 0;padding:0"
-    offer = paragraph(rich(report.offer)) if report.offer else ""
-    return section(report.summary(), f'{heading}<ul style="{style}">{entries}</ul>{offer}', verdict)
-
-
-def as_mimebundle(report: Report) -> dict[str, object]:
-    """What Jupyter shows. In a graded cell of a notebook the plain form is the bare number of points.
-
-    nbgrader reads partial credit from the plain form of a cell's value, and gives full points for anything
-    that is not a number.
-    """
-    in_notebook = in_notebook_kernel()
-    graded = in_notebook and report.score is not None
-    plain = str(report.score) if graded else as_text(report)
-    if not in_notebook:
-        return {"text/plain": plain}
-    return {"text/plain": plain, "text/html": as_html(report), REPORT_MIME: report.as_dict()}
-
-
-def in_notebook_kernel() -> bool:
-    """Whether this is the kernel of a notebook, and neither a terminal nor a script."""
-    try:
-        from IPython.core.getipython import get_ipython
-    except ImportError:
-        return False
-    return getattr(get_ipython(), "kernel", None) is not None
-
-
-def folded(results: Sequence[CheckResult]) -> list[tuple[CheckResult, list[CheckResult]]]:
-    """The results that a reader sees, each with those that wait for it, which fold under it."""
-    names = {each.name for each in results}
-    behind = [each for each in results if each.waits_for in names]
-    seen = [each for each in results if each.waits_for not in names]
-    return [(each, [one for one in behind if one.waits_for == each.name]) for each in seen]
-
-
-def _because(result: CheckResult, behind: Sequence[CheckResult]) -> str:
-    count = f"{len(behind)}{'' if result.leads else ' more'} check{'' if len(behind) == 1 else 's'}"
-    return f"{count} could not be decided because of this."
-
-
-def _overall(report: Report) -> Verdict:
-    if report.passed:
-        return Verdict.PASS
-    wrong = any(each.verdict == Verdict.FAIL or each.reason == Reason.WAITS_FOR_CHECK for each in report.results)
-    return Verdict.FAIL if wrong else Verdict.UNDECIDED
-
-
-def _visible_parts(result: CheckResult) -> dict[str, str]:
-    parts = dict(result.parts())
-    if result.verdict == Verdict.UNDECIDED and "Seen" in parts:
-        parts = {"Why": parts["Seen"]}
-    return parts
-
-
-def section(label: str, body: str, verdict: Verdict) -> str:
-    """A block with a colored edge, called ``label`` for those who hear the page; ``body`` is HTML."""
-    style = f"border-left:4px solid {_COLOR[verdict]};padding:0.4em 0 0.4em 0.9em;margin:0.3em 0;line-height:1.5"
-    return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
-
-
-def entry(result: CheckResult, behind: Sequence[CheckResult] = (), site: str = "") -> str:
-    """A check as an item of a list, and those that wait for it, folded; causes lead to their pages on ``site``."""
-    sign = f'<span aria-hidden="true" style="color:{_COLOR[result.verdict]}">{_SIGN[result.verdict]}</span>'
-    head = f"{sign} <strong>{result.verdict}</strong> &nbsp;{rich(result.claim)}"
-    pages = {CAUSE: addresses(result.pages().items(), site)}
-    parts = {label: rich(text, pages.get(label, {})) for label, text in _visible_parts(result).items()}
-    rows = "".join(
-        f'<div style="margin:0.1em 0 0.1em 1.4em"><strong>{label}:</strong> {html}</div>'
-        for label, html in parts.items()
-    )
-    if behind:
-        claims = "".join(f"<li>{rich(each.claim)}</li>" for each in behind)
-        summary = f"<summary>{_SIGN[Verdict.UNDECIDED]} {_because(result, behind)}</summary>"
-        rows += f'<details style="margin:0.1em 0 0.1em 1.4em">{summary}<ul style="margin:0">{claims}</ul></details>'
-    return f'<li style="margin:0.25em 0">{head}{rows}</li>'
-
-
-def paragraph(body: str) -> str:
-    """``body``, which is HTML, on its own line."""
-    return f'<p style="margin:0">{body}</p>'
-
-
-def rich(text: str, pages: Mapping[str, str] | None = None) -> str:
-    """Cut and escape ``text``, then turn `code` and *emphasis* into HTML; no mark is read inside another.
-
-    An emphasis that is the name of a misconception, or of two at once, becomes a link to its page in ``pages``.
-    """
-
-    def marked(match: re.Match[str]) -> str:
-        code, emphasis = match.groups()
-        return f"<code>{code}</code>" if code else f"<em>{_linked(emphasis, pages or {})}</em>"
-
-    return _MARKUP.sub(marked, escape(_cut(text)))
+def _rendering() -> Any:
+    """The module that shows reports, which needs this one."""
+    return import_module("exercise_kit.engine.rendering")
 
 
 def addresses(pages: Iterable[tuple[str, str]], site: str) -> dict[str, str]:
     """The addresses of pages, given as names with paths, by their names; none where there is no site."""
     return {name: f"{site}{quote(path)}.html" for name, path in pages} if site else {}
-
-
-def _linked(names: str, pages: Mapping[str, str]) -> str:
-    each = names.split(BETWEEN)
-    if not all(name in pages for name in each):
-        return names
-    # a notebook's output may be a frame, in which another site does not open
-    opened = 'target="_blank" rel="noopener" title="More about it on the course\'s site"'
-    return BETWEEN.join(f'<a href="{escape(pages[name], quote=True)}" {opened}>{name}</a>' for name in each)
-
-
-def _wrapped(text: str, first: str, rest: str) -> str:
-    words = " ".join(_cut(text).split())
-    return textwrap.fill(words, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"

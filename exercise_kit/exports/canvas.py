@@ -15,8 +15,8 @@ from pathlib import Path
 
 from exercise_kit.exports.grades import ExportError, Grades, number, row
 from exercise_kit.judge.result import Result
-from exercise_kit.nbgrader.export import harmless_cell
 from exercise_kit.nbgrader.roster import Student
+from exercise_kit.quoting import harmless_cell
 
 COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POINTS_POSSIBLE = "    Points Possible"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from exercise_kit.judge.result import VERSION, Result, one_line
-from exercise_kit.nbgrader.export import harmless_cell
+from exercise_kit.judge.result import VERSION, Result
+from exercise_kit.quoting import harmless_cell, one_line
 
 
 class ExportError(Exception):
@@ -125,7 +125,7 @@ def _problem(result: Result, listed: Collection[str] | None) -> str | None:
     if listed is not None and result.student not in listed:
         return f"{result.student} is not in the roster: left out"
     if harmless_cell(result.student) != result.student:
-        return f"{result.student} begins as a formula of a spreadsheet does: enter this grade by hand"
+        return f"{result.student} cannot stand in a spreadsheet as it is written: enter this grade by hand"
     return None
 
 

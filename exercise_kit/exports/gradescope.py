@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from exercise_kit.exports.grades import one_submission
-from exercise_kit.judge.result import ExerciseResult, Result, legible
+from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.quoting import legible
 
 MARKS = {"pass": "✓", "fail": "✗"}
 NOTHING = "There is no notebook and no .py file of a lesson in what was handed in."

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 from exercise_kit.exports.grades import Grades, number, row
 from exercise_kit.judge.result import Result
-from exercise_kit.nbgrader.export import harmless_cell
 from exercise_kit.nbgrader.roster import Student
+from exercise_kit.quoting import harmless_cell
 
 ID_NUMBER, EMAIL = "ID number", "Email address"
 NO_GRADE = "-"  # as Moodle's own export writes it; the import leaves such a grade empty

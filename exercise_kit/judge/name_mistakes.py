@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.diagnosis import Compared, Observe, Record, explain, explain_by_two
+from exercise_kit.engine.diagnosis import Compared, Observe, Record, explain, explain_by_two, for_refusals
 from exercise_kit.engine.exercise import Misconception
 from exercise_kit.engine.local_backend import CallResult, LocalBackend, Module
+from exercise_kit.engine.run import refusals_among
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Verdict
 from exercise_kit.judge.hidden import HiddenChecks, Outcome
@@ -174,6 +175,7 @@ def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) 
     except _TooManyReplays:
         pass
     found = explain_by_two(course().exercises[exercise], records, [each.check.name for each in failed], found, observe)
+    found = for_refusals(found, refusals_among(each.result for each in outcomes))
     return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
 
 

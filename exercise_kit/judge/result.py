@@ -8,24 +8,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from exercise_kit.quoting import legible
 from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason, failure_kind
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
-
-
-def legible(text: str) -> str:
-    """``text`` without what could disturb a terminal, a page or a file: control characters, halves of a character.
-
-    Line ends and tabs stay. Everything else that cannot be printed becomes a space, also characters that turn the
-    direction of writing around.
-    """
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
-
-
-def one_line(text: str) -> str:
-    """``text`` as a terminal may show it, in one line: a file's name can hold anything."""
-    return legible(text).replace("\n", " ").replace("\t", " ")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, suppress
 from fnmatch import fnmatchcase
 from io import StringIO
 from pathlib import Path
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -39,11 +40,14 @@ from sqlalchemy.exc import DBAPIError
 from exercise_kit.batch.command import advice, remarks, score_of, waits
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import check_grade_id
-from exercise_kit.judge.result import Result, one_line
+from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
-from exercise_kit.submission.find import FoundFile, find
+from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
+from exercise_kit.progress_bar import SECONDS, Count
+from exercise_kit.quoting import one_line
+from exercise_kit.submission.find import FoundFile, find, out_of_place, stray_files
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
@@ -132,6 +136,8 @@ class JudgedAutograde(Autograde):
         """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
         failed = []
         recorded = self._recorded(lesson)
+        count, began = Count("grading", len(self.assignments)), monotonic()
+        said = began
         for folder in sorted(self.assignments):
             student = Path(folder).parent.name
             self.notebooks = self.assignments[folder]
@@ -146,6 +152,10 @@ class JudgedAutograde(Autograde):
                     raise
                 failed.append(student)
                 self._record_failure(lesson, student, error)
+            count.advance()
+            if monotonic() - said >= SECONDS:
+                said = monotonic()
+                self.log.info("%s", count.line(said - began))
         return failed
 
     def _is_wanted(self, lesson: str, student: str, recorded: set[str]) -> bool:
@@ -251,6 +261,14 @@ class JudgedAutograde(Autograde):
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
             rows[student] = Row(student, "missing", self._why_missing(lesson, student))
+        if everybody:
+            submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
+            odd = out_of_place(submitted, Lessons(Path(self.coursedir.root)).names)
+            rows |= {str(each.student): Row(str(each.student), NOT_GRADED, str(each.problem)) for each in odd}
+            for name in filter(breaks_addresses, self._students):
+                self.log.warning("'%s': %s", one_line(name), NO_ADDRESS)
+            if stray := stray_files(submitted):
+                self.log.warning("%s", stray)
         before = len(self.assignments) - len(self._rows)
         kept = f"; {before} of them before, and left as they were: --force grades them again" if before else ""
         self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)

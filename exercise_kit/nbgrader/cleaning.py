@@ -30,6 +30,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import compute_checksum
 
 from exercise_kit.conventions import NBGRADER_SCHEMA
+from exercise_kit.quoting import legible
 
 # the place of a cell in the submitted file, for the step that fills in what the cell printed
 PLACE = "vit_course_place"
@@ -115,7 +116,7 @@ def _rebuilt(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) 
     metadata: dict[str, Any] = {PLACE: place}
     if mark is not None:
         metadata["nbgrader"] = dict(mark)
-    rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": cell.source, "metadata": metadata}
+    rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": legible(cell.source), "metadata": metadata}
     if kind == "code":
         rebuilt |= {"execution_count": None, "outputs": [] if mark else _stills(cell)}
     elif attachments := pictures(cell.get("attachments")):

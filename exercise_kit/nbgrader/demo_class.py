@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC, check_grade_id
-from exercise_kit.engine.verdict import REPORT_MIME
+from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.files import write
 
 

@@ -14,12 +14,12 @@ from nbgrader.plugins import ExportPlugin
 from exercise_kit.files import write
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, shown
 from exercise_kit.nbgrader.grader_notes import noted
+from exercise_kit.quoting import harmless_cell
 
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score"),
     *("late_submission_penalty", "score", "max_score", "flags", "remarks"),
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would evaluate
 
 
 class GradesWithFlags(ExportPlugin):
@@ -74,9 +74,3 @@ class GradesWithFlags(ExportPlugin):
 def _place(student: Any) -> tuple[str, str, str]:
     """By name, in every database alike: they differ in where a name stands that is not there."""
     return student.last_name or "", student.first_name or "", student.id
-
-
-def harmless_cell(value: object) -> str:
-    """A value as a spreadsheet shows it and nothing else: a student may have called a file ``=HYPERLINK(…)``."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) and not isinstance(value, float | int) else text

@@ -1,9 +1,14 @@
-"""What nbgrader's commands and formgrader's pages say in place of a traceback: of a gradebook, and of a full disk."""
+"""What nbgrader's commands and formgrader's pages say in place of a traceback: of a gradebook, and of a full disk.
+
+And what their logs hold of names that students gave: nothing that a terminal would act upon.
+"""
 
 from __future__ import annotations
 
 import errno
+import logging
 import sys
+import traceback
 from collections.abc import Callable
 from functools import wraps
 from html import escape
@@ -18,6 +23,7 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.converters.base import BaseConverter, NbGraderException
 
 from exercise_kit.nbgrader.gradebook import GradebookError, engine_of, existing, is_released, watch
+from exercise_kit.quoting import legible
 
 PAGES = "nbgrader.server_extensions.formgrader.base"
 _GRADEBOOK = "nbgrader_gradebook"  # in the server's settings: formgrader's own
@@ -69,8 +75,23 @@ def _replace_gradebook(owner: Any) -> None:
         owner.gradebook = property(gradebook)
 
 
+class LegibleLog(logging.Filter):
+    """Takes out of a line of the log what could disturb a terminal: nbgrader prints names of files as they are."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Rewrite the record; it always passes."""
+        record.msg, record.args = legible(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = legible("".join(traceback.format_exception(*record.exc_info)).rstrip())
+        return True
+
+
+_legible_log = LegibleLog()
+
+
 def _start(before: Method) -> Method:
     def start(self: Any) -> None:
+        self.log.addFilter(_legible_log)  # once, however often it is added
         try:
             if self.coursedir is not None:
                 engine_of(self.coursedir.db_url)

@@ -22,7 +22,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from exercise_kit.judge.result import one_line
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.released import CONFIG
 
 FILE = "gradebook.db"

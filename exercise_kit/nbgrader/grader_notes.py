@@ -26,7 +26,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC
 from exercise_kit.files import write
-from exercise_kit.judge.result import Result, legible, one_line
+from exercise_kit.judge.result import Result
+from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.released import ReleasedLesson, cell_source

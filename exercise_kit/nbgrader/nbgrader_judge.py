@@ -29,20 +29,27 @@ from exercise_kit.batch.job import ungraded_result
 from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.course import course
-from exercise_kit.engine.verdict import REPORT_MIME, CheckResult, Verdict, entry, paragraph, rich, section
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result, legible, one_line
+from exercise_kit.engine.rendering import REPORT_MIME, listing, paragraph, rich, section
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import RESULT
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import FoundFile
 
 
 @dataclass(frozen=True)
 class _ReportLine(CheckResult):
-    """A line of a report that comes with its words, and with the paths of pages."""
+    """A line of a report that comes with its words, with the name of a mistake, and with the paths of pages."""
 
     words: Mapping[str, str] = field(default_factory=dict)
+    mistake: str | None = None
     paths: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def misconception(self) -> str | None:
+        return self.mistake
 
     def parts(self) -> Mapping[str, str]:
         return self.words
@@ -63,8 +70,7 @@ def as_html(result: ExerciseResult, points: float) -> str:
     if result.problem:
         body += paragraph(rich(result.problem))
     if earned or not result.problem:
-        items = "".join(entry(_line(check), site=course().site) for check in result.checks)
-        body += f'<ul style="list-style:none;margin:0.4em 0 0 0;padding:0">{items}</ul>'
+        body += listing(_lines(result.checks), course().site)
     return section(summary, body, verdict)
 
 
@@ -74,9 +80,23 @@ def points_of(result: ExerciseResult, points: float) -> float:
     return min(round(points * share, 4), points)
 
 
-def _line(check: CheckOutcome) -> CheckResult:
-    words = check.parts or ({"Seen": check.message} if check.message else {})
-    return _ReportLine(check.name, check.claim or check.name, Verdict(check.verdict), words=words, paths=check.pages)
+def _lines(checks: Sequence[CheckOutcome]) -> list[CheckResult]:
+    """The lines of a report; a failure folds under an earlier one of the same mistake, or of the same kind."""
+    firsts: dict[str, str] = {}
+    lines: list[CheckResult] = []
+    for check in checks:
+        words = check.parts or ({"Seen": check.message} if check.message else {})
+        claim, key = check.claim or check.name, check.misconception or check.kind
+        first = firsts.setdefault(key, check.name) if key and check.verdict == Verdict.FAIL else ""
+        line = _ReportLine(
+            *(check.name, claim, Verdict(check.verdict)),
+            same_as="" if first == check.name else first,
+            words=words,
+            mistake=check.misconception,
+            paths=check.pages,
+        )
+        lines.append(line)
+    return lines
 
 
 def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:

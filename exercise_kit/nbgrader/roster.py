@@ -14,8 +14,8 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
-from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, is_released
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import SUBMITTED
 
@@ -90,6 +90,14 @@ def _columns(header: list[str]) -> dict[str, int]:
     return {ours: places[0] for ours, places in found.items() if places}
 
 
+NO_ADDRESS = "formgrader's buttons cannot name a student with one of \\ # ? % in the id; choose another id"
+
+
+def breaks_addresses(who: str) -> bool:
+    """Whether formgrader's pages, which put an id into an address as it is, ask their server about somebody else."""
+    return not set("\\#?%").isdisjoint(who)
+
+
 def _fill(students: dict[str, Student], rows: list[list[str]], columns: dict[str, int]) -> Iterator[str]:
     """Put students in by their ids, and yield what is wrong with a line."""
     for number, row in enumerate(rows[1:], 2):
@@ -104,6 +112,8 @@ def _fill(students: dict[str, Student], rows: list[list[str]], columns: dict[str
             yield f"line {number} has no id: left out"
         elif who in (".", "..") or "/" in who or "\0" in who or not who.isprintable():
             yield f"line {number}: {one_line(who)!r} cannot be the name of a folder: left out"
+        elif breaks_addresses(who):
+            yield f"line {number}: '{who}': {NO_ADDRESS}: left out"
         elif who in students:
             yield f"line {number}: {who} was there before, and the first line counts"
         else:

@@ -28,9 +28,9 @@ from traitlets.log import get_logger
 
 from exercise_kit.conventions import TEXT_STUB
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import one_line
 from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids, still_outputs
 from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import SubmittedCell, Unreadable, read_bytes
 from exercise_kit.submission.parse import OpenedSubmission, open_answers

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, ParamSpec
 from uuid import uuid4
 
-from exercise_kit.engine.verdict import Report, Verdict, in_notebook_kernel
+from exercise_kit.engine.rendering import in_notebook_kernel
+from exercise_kit.engine.verdict import Report, Verdict
 from exercise_kit.reasons import Reason
 
 FILE = "my_progress.jsonl"

@@ -12,7 +12,8 @@ from html import escape
 from typing import Any
 
 from exercise_kit.engine.compare import kind_of
-from exercise_kit.engine.verdict import Verdict, in_notebook_kernel, paragraph, section
+from exercise_kit.engine.rendering import in_notebook_kernel, paragraph, section
+from exercise_kit.engine.verdict import Verdict
 from exercise_kit.progress.log import Event, events_here, note
 from exercise_kit.quoting import quoted
 

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.verdict import Verdict, paragraph, rich, section
+from exercise_kit.engine.rendering import paragraph, rich, section
+from exercise_kit.engine.verdict import Verdict
 from exercise_kit.progress.summary import LessonProgress, Progress
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _WIDTH = 88
 _CELL = "padding:0.15em 1.1em 0.15em 0"
 _NOTE = (
     "Points are the checks' estimate, without written answers. Minutes: yours, without pauses of more than ten, and "
-    "those that the exercises are set at."
+    "those that the lesson takes by estimate."
 )
 
 
@@ -53,7 +54,7 @@ def _row(lesson: LessonProgress) -> tuple[str, ...]:
     if count and not lesson.to_do:
         done = f"{done} ✓"
     return (
-        lesson.name,
+        f"{lesson.name} · core" if lesson.core else lesson.name,
         done,
         f"{amount(lesson.earned)} of {amount(lesson.worth)}",
         f"{round(lesson.seconds / 60)} / {lesson.minutes}" if lesson.begun else f"– / {lesson.minutes}",
@@ -66,8 +67,16 @@ def headline(progress: Progress) -> str:
     """One sentence on the whole course."""
     done = sum(len(each.done) for each in progress.lessons)
     count = done + sum(len(each.to_do) for each in progress.lessons)
+    core = _core_so_far(progress)
     points = f"{amount(progress.total('earned'))} of {amount(progress.total('worth'))} points"
-    return f"{done} of {count} exercises done, {points}, {duration(progress.total('seconds'))}."
+    return f"{done} of {count} exercises done{core}, {points}, {duration(progress.total('seconds'))}."
+
+
+def _core_so_far(progress: Progress) -> str:
+    """As ", 12 of 24 of the core"; "" where the course has none."""
+    done = sum(len(each.core_exercises(each.done)) for each in progress.lessons)
+    count = done + sum(len(each.core_exercises(each.to_do)) for each in progress.lessons)
+    return f" ({done} of {count} of the core)" if count else ""
 
 
 def sentences(progress: Progress) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exercise_kit.engine.course import course, package
+from exercise_kit.engine.release_settings import Route, release_settings
 from exercise_kit.progress import log
 from exercise_kit.progress.predictions import Prediction, predictions_of
 
@@ -35,7 +36,9 @@ class LessonProgress:
         worth: points of all its exercises.
         questions: written answers, which a person reads.
         seconds: spent.
-        minutes: that its exercises are meant to take.
+        minutes: that it is estimated to take.
+        core: whether it belongs to the core of the course.
+        optional: those of its exercises that may be skipped.
         guesses: that were compared with a result.
         right: how many of them.
         met: mistakes that a check has named.
@@ -55,6 +58,12 @@ class LessonProgress:
     right: int = 0
     met: int = 0
     mended: int = 0
+    core: bool = False
+    optional: tuple[str, ...] = ()
+
+    def core_exercises(self, of: Iterable[str]) -> tuple[str, ...]:
+        """Those of its exercises that belong to the core."""
+        return tuple(each for each in of if self.core and each not in self.optional)
 
     @property
     def begun(self) -> bool:
@@ -97,7 +106,8 @@ class Progress:
         if ahead is None:
             return "Every exercise is done."
         where = "here" if ahead.name == self.here else f"in {ahead.name}"
-        return f"Next: `{ahead.to_do[0]}`, {where}."
+        skip = " It may be skipped." if ahead.to_do[0] in ahead.optional else ""
+        return f"Next: `{ahead.to_do[0]}`, {where}.{skip}"
 
     def total(self, of: str) -> float:
         """The sum of an attribute over the lessons."""
@@ -158,11 +168,19 @@ def summary(
     found = predictions_of(tuple(events))
     lesson_of = {each["name"]: each["lesson"] for each in placed if "name" in each and each["lesson"]}
     lessons = []
-    for name in dict.fromkeys((*_outline(), *course().lessons)):
+    for name in _lessons({each["lesson"] for each in placed}):
         guesses = [each for prediction, each in found.items() if lesson_of.get(prediction) == name]
         lessons.append(_lesson(name, [each for each in placed if each["lesson"] == name], guesses))
     last = next((each["lesson"] for each in reversed(placed) if each["lesson"]), None)
     return Progress(tuple(lessons), here, last, tuple(_highlights(found)), _kept_parts(folder), remarks)
+
+
+def _lessons(worked_on: Collection[str]) -> list[str]:
+    """The lessons of this release, and those that a student has worked on all the same."""
+    every = dict.fromkeys((*_outline(), *course().lessons))
+    if release_settings().route is Route.ALL:
+        return [*every]
+    return [name for name in every if _outline().get(name, {}).get("core") or name in worked_on]
 
 
 def _is_here(event: log.Event) -> bool:
@@ -213,6 +231,8 @@ def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction
         sum(each.right is True for each in guesses),
         met,
         mended,
+        known.get("core", False),
+        tuple(each for each, task in known.get("tasks", {}).items() if task["skip"]),
     )
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from exercise_kit.batch.locations import Place, PlaceError, place_of
 from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import VERSION, CheckOutcome, Result, one_line, with_waiting
+from exercise_kit.judge.result import VERSION, CheckOutcome, Result, with_waiting
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes

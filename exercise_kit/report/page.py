@@ -15,8 +15,9 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from exercise_kit.engine.exercise import what_was_trained
-from exercise_kit.engine.verdict import rich
+from exercise_kit.engine.rendering import rich
 from exercise_kit.files import write
+from exercise_kit.quoting import legible
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost
 from exercise_kit.report.collect import ClassWork, ReportError, State, gather
 from exercise_kit.report.examples import Anonymizer, Example, Examples
@@ -25,14 +26,6 @@ from exercise_kit.report.plots import course, exercises, mistakes, scores, secon
 from exercise_kit.report.tally import LEAST_STUDENTS, Mistake, Tally, UnexplainedGroup, discriminations, tally
 from exercise_kit.report.term import LessonRow, class_size, lesson_rows
 from exercise_kit.submission import flags
-
-# what joins within Persian words, and within one picture made of several; and the space that does not break
-_KEPT = "\n\t\u200c\u200d\u00a0"
-
-
-def clean(text: str) -> str:
-    """``text`` as a page can hold it, whoever wrote it: no control characters, no turning round of the writing."""
-    return "".join(each if each.isprintable() or each in _KEPT else " " for each in text)
 
 
 def percent(share: float) -> str:
@@ -201,7 +194,7 @@ def templates() -> Environment:
         "points": points,
         "signed": signed,
         "plural": plural,
-        "rich": lambda text: Markup(rich(clean(text))),
+        "rich": lambda text: Markup(rich(legible(text))),
         "median": median,
         "indent": lambda line: len(line) - len(line.lstrip()),
     }
@@ -209,7 +202,7 @@ def templates() -> Environment:
 
 
 def _finished(value: Any) -> Any:
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _names(work: ClassWork) -> set[str]:

@@ -20,7 +20,8 @@ from copydetect.utils import filter_code, get_token_coverage, hashed_kgrams, hig
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.files import write
-from exercise_kit.report.page import clean, templates
+from exercise_kit.quoting import legible
+from exercise_kit.report.page import templates
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import Unreadable
 from exercise_kit.submission.parse import open_answers
@@ -178,5 +179,5 @@ def write_page(class_dir: Path, out: Path, lesson: str | None = None, today: dat
     lessons = [(released, texts, pairs(released, texts)) for released, texts in texts_of(class_dir, lesson).values()]
     values = {"lessons": lessons, "today": today or date.today(), "MOST_PAIRS": MOST_PAIRS}
     page = templates().get_template("similarity.html.jinja").render(title=class_dir.resolve().name, **values)
-    write(out, clean(page).encode(), 0o600)
+    write(out, legible(page).encode(), 0o600)
     return sum(len(found) for _, _, found in lessons)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from exercise_kit.quoting import legible_in_color
 from exercise_kit.sandbox.limits import Limits
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -83,7 +84,7 @@ def _png(picture: bytes) -> dict[str, str]:
 def _text(claimed: Any) -> str:
     if not isinstance(claimed, str):
         raise ValueError("an output's text is none")
-    return claimed
+    return legible_in_color(claimed)
 
 
 def characters(output: dict[str, Any]) -> int:

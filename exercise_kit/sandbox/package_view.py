@@ -31,7 +31,7 @@ _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
 _SYSTEM_CACHE = Path("/var/cache/vit_course")
 # of the kit's own modules what a course's may import, and what tries students' functions out: in every view
-_OF_THE_KIT = ("files", "versions", "conventions", "engine/training_fixtures")
+_OF_THE_KIT = ("files", "versions", "engine/training_fixtures")
 
 _CHECK = '''"""Stands where the public checks, a student's own parts and their progress are while a student works."""
 
@@ -60,6 +60,14 @@ def own(*names: str) -> object:
     return found[0] if len(found) == 1 else found
 
 
+def borrow(name: str) -> None:
+    """Lend nothing: a name that a student has not defined stays without a value."""
+
+
+def reset(name: str) -> None:
+    """Show nothing."""
+
+
 def predict(name: str, guess: object = ..., choices: object = ()) -> None:
     """Note nothing."""
 
@@ -72,7 +80,7 @@ def progress() -> None:
     """Show nothing."""
 '''
 
-# in the place of a module that holds answers; its functions stand in that file, by which the watch knows whose they are
+# in the place of a module that holds answers; its functions stand in its own file: the watch knows whose they are
 _WITHHELD = '''"""Stands where answers are while a student works: their names, and nothing behind them."""
 
 

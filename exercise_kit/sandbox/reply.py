@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.errors import Raised
 from exercise_kit.engine.local_backend import CallResult
-from exercise_kit.engine.records import OddTensor
+from exercise_kit.engine.records import OddTensor, OpaqueList
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.quoting import quoted
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -229,22 +229,8 @@ def _stand_in(other: Other) -> object:
     if other.kind == "coroutine":
         return _ended_coroutine()
     if other.kind == "list" and other.text.isdecimal():
-        return _OpaqueList(int(other.text[:12]))
+        return OpaqueList(int(other.text[:12]))
     return type(other.kind if _NAME.fullmatch(other.kind) else "object", (), {})()
-
-
-class _OpaqueList(list[None]):
-    """A list of which only the length is known; it takes no memory, whatever a worker claims."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__()
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-
-_OpaqueList.__name__ = "list"
 
 
 def _function(name: str) -> object:

@@ -213,27 +213,26 @@ class Worker:
         while True:
             key, value = self._received(clock.deadline)
             if key == "reply":
-                return self._noted(value)
+                return value
             started = time.monotonic()
             answer = Packer()
             packed = answer.pack(service.answer(value))
             clock.leave_out(time.monotonic() - started)
             self._wire.send({"number": self._number, "answer": packed}, answer.tensors, clock.deadline)
 
-    def _received(self, deadline: float) -> tuple[str, Any]:
+    def _received(self, deadline: float) -> tuple[str, dict[str, Any]]:
         body, tensors = self._wire.receive(deadline)
-        keys = body.keys() - {"number"} if isinstance(body, dict) else set()
+        keys = body.keys() - {"number", "noted"} if isinstance(body, dict) else set()
         if keys not in ({"reply"}, {"question"}) or body.get("number") != self._number:
             raise WireError("an answer to another question")
         key = keys.pop()
-        return key, Unpacker(tensors).unpack(body[key])
-
-    def _noted(self, reply: Any) -> dict[str, Any]:
-        if not isinstance(reply, dict):
+        value = Unpacker(tensors).unpack(body[key])
+        if not isinstance(value, dict):
             raise WireError("a reply without its parts")
-        _note(self._attempts, reply.pop("attempts", ()), _MOST_NAMES)
-        _note(self._called, reply.pop("called", ()), MOST_NAMES)
-        return reply
+        noted = body.get("noted")
+        for names, found, most in (("attempts", self._attempts, _MOST_NAMES), ("called", self._called, MOST_NAMES)):
+            _note(found, noted.get(names) if isinstance(noted, dict) else None, most)
+        return key, value
 
     def _handshake(self) -> None:
         try:

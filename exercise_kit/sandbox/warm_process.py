@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any
 from exercise_kit.engine.course import course, package
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.worker import fork_server, readable_paths
+from exercise_kit.worker.filesystem import clear_folder
 
 _START = (
     "import sys; sys.path.insert(0, {home!r}); from worker.fork_server import main; del sys.path[0]; main({number})"
@@ -30,6 +33,7 @@ _FOR_CUDA = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 _SECONDS_TO_START = 120.0
 _SECONDS_TO_OBEY = 60.0
 _WORDS_OF_FAILURE = 600
+_HOME, _YOUNG_SECONDS = "vit-course-worker-", 60.0
 
 
 class WarmProcessLost(Exception):
@@ -55,7 +59,9 @@ class WarmProcess:
         self._device = device
         self.views = tuple(views)
         self.is_lost = False
-        self._home = tempfile.TemporaryDirectory(prefix="vit-course-worker-", ignore_cleanup_errors=True)
+        remove_abandoned_homes()
+        self._home = tempfile.TemporaryDirectory(prefix=_HOME, ignore_cleanup_errors=True)
+        self._lock = _locked(Path(self._home.name))
         scratch = Path(self._home.name, "scratch")
         Path(self._home.name).chmod(0o711)  # a worker may be of another user
         scratch.mkdir(mode=0o700)
@@ -142,6 +148,9 @@ class WarmProcess:
             self._process.wait()
         shutil.rmtree(self._home.name, ignore_errors=True)
         self._home.cleanup()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _send_message(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         data = json.dumps(message).encode()
@@ -171,6 +180,33 @@ class WarmProcess:
         self.is_lost = True
         stderr = self._complaints.read_text(errors="replace").strip() if self._complaints.exists() else ""
         return WarmProcessLost(f"the warm process ended: {stderr[-_WORDS_OF_FAILURE:]}".rstrip(": "))
+
+
+def remove_abandoned_homes() -> None:
+    """Remove the folders that judges of this account have left in the folder for temporary files: they were killed.
+
+    A judge holds a lock on its own folder for as long as it lives; one that is young may have none yet.
+    """
+    for folder in Path(tempfile.gettempdir()).glob(f"{_HOME}*"):
+        with suppress(OSError):
+            facts = folder.lstat()
+            if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > _YOUNG_SECONDS:
+                lock = _locked(folder)
+                if lock is not None:
+                    clear_folder(str(folder))
+                    folder.rmdir()
+                    os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """A descriptor that holds the lock on a folder; None: another process holds it, or it can have none."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool, device: str) -> dict[str, Any]:

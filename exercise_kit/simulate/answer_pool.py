@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -128,7 +128,7 @@ class AnswerPool:
         if used := self._suspicious(source):
             return f"it uses {used}, which the exercise does not allow"
         return replace(
-            self._answer(kind, wrong.name, source, Outcome.ASK), objects=wrong.objects, misconception=wrong.name
+            self._answer(kind, wrong.name, source, Outcome.ASK), objects=tuple(wrong.objects), misconception=wrong.name
         )
 
     def _answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> SimulatedAnswer:
@@ -149,7 +149,7 @@ class AnswerPool:
         except NoSource:
             return None
 
-    def _named(self, objects: tuple[Any, ...]) -> dict[str, Any]:
+    def _named(self, objects: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
     def _suspicious(self, source: str) -> str | None:

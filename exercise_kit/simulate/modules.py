@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course import course, package
 
 # modules of right variants are named by this and their file
 VARIANTS = "vit_course_variants"
@@ -123,20 +123,35 @@ def _names_of(statement: ast.stmt) -> Iterator[str]:
 
 
 def right_variants(root: Path) -> dict[str, tuple[tuple[Any, ...], ...]]:
-    """Each exercise's right variants, as tuples of its objects; nothing where ``root`` has none.
+    """Each exercise's right variants, as tuples of its objects: those beside its claims, then others.
 
     A module that needs a package which is not installed here is left out.
+
+    Args:
+        root: of a clone, whose ``tests/hidden/variants`` holds the others.
     """
+    homes = dict.fromkeys(each.package for each in course().exercises.values() if each.package)
+    beside = ((f"{each}.variants", sys.modules[f"{each}.claims"].__file__) for each in homes)
+    files = [(name, Path(str(claims)).with_name("variants.py")) for name, claims in beside]
+    others = sorted((root / "tests" / "hidden" / "variants").glob("[a-z]*.py"))
+    files += [(f"{VARIANTS}_{path.stem}", path) for path in others]
     found: dict[str, tuple[tuple[Any, ...], ...]] = {}
-    for path in sorted((root / "tests" / "hidden" / "variants").glob("[a-z]*.py")):
-        module = _loaded(path)
+    for name, path in files:
+        module = _loaded(name, path) if path.exists() else None
         for exercise, variants in getattr(module, "RIGHT", {}).items():
-            found[exercise] = tuple(each if isinstance(each, tuple) else (each,) for each in variants)
+            made = tuple(each if isinstance(each, tuple) else (each,) for each in variants)
+            found[exercise] = found.get(exercise, ()) + made
     return found
 
 
-def _loaded(path: Path) -> ModuleType | None:
-    name = f"{VARIANTS}_{path.stem}"
+def is_variant(value: Any) -> bool:
+    """Whether a function or class is written in a module of right variants."""
+    return value.__module__.startswith(VARIANTS) or value.__module__.endswith(".variants")
+
+
+def _loaded(name: str, path: Path) -> ModuleType | None:
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         return None

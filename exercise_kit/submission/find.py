@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from exercise_kit.quoting import one_line
 from exercise_kit.submission.flags import CHECK_FILES
 from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES, Unreachable, cannot_be_read
 from exercise_kit.submission.released import CLONE, SUBMITTED, is_class, is_from_students
@@ -51,6 +53,9 @@ def _names(folder: Path) -> list[str]:
 SUFFIXES = (".ipynb", ".py", *ARCHIVES)
 DEEPEST = 16  # folders in each other below what was named
 NO_NOTEBOOK = "the folder holds no notebook"
+HIDDEN_FOLDER = "its name begins with a dot, so nbgrader passes over it; rename the folder"
+_MOST_NAMED = 10
+_OF_TOOLS = frozenset({".git", ".github", ".ipynb_checkpoints", ".vscode", ".idea", ".cache"})
 
 
 @dataclass(frozen=True)
@@ -176,11 +181,54 @@ def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> I
         else:
             below = [each for child in _folders(folder) for each in _of_child(child, (*place, child.name), lessons)]
             below += [replace(here, path=file, problem=_link_or_archive(file)) for file in _files(folder)]
+            below += out_of_place(folder, lessons) if not place else ()
             if place and not below:
                 below = [replace(here, problem=NO_NOTEBOOK)]
             yield from below
     except OSError as error:
         yield _refused(here, error)
+
+
+def out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]:
+    """What lies where students' folders do and is none: hidden folders with work in them, links that lead nowhere.
+
+    nbgrader and this module pass over both, and whose they are is left without a grade.
+    """
+    with os.scandir(submitted) as entries:
+        listed = sorted(entries, key=lambda each: os.fsencode(each.name))
+    for entry in listed:
+        path = submitted / entry.name
+        if entry.is_symlink() and not os.path.isdir(path) and path.suffix.lower() not in SUFFIXES:
+            yield FoundFile(path, student=entry.name, problem=ADVICE["link"])
+        elif entry.name.startswith(".") and entry.name not in _OF_TOOLS and _holds_work(path, lessons):
+            yield FoundFile(path, student=entry.name, problem=HIDDEN_FOLDER)
+
+
+def trees(paths: Iterable[Path]) -> Iterator[Path]:
+    """The folders `submitted/` that were graded whole."""
+    for path in paths:
+        for folder in (path / SUBMITTED, path):
+            if folder.name == SUBMITTED and folder.is_dir():
+                yield folder
+
+
+def stray_files(submitted: Path) -> str | None:
+    """A sentence on the files that lie beside students' folders and that no command looks at; None: there are none."""
+    names = []
+    with suppress(OSError):
+        files = [each.name for each in _visible(submitted) if not _is_folder(each) and not each.is_symlink()]
+        names = [one_line(name) for name in files if Path(name).suffix.lower() not in SUFFIXES]
+    if not names:
+        return None
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    whose = "which is no student's" if len(names) == 1 else "which are no student's"
+    return f"in {SUBMITTED}/ nobody has looked at {', '.join(names[:_MOST_NAMED])}{more}, {whose}"
+
+
+def _holds_work(folder: Path, lessons: Iterable[str]) -> bool:
+    with suppress(OSError):
+        return any(os.path.isdir(folder / lesson) for lesson in lessons) or bool(_files(folder))
+    return False
 
 
 def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:

@@ -24,7 +24,10 @@ from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.call_trace import OPERATORS
 
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-PATCHED = frozenset({"torch", "torchvision", "numpy", "math", "functools", "operator"})
+PATCHED = frozenset(
+    {"torch", "torchvision", "numpy", "math", "functools", "operator"}
+    | {"builtins", "contextlib", "copy", "inspect", "json", "os", "random", "select", "socket", "time", "types"}
+)
 MOST_NAMES = 20_000  # of a notebook's top level; the longest lesson has 150
 
 
@@ -274,7 +277,10 @@ _ATTRIBUTES = frozenset(
     | {"co_filename"}
 )
 # run by whoever looks at a result, after the call
-_LATE = frozenset({"__class__", "__torch_dispatch__", "__torch_function__"})
+_LATE = frozenset(
+    {"__class__", "__torch_dispatch__", "__torch_function__", "__getattribute__", "__instancecheck__", "__del__"}
+)
+_METACLASSES = frozenset({"abc.ABCMeta", "enum.EnumMeta", "enum.EnumType"})
 _BUILTINS = frozenset({"eval", "exec", "compile", "__import__", "globals", "vars", "__builtins__", "__loader__"})
 _OF_THE_NOTEBOOK = frozenset({"exec", "eval", "__builtins__"})
 _VARIABLES = ("globals(", "locals(", "vars(", "builtins", "sys.modules", "__builtins__")
@@ -353,6 +359,9 @@ def _tools(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
             yield node.attr
         elif isinstance(node, ast.keyword) and node.arg in _ATTRIBUTES:
             yield node.arg
+        elif isinstance(node, ast.ClassDef):
+            metaclasses = (each.value for each in node.keywords if each.arg == "metaclass")
+            yield from ("metaclass" for each in metaclasses if dotted_name(each, names) not in _METACLASSES)
         elif isinstance(node, ast.FunctionDef) and node.name in _LATE:
             yield node.name
         elif isinstance(node, ast.Call) and called(node.func) in ("getattr", "setattr") and len(node.args) > 1:

@@ -8,11 +8,12 @@ operator, an import or the course's own package is not noted.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any
 
@@ -60,6 +61,9 @@ class _Place(threading.local):
 class Watch:
     """Notes the names of what runs in the calls of the functions that :meth:`around` gives.
 
+    A student's code can also run behind such a call, when somebody looks at what it returned: in a property, in a
+    method of a metaclass, in a hook of a gradient. What it calls there is noted until the end of the :meth:`session`.
+
     Args:
         course: the folder that holds the course's package and the kit's as the student sees them; None where there is
             none.
@@ -74,45 +78,64 @@ class Watch:
         # are noted like any other
         called_back = [code for each in gc.callbacks if (code := getattr(each, "__code__", None))]
         self._kinds: dict[int, tuple[CodeType, str, str]] = {id(code): (code, _CLOSED, "") for code in called_back}
-        self._place = _Place()
+        self._place, self._is_open, self._is_removed = _Place(), False, False
         self._functions, self._operators = _Functions(self), _Operators(self)
 
+    @contextlib.contextmanager
+    def session(self) -> Iterator[None]:
+        """Inside, what functions of a student's call is noted whoever runs them, and nothing else is."""
+        before, in_threads = _get_profile(), threading.getprofile()
+        self._place.turns = [(None, False)]
+        threading.setprofile(self._profile)
+        self._functions.__enter__()
+        self._operators.__enter__()
+        self._is_open, self._is_removed = True, False
+        _set_profile(self._profile)
+        try:
+            yield
+        finally:
+            self._look_for_removal()
+            _set_profile(before)
+            threading.setprofile(in_threads)
+            self._is_open = False
+            self._leave()
+
     def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``function``, watched while it runs."""
+        """``function``, watched while it runs, in a session of its own where none is open."""
 
         def watched(*inputs: Any, **options: Any) -> Any:
-            before, in_threads = _get_profile(), threading.getprofile()
-            self._place.turns = []
-            threading.setprofile(self._profile)
-            self._functions.__enter__()
-            self._operators.__enter__()
-            _set_profile(self._profile)
-            try:
-                return function(*inputs, **options)
-            finally:
-                if _get_profile() != self._profile:
-                    self.note(REMOVED)
-                _set_profile(before)
-                threading.setprofile(in_threads)
-                self._leave()
+            with contextlib.nullcontext() if self._is_open else self.session():
+                turns = self._place.turns
+                depth = len(turns)
+                turns.append((None, True))
+                try:
+                    return function(*inputs, **options)
+                finally:
+                    del turns[depth:]
 
         return watched
+
+    def _look_for_removal(self) -> None:
+        """Note, once a session, that one of the three observers is gone."""
+        modes = (*_get_current_dispatch_mode_stack(), *_get_current_function_mode_stack())
+        are_there = self._operators in modes and self._functions in modes
+        if not self._is_removed and not (are_there and _get_profile() == self._profile):
+            self._is_removed = True
+            self.note(REMOVED)
 
     def _leave(self) -> None:
         """Take both modes away, with what was entered above them for good."""
         if self._operators in _get_current_dispatch_mode_stack():
             while _pop_dispatch_mode() is not self._operators:
                 pass
-        else:
-            self.note(REMOVED)
         if self._functions in _get_current_function_mode_stack():
             while _pop_function_mode() is not self._functions:
                 pass
-        else:
-            self.note(REMOVED)
 
     def names(self) -> list[str]:
         """The names that were noted since the last call, in their order."""
+        if self._is_open:
+            self._look_for_removal()
         noted = list(self._names)
         self._names.clear()
         return noted

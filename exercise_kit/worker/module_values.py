@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .real_types import class_attribute, fields_of, is_a
+
 _PART = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
 _LARGEST = 1 << 20
 _DEEPEST, _MOST_MODULES = 16, 4096
@@ -79,7 +81,7 @@ def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, An
         kind, names = "Conv2d", _CONVOLUTION
     else:
         return None
-    settings = {"layer": kind, **{name: layer.__dict__.get(name) for name in names}}
+    settings = {"layer": kind, **{name: fields_of(layer).get(name) for name in names}}
     try:
         layer_of(settings, {name: _empty_like(each) for name, each in weights.items()})
     except (ValueError, TypeError, RuntimeError):
@@ -89,7 +91,9 @@ def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, An
 
 def _computes_as(layer: nn.Module, kind: type[nn.Module], *methods: str) -> bool:
     """Whether it is of that class, or of a subclass with the same methods."""
-    return isinstance(layer, kind) and all(getattr(type(layer), name) is getattr(kind, name) for name in methods)
+    return is_a(layer, kind) and all(
+        class_attribute(type(layer), name) is class_attribute(kind, name) for name in methods
+    )
 
 
 def layer_of(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
@@ -136,8 +140,17 @@ def _parameter(tensor: Tensor) -> nn.Parameter:
 
 
 def named_parameters(module: nn.Module) -> dict[str, Tensor]:
-    """Every parameter by its dotted name, a shared one under each of its names."""
-    return dict(nn.Module.named_parameters(module, remove_duplicate=False))
+    """Every parameter by its dotted name, a shared one under each of its names; no method of the module's is run.
+
+    Raises:
+        RecursionError: a module is a part of itself.
+    """
+    fields = fields_of(module)
+    found = {name: each for name, each in dict.items(fields["_parameters"]) if each is not None}
+    for part, below in dict.items(fields["_modules"]):
+        if below is not None:
+            found |= {f"{part}.{name}": each for name, each in named_parameters(below).items()}
+    return found
 
 
 def _empty_like(tensor: Tensor) -> Tensor:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .torch_internals import address, held_by, is_meta, layout, numel
+from .real_types import is_a
+from .torch_internals import Unseen, address, copy_of, differentiable, gradient, held_by, is_meta, layout, numel
 from .values import tensors_in
 
 
@@ -44,11 +45,11 @@ def observe(
     if gradients:  # the function gets copies, for torch lets nobody write into a leaf
         inputs = [each.clone() if isinstance(each, Tensor) and each.requires_grad else each for each in leaves]
     result = function(*inputs, **options)
-    if inspect.iscoroutine(result):
+    if type(result) is CoroutineType:
         result.close()  # or Python warns that nobody awaited it
-    with torch._C.DisableTorchFunctionSubclass():
+    with Unseen():
         shares = _share(result, inputs)
-        return Observation(result, tuple(inputs), shares, _gradients(result, leaves) if gradients else None)
+    return Observation(result, tuple(inputs), shares, _gradients(result, leaves) if gradients else None)
 
 
 def reply_of(observation: Observation) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def reply_of(observation: Observation) -> dict[str, Any]:
     result, inputs = observation.result, observation.inputs
     reply = {
         "result": result,
-        "inputs": [value if isinstance(value, Tensor | dict | nn.Module) else None for value in inputs],
+        "inputs": [value if is_a(value, Tensor, dict, nn.Module) else None for value in inputs],
         "same": next((place for place, value in enumerate(inputs) if _is_same_object(value, result)), None),
         "shares": observation.shares,
     }
@@ -72,10 +73,10 @@ def cotangent(output: Tensor, seed: int = 0) -> Tensor:
     return torch.randn(output.shape, generator=draws, dtype=torch.float32, device="cpu").to(output)
 
 
-def pull_back(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None]) -> None:
+def pull_back(outputs: Sequence[Tensor | None], cotangents: Sequence[Tensor | None]) -> None:
     """Run the backward pass from outputs that require a gradient; the graph stays for another."""
     pairs = zip(outputs, cotangents, strict=True)
-    numbers = [weighted_sum(output, each) for output, each in pairs if each is not None]
+    numbers = [weighted_sum(output, each) for output, each in pairs if output is not None and each is not None]
     if numbers:
         torch.autograd.backward(numbers, retain_graph=True)
 
@@ -96,19 +97,22 @@ def _differentiable(value: Any) -> Any:
 
 
 def _gradients(result: Any, inputs: Sequence[Any]) -> tuple[Tensor | None, ...]:
-    outputs = list(tensors_in(result))
-    pull_back(outputs, [cotangent(each, seed) if each.requires_grad else None for seed, each in enumerate(outputs)])
-    return tuple(value.grad if isinstance(value, Tensor) else None for value in inputs)
+    with Unseen():
+        outputs = [differentiable(each) for each in tensors_in(result)]
+    with torch._C.DisableTorchFunctionSubclass():
+        pull_back(outputs, [None if each is None else cotangent(each, seed) for seed, each in enumerate(outputs)])
+    with Unseen():
+        return tuple(gradient(value) if is_a(value, Tensor) else None for value in inputs)
 
 
 def _is_same_object(value: Any, result: Any) -> bool:
-    return value is result and isinstance(value, Tensor | nn.Module | dict | list)
+    return value is result and is_a(value, Tensor, nn.Module, dict, list)
 
 
 def _share(result: Any, inputs: Sequence[Any]) -> bool:
     """Whether the result, or a module among the inputs, lies in memory of another input."""
-    made = [result, *(value for value in inputs if isinstance(value, nn.Module))]
-    pairs = [(each, given) for each in made for given in inputs if not (each is given and isinstance(each, nn.Module))]
+    made = [result, *(value for value in inputs if is_a(value, nn.Module))]
+    pairs = [(each, given) for each in made for given in inputs if not (each is given and is_a(each, nn.Module))]
     with contextlib.suppress(Exception):  # a student's tensor may have no memory that can be looked at
         return any(not _memory(each).isdisjoint(_memory(given)) for each, given in pairs)
     return False
@@ -116,7 +120,7 @@ def _share(result: Any, inputs: Sequence[Any]) -> bool:
 
 def _memory(value: Any) -> set[int]:
     """Where the numbers of a tensor, a module, a dict or a list of tensors lie."""
-    held = list(held_by(value)) if isinstance(value, nn.Module) else value
+    held = list(held_by(value)) if is_a(value, nn.Module) else value
     return {
         address(tensor)
         for tensor in tensors_in(held)
@@ -128,7 +132,11 @@ MOST_NUMBERS = 1 << 20  # of one tensor that is kept; those of the checks have s
 
 
 def observe_parts(
-    module: nn.Module, names: Iterable[str], inputs: Sequence[Any], options: Mapping[str, Any]
+    module: nn.Module,
+    names: Iterable[str],
+    inputs: Sequence[Any],
+    options: Mapping[str, Any],
+    called: Callable[..., Any] | None = None,
 ) -> dict[str, Tensor]:
     """Run ``module`` and keep the first tensor that enters and that leaves each part.
 
@@ -137,6 +145,7 @@ def observe_parts(
         names: of its submodules, as ``named_modules`` has them; a submodule that is missing or not called is left out.
         inputs: of forward.
         options: of forward, by name.
+        called: the module as it is to be called: watched, say.
 
     Returns:
         "norm1:in" and "norm1:out" → copies of what entered and left ``norm1`` at its first call, in that order.
@@ -149,7 +158,7 @@ def observe_parts(
             if name in parts:
                 handles.append(parts[name].register_forward_pre_hook(_entering(found, name), with_kwargs=True))
                 handles.append(parts[name].register_forward_hook(_leaving(found, name)))
-        module(*inputs, **options)
+        (called or module)(*inputs, **options)
     finally:
         for handle in handles:
             handle.remove()
@@ -165,13 +174,13 @@ def _entering(found: dict[str, Tensor], name: str) -> Callable[..., None]:
 
 def _leaving(found: dict[str, Tensor], name: str) -> Callable[..., None]:
     def hook(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep(found, f"{name}:out", output if isinstance(output, tuple) else (output,))
+        _keep(found, f"{name}:out", output if is_a(output, tuple) else (output,))
 
     return hook
 
 
 def _keep(found: dict[str, Tensor], key: str, values: Sequence[Any]) -> None:
-    with contextlib.suppress(Exception), torch._C.DisableTorchFunctionSubclass():  # a student's tensor may be odd
-        first = next((each for each in values if isinstance(each, Tensor)), None)
-        if first is not None and key not in found and first.numel() <= MOST_NUMBERS:
-            found[key] = first.detach().clone()
+    with contextlib.suppress(Exception), Unseen():  # a student's tensor may be odd
+        first = next((each for each in values if is_a(each, Tensor)), None)
+        if first is not None and key not in found and numel(first) <= MOST_NUMBERS:
+            found[key] = copy_of(first)

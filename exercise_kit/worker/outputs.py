@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from .real_types import is_a, mro, name_of
+
 _MOST_WORDS, _MOST_LINE, _MOST_FRAMES, _MOST_KINDS = 500, 200, 12, 20
 _LONGEST_SCRIPT = 10_000
 _SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w{1,80}): (.*)", re.DOTALL)
@@ -28,8 +30,7 @@ _FOLDERS = tuple(
     f"{folder}{os.sep}"
     for folder in (os.path.dirname(os.path.dirname(__file__)), *sorted(_PACKAGE_FOLDERS, key=len, reverse=True))
 )
-_mro = type.__dict__["__mro__"].__get__
-_name = type.__dict__["__name__"].__get__
+_traceback = BaseException.__dict__["__traceback__"].__get__
 
 
 class _Packages:
@@ -56,9 +57,9 @@ def name_of_cell(index: int) -> str:
 
 def described(error: BaseException) -> dict[str, Any]:
     """Its kinds (the class and all that it inherits from), words, innermost line in a cell, and functions."""
-    frames = list(_frames(error.__traceback__))
+    frames = list(_frames(_traceback(error)))
     own = [(name, number) for name, number, _ in frames if _CELL.fullmatch(name)]
-    kinds, words = [_name(kind)[:80] for kind in _mro(type(error)) if kind is not object], words_of(error)
+    kinds, words = [name_of(kind) for kind in mro(type(error)) if kind is not object], words_of(error)
     if scripted := _scripted(error, kinds):
         kinds, words = [scripted[1], *kinds], scripted[2][:_MOST_WORDS]
     return {
@@ -92,11 +93,11 @@ def words_of(error: BaseException) -> str:
 
 def for_feedback(error: BaseException) -> tuple[str, str, list[str]]:
     """Class, words and traceback of a cell's error, the traceback in plain text with the cells' lines alone."""
-    kind, words = _name(type(error))[:80], words_of(error)
+    kind, words = name_of(type(error)), words_of(error)
     lines = [f"{kind}: {words}" if words else kind]
-    if issubclass(_mro(type(error))[0], SyntaxError):
+    if is_a(error, SyntaxError):
         lines = [f"  line {_whole(error, 'lineno')}: {_text(error, 'text')}", f"{kind}: {_text(error, 'msg')}"]
-    places = [place for frame in _frames(error.__traceback__) if (place := _place(*frame))]
+    places = [place for frame in _frames(_traceback(error)) if (place := _place(*frame))]
     return kind, words, [*_shortened(places), *lines]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import inspect
 import random
 import sys
 import threading
@@ -19,7 +18,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from . import device as compute
 from . import torch_internals
@@ -28,6 +26,7 @@ from .call_trace import Watch
 from .module_values import named_parameters
 from .observe import observe, observe_parts, pull_back, reply_of
 from .outputs import CellOutputBuffer, OutputLimits, described
+from .real_types import fields_of, is_a
 from .values import Packer, Unpacker, tensors_in
 from .wire import Wire
 
@@ -83,28 +82,29 @@ class RequestServer:
             seed = request.pop("seed", 0)
             fresh_settings(seed)
             compute.reset_device(self._device, seed)
-            self._send(self._answer(request.pop("kind"), request.pop("watched"), request))
+            kind, self._watching = request.pop("kind"), request.pop("watched")
+            with self._watch.session() if self._watching else contextlib.nullcontext():
+                self._send(self._answer(kind, request))
 
-    def _answer(self, kind: str, watched: bool, request: dict[str, Any]) -> dict[str, Any]:
-        self._watching = watched
+    def _answer(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            reply = _KINDS[kind](self, **request)
+            return _KINDS[kind](self, **request)
         except BaseException as error:  # a student's code may raise anything at all
-            reply = {"raised": described(error)}
-        if names := self._watch.names():
-            reply["called"] = names
-        if found := self._attempts.fresh():
-            reply["attempts"] = found
-        return reply
+            return {"raised": described(error)}
 
     def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
+        """Send a reply or a question; with a reply, last, what was noted until its numbers were plain bytes."""
         strict = key == "reply" and self._has_moved
         packer = Packer(self._longest, self._most_bytes, device=self._device, strict=strict, records=self._records)
-        packed = packer.pack(reply)
-        self._wire.send({"number": self._number, key: packed}, packer.tensors)
+        body = {"number": self._number, key: packer.pack(reply)}
+        self._wire.send(body, packer.tensors, noted=self._noted if key == "reply" else None)
+
+    def _noted(self) -> dict[str, Any]:
+        return {"called": self._watch.names(), "attempts": self._attempts.fresh()}
 
     def _query(self, question: dict[str, Any]) -> dict[str, Any]:
-        there = any(torch_internals.device(each) == self._device for each in tensors_in(question))
+        with torch_internals.Unseen():
+            there = any(torch_internals.device(each) == self._device for each in tensors_in(question))
         self._send(question, "question")
         body, tensors = self._wire.receive()
         return self._unpacked(body["answer"], tensors, there=there)[0]
@@ -118,7 +118,8 @@ class RequestServer:
             trusting=True,
             device=self._device if there else compute.CPU,
         )
-        return unpacker.unpack(packed), unpacker.has_moved
+        with torch_internals.Unseen():
+            return unpacker.unpack(packed), unpacker.has_moved
 
     def _record(self, name: str, fields: Mapping[str, Any]) -> Any:
         return getattr(import_module(self._records[name]), name)(**fields)
@@ -133,7 +134,7 @@ class RequestServer:
 
     def _run_fixture(self, name: str, fixture: str, fields: dict[str, Any]) -> dict[str, Any]:
         named = self._named(name)
-        function = named if inspect.isclass(named) else self._watched(named)
+        function = named if is_a(named, type) else self._watched(named)
         if fields.get("device") == "cpu":
             fields["device"] = str(self._device)
         from exercise_kit.engine.training_fixtures import fixture_named  # the student's view of the course
@@ -142,9 +143,9 @@ class RequestServer:
 
     def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
         made = self._watched(self._named(name))(*inputs, **options)
-        if not isinstance(made, nn.Module):
+        if not is_a(made, nn.Module):
             return {"result": made}
-        made = getattr(made, "_orig_mod", made)  # torch.compile keeps it there
+        made = fields_of(made)["_modules"].get("_orig_mod", made)  # torch.compile keeps it there
         self._modules.append(made if self._device == compute.CPU else made.to(self._device))
         number = len(self._modules) - 1
         with contextlib.suppress(Exception):  # whoever needs its parameters gets the error then
@@ -153,17 +154,18 @@ class RequestServer:
 
     def _parameters(self, module: int) -> dict[str, Any]:
         held = self._modules[module].state_dict(keep_vars=True)
-        lazy = [name for name, tensor in held.items() if is_lazy(tensor)]
-        sizes = {name: [] if name in lazy else list(tensor.shape) for name, tensor in held.items()}
-        parameters = {name: each for name, each in sizes.items() if isinstance(held[name], nn.Parameter)}
+        lazy = [name for name, tensor in held.items() if torch_internals.is_lazy(tensor)]
+        with torch_internals.Unseen():
+            sizes = {name: [] if name in lazy else list(torch_internals.shape(each)) for name, each in held.items()}
+        parameters = {name: each for name, each in sizes.items() if torch_internals.is_parameter(held[name])}
         buffers = {name: each for name, each in sizes.items() if name not in parameters}
         return {"parameters": parameters, "lazy": lazy, "buffers": buffers}
 
     def _load(self, module: int, weights: dict[str, Tensor]) -> dict[str, Any]:
         held = self._modules[module].state_dict(keep_vars=True)
-        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        with torch.no_grad(), torch_internals.Unseen():
             for name, tensor in weights.items():
-                held[name].copy_(tensor)
+                torch_internals.copy_into(held[name], tensor)
         return {}
 
     def _state(self, module: int) -> dict[str, Any]:
@@ -179,17 +181,20 @@ class RequestServer:
     def _parts(
         self, module: int, names: list[str], inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE
     ) -> dict[str, Any]:
-        return {"parts": observe_parts(self._modules[module], names, inputs, options)}
+        held = self._modules[module]
+        return {"parts": observe_parts(held, names, inputs, options, self._watched(held))}
 
     def _backward(self, module: int, cotangents: list[Tensor | None]) -> dict[str, Any]:
         held = named_parameters(self._modules[module])
-        for parameter in held.values():
-            parameter.grad = None
-        outputs = self._outputs.get(module, [])
+        with torch_internals.Unseen():
+            for parameter in held.values():
+                torch_internals.set_gradient(parameter, None)
+            outputs = [torch_internals.differentiable(each) for each in self._outputs.get(module, [])]
         if len(cotangents) != len(outputs):
-            outputs = [output for output in outputs if output.requires_grad]
+            outputs = [output for output in outputs if output is not None]
         pull_back(outputs, cotangents)
-        return {"gradients": {name: parameter.grad for name, parameter in held.items()}}
+        with torch_internals.Unseen():
+            return {"gradients": {name: torch_internals.gradient(each) for name, each in held.items()}}
 
     def _cast(self, module: int, dtype: torch.dtype) -> dict[str, Any]:
         self._modules[module] = self._modules[module].to(dtype)
@@ -210,7 +215,7 @@ class RequestServer:
         if name not in self._shell.user_ns:
             return None
         thing = self._shell.user_ns[name]
-        return "class" if isinstance(thing, type) else "function" if callable(thing) else "other"
+        return "class" if is_a(thing, type) else "function" if callable(thing) else "other"
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return self._watch.around(function) if self._watching else function

@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from . import module_values, torch_internals
 from .device import CPU
+from .real_types import fields_of, is_a, name_of
 from .wire import DTYPES, WireError, are_sizes
 
 _DEEPEST, _MOST, _LONGEST, _LONGEST_LIST = 8, 4000, 4000, 1000
 _MOST_TENSORS = 4000  # of one frame; wire.Caps allows a few more
-_WithoutSubclasses, _WithoutGradients = torch._C.DisableTorchFunctionSubclass, torch.no_grad
-_mro = type.__dict__["__mro__"].__get__
-_name = type.__dict__["__name__"].__get__
+_WithoutGradients = torch.no_grad
 
 
 class Packer:
@@ -77,27 +75,29 @@ class Packer:
     def _packed(self, value: Any, depth: int) -> Any:
         if value is None or value is True or value is False:
             return value
-        kinds = _mro(type(value))
-        if Tensor in kinds:
+        if is_a(value, Tensor):
             return self._tensor(value)
-        if np.number in kinds or np.bool_ in kinds:
-            return self._packed(value.item(), depth)
+        if is_a(value, np.number, np.bool_):
+            return self._packed(np.generic.item(value), depth)
         for kind, pack in _PLAIN.items():
-            if kind in kinds:
+            if is_a(value, kind):
                 return pack(self, value, depth)
-        if nn.Module in kinds:
+        if is_a(value, nn.Module):
             return self._module(value)
         if type(value) is torch.dtype and value in DTYPES.values():
             return {"dtype": str(value).removeprefix("torch.")}
-        if (name := type(value).__name__) in self._records:
-            return {"record": name, "fields": {key: self.pack(each, depth + 1) for key, each in vars(value).items()}}
-        if self._with_callables and callable(value) and not isinstance(value, type):
+        if (name := name_of(type(value))) in self._records:
+            return {
+                "record": name,
+                "fields": {key: self.pack(each, depth + 1) for key, each in fields_of(value).items()},
+            }
+        if self._with_callables and callable(value) and not is_a(value, type):
             self.callables.append(value)
             return {"callable": len(self.callables) - 1}
         return _other(value)
 
     def _number(self, number: Any, _: int = 0) -> Any:
-        if int in _mro(type(number)):
+        if is_a(number, int):
             whole = int.__index__(number)
             return whole if -(1 << 63) <= whole < 1 << 64 else _other(number)
         real = float.__float__(number)
@@ -118,14 +118,14 @@ class Packer:
 
     def _dict(self, values: dict[Any, Any], depth: int) -> Any:
         items = list(dict.items(values))
-        if not all(str in _mro(type(key)) for key, _ in items):
+        if not all(is_a(key, str) for key, _ in items):
             return _other(values)
         return {"dict": [[self._text(key, 0), self.pack(each, depth + 1)] for key, each in items]}
 
     def _tensor(self, tensor: Tensor) -> Any:
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][1]
-        with _WithoutSubclasses(), _WithoutGradients():
+        with torch_internals.Unseen(), _WithoutGradients():
             if oddity := _oddity(tensor) or self._contiguous_or_other(tensor) or self._too_large(tensor):
                 return {"other": "Tensor", "text": oddity}
             packed: dict[str, Any] = {"tensor": len(self.tensors)}
@@ -161,7 +161,7 @@ class Packer:
         self._strict = strict
         if any("tensor" not in packed for packed in weights.values()):
             return _other(module)
-        return {**settings, "weights": weights} if settings else {"model": weights, "kind": _name(type(module))[:80]}
+        return {**settings, "weights": weights} if settings else {"model": weights, "kind": name_of(type(module))}
 
 
 _PLAIN: dict[type, Callable[[Packer, Any, int], Any]] = {
@@ -175,10 +175,10 @@ _PLAIN: dict[type, Callable[[Packer, Any, int], Any]] = {
 
 
 def _oddity(tensor: Tensor) -> str:
-    if is_lazy(tensor):
+    if torch_internals.is_lazy(tensor):
         return "a tensor without a shape"
-    if _mro(type(tensor)) != _mro(Tensor) and type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
-        return f"a {_name(type(tensor))[:80]}"
+    if torch_internals.has_operators_of_its_own(tensor):
+        return f"a {name_of(type(tensor))}"
     if torch_internals.is_nested(tensor):
         return "a nested tensor"
     if (layout := torch_internals.layout(tensor)) != torch.strided:
@@ -197,7 +197,7 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _other(value: Any) -> dict[str, str]:
-    kind = _name(type(value))[:80]
+    kind = name_of(type(value))
     try:
         text = str.__str__(repr(value))[:200]
     except MemoryError:
@@ -209,13 +209,12 @@ def _other(value: Any) -> dict[str, str]:
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
     """Every tensor in a result: itself, or those of a tuple, list or dict, in order."""
-    kinds = _mro(type(value))
-    if Tensor in kinds:
+    if is_a(value, Tensor):
         yield value
-    elif list in kinds or tuple in kinds:
-        for each in (list if list in kinds else tuple).__iter__(value):
+    elif is_a(value, list, tuple):
+        for each in (list if is_a(value, list) else tuple).__iter__(value):
             yield from tensors_in(each)
-    elif dict in kinds:
+    elif is_a(value, dict):
         for each in dict.values(value):
             yield from tensors_in(each)
 

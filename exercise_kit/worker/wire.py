@@ -19,6 +19,8 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
+from . import torch_internals
+
 MAGIC = b"VCW1"
 _PREFIX = len(MAGIC) + 4 + 8
 _MOST_DIMENSIONS = 16
@@ -74,18 +76,34 @@ class Wire:
         self._deadline = math.inf
         self.more_time: Callable[[], float] = _no_more_time
 
-    def send(self, body: Any, tensors: Sequence[Tensor] = (), deadline: float = math.inf) -> None:
+    def send(
+        self,
+        body: Any,
+        tensors: Sequence[Tensor] = (),
+        deadline: float = math.inf,
+        noted: Callable[[], dict[str, Any]] | None = None,
+    ) -> None:
         """Write one frame; ``tensors`` are plain and contiguous, on the CPU, and of a dtype in :data:`DTYPES`.
+
+        Args:
+            body: JSON.
+            tensors: what it refers to.
+            deadline: of time.monotonic.
+            noted: asked when all the rest is bytes that nothing can change; the body, an object, gets it as "noted".
 
         Raises:
             Closed: nobody is left to read it.
             Late: it was not taken before ``deadline`` (of time.monotonic).
         """
         self._deadline = deadline
-        layout = [[_NAMES[tensor.dtype], list(tensor.shape)] for tensor in tensors]
-        header = json.dumps({"tensors": layout, "body": body}, allow_nan=False, separators=(",", ":")).encode()
-        pieces = [memoryview(_bytes_of(tensor)) for tensor in tensors if tensor.numel()]
-        payload = sum(piece.nbytes for piece in pieces)
+        with torch_internals.Unseen():
+            layout = [[_NAMES[torch_internals.dtype(each)], list(torch_internals.shape(each))] for each in tensors]
+            pieces = [memoryview(torch_internals.bytes_of(each)) for each in tensors if torch_internals.numel(each)]
+        text = _json({"tensors": layout, "body": body})
+        if noted:
+            pieces = [memoryview(piece.tobytes()) for piece in pieces]
+            text = f'{text[:-2]},"noted":{_json(noted())}}}}}'
+        header, payload = text.encode(), sum(piece.nbytes for piece in pieces)
         prefix = MAGIC + len(header).to_bytes(4, "big") + payload.to_bytes(8, "big")
         self._write([memoryview(prefix + header), *pieces])
 
@@ -106,7 +124,9 @@ class Wire:
         if size > self._caps.header_bytes or payload > self._caps.payload_bytes:
             raise WireError(f"a frame of {size} + {payload} bytes is too big")
         body, layout = self._parsed(self._read(size), payload)
-        return body, [_tensor(dtype, sizes, self._read(_size_of(dtype, sizes))) for dtype, sizes in layout]
+        data = [self._read(_size_of(dtype, sizes)) for dtype, sizes in layout]
+        with torch_internals.Unseen():
+            return body, [_tensor(*layout[place], each) for place, each in enumerate(data)]
 
     def silent(self) -> bool:
         """Whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
@@ -178,6 +198,10 @@ class Wire:
             self._deadline = self.more_time()
 
 
+def _json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
 def _no_more_time() -> NoReturn:
     raise Late
 
@@ -187,11 +211,6 @@ def _poll(descriptor: int, event: int, seconds: float | None) -> bool:
     poller.register(descriptor, event)
     limit = None if seconds is None or math.isinf(seconds) else math.ceil(max(0.0, seconds) * 1000)
     return bool(poller.poll(limit))
-
-
-def _bytes_of(tensor: Tensor) -> Any:
-    # a tensor of one number is contiguous whatever its strides are, and view(dtype) wants a stride of 1
-    return tensor.detach().as_strided((tensor.numel(),), (1,)).view(torch.uint8).numpy()
 
 
 def _size_of(dtype: torch.dtype, sizes: Sequence[int]) -> int:

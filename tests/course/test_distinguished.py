@@ -91,13 +91,12 @@ def expect_distinguished(exercise, answers, listed, where):
 
 
 @EACH_EXERCISE
-@pytest.mark.sampled
 def test_public_checks_tell_all_apart(exercise):
     expect_distinguished(exercise, in_public(EXERCISES[exercise]), {}, "public")
 
 
 @EACH_EXERCISE
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_hidden_checks_tell_all_apart_but_those_listed(exercise):
     listed = ALIKE_WHEN_GRADED.get(exercise, {})
     expect_distinguished(exercise, when_graded(EXERCISES[exercise]), listed, "hidden")

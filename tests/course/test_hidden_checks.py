@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from exercise_kit.judge import fixtures
 from exercise_kit.judge.fixtures import reference_student
 from exercise_kit.judge.name_mistakes import name_failures
 from exercise_kit.judge.scoring import fraction
-from tests.course.test_checks import _right_variants, checked_as, misconceptions
+from tests.course.test_checks import EACH_EXERCISE, checked_as, evaluated, right_variants_of
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
@@ -52,12 +53,9 @@ def summary(outcomes):
     return "\n".join(f"{each.check.name}: {each.result.verdict} {each.result.message}\n{each.log}" for each in outcomes)
 
 
-EACH_EXERCISE = pytest.mark.parametrize("exercise", EXERCISES)
-
-
-@pytest.mark.parametrize(("exercise", "objects"), list(_right_variants()))
-def test_a_right_variant_passes(exercise, objects):
-    for key in KEYS:
+@EACH_EXERCISE
+def test_a_right_variant_passes(exercise):
+    for objects, key in product(right_variants_of(exercise), KEYS):
         outcomes = outcomes_of(exercise, objects, key)
         # a right answer may look at numbers, which another device than the CPU does not have here
         undecided = {each.check.name for each in outcomes if each.result.verdict == Verdict.UNDECIDED}
@@ -65,24 +63,27 @@ def test_a_right_variant_passes(exercise, objects):
         assert fraction(exercise, outcomes) == 1, summary(outcomes)
 
 
-@pytest.mark.parametrize(("exercise", "wrong"), list(misconceptions()))
-@pytest.mark.sampled
-def test_a_misconception_fails_and_is_named(exercise, wrong):
-    for key in KEYS:
-        outcomes = outcomes_of(exercise, wrong.objects, key)
-        assert any(each.result.verdict == Verdict.FAIL for each in outcomes), f"every check passes {wrong.name}"
-        assert fraction(exercise, outcomes) < 1
-        assert not any(each.log for each in outcomes), summary(outcomes)
-        named = {
-            cause.name
-            for each in name_failures(exercise, outcomes, observed(exercise, key))
-            for cause in each.result.causes
-        }
-        assert wrong.name in named, f"named {named or 'nothing'}\n{summary(outcomes)}"
+@EACH_EXERCISE
+@pytest.mark.proof
+def test_a_misconception_fails_and_is_named(exercise):
+    problems = [problem_with(exercise, wrong, key) for wrong in evaluated(EXERCISES[exercise]) for key in KEYS]
+    assert not any(problems), "\n\n".join(filter(None, problems))
+
+
+def problem_with(exercise, wrong, key):
+    """Why a known mistake is not graded as it has to be; None where it fails and is named."""
+    outcomes = outcomes_of(exercise, wrong.objects, key)
+    if not any(each.result.verdict == Verdict.FAIL for each in outcomes) or fraction(exercise, outcomes) == 1:
+        return f"every check passes {wrong.name}"
+    if any(each.log for each in outcomes):
+        return f"a check breaks with {wrong.name}\n{summary(outcomes)}"
+    results = name_failures(exercise, outcomes, observed(exercise, key))
+    named = {cause.name for each in results for cause in each.result.causes}
+    return None if wrong.name in named else f"{wrong.name}: named {named or 'nothing'}\n{summary(outcomes)}"
 
 
 @EACH_EXERCISE
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_every_check_is_failed_by_a_misconception(exercise):
     first = checked_as(EXERCISES[exercise]).name
     if first != exercise:  # then they are that exercise's, which are failed there
@@ -222,7 +223,6 @@ def worthless_classes(right):
 
 
 @EACH_EXERCISE
-@pytest.mark.sampled
 def test_a_worthless_answer_earns_nothing(exercise):
     """A shape, a refusal of everything, an input given back: none of it is worth a point."""
     right = REFERENCE[exercise]

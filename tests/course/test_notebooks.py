@@ -133,6 +133,9 @@ def test_a_notebook_opened_alone_lacks_no_file(name, folder):
         if cell.cell_type == "markdown":
             pictures = [address for found in PICTURE_ADDRESS.findall(cell.source) for address in found if address]
             assert [address[:60] for address in pictures if not address.startswith("data:image/")] == []
+            named = set(re.findall(r"!\[[^\n]*?\]\[([\w-]+)\]", cell.source))
+            assert named == set(re.findall(r"^\[([\w-]+)\]: data:image/", cell.source, re.MULTILINE))
+            assert not cell.source.startswith("data:")
             links = LINK_ADDRESS.findall(CODE.sub("", cell.source))
             assert [link for link in links if not link.startswith(("https://", "#"))] == []
 
@@ -146,7 +149,7 @@ def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
         for check in lesson.of_role(Role.CHECK):
             wanted |= {check.name, check_grade_id(check.name)}
             cell = cells[check_grade_id(check.name)]
-            call = ast.parse(cell.source).body[0].value
+            call = ast.parse(cell.source).body[-1].value
             assert {word.arg: word.value.value for word in call.keywords} == {"points": check.points}
             assert cell.metadata.nbgrader.points == check.points
             if EXERCISES[check.name].file and check.name not in cells:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.course.test_quoted_numbers import in_a_cell, interval, listed, log, text_of
+from tests.course.test_quoted_numbers import in_a_cell, interval, listed, log, note, text_of
 from vit_course.metrics import paired_interval
 
 TRANSFER = text_of("09_fine_tuning")
+LAYERS, COPIES, LORA = (note(name) for name in ("which_layer", "near_copies", "lora"))
 WAYS_THAT_TRAIN = ("fine-tuning", "from nothing")
 
 
@@ -96,7 +97,7 @@ def test_what_learns_is_compared_with_fine_tuning(way, title):
     found, everything = ways(100)[way], ways(100)["fine-tuning"]
     assert len(found) == 3
     against = f" {interval(found, everything)} |" if way != "fine-tuning" else " |"
-    assert f"| {title} | {in_a_cell(found)} |{against}" in TRANSFER
+    assert f"| {title} | {in_a_cell(found)} |{against}" in LORA
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_what_learns_does_so_at_the_best_rate_of_the_other_task(way, chosen):
     tried = {run["rate"]: run["accuracy"] for run in runs if run["task"] == "tuning"}
     best = max(tried, key=tried.__getitem__)
     assert chosen.startswith(f"{best} ")
-    assert chosen in TRANSFER
+    assert chosen in LORA
     assert {run["rate"] for run in runs if run["task"] == "test"} == {best}
 
 
@@ -149,13 +150,13 @@ def test_the_probes_of_each_block_are_quoted():
     }
     for block in range(4):
         cells = " | ".join(in_a_cell(shares[name, block]) for name in ("class token", "mean patch"))
-        assert f"| {block} | {cells} |" in TRANSFER
+        assert f"| {block} | {cells} |" in LAYERS
     last, before = (
         [100 * found[f"class token after block {block}, draw {seed}, best decay"] for seed in range(3)]
         for block in (3, 2)
     )
     steps = interval(shares["class token", 3], shares["class token", 2]), interval(last, before)
-    assert "is a step back: {} points with one weight decay for all, and still {} where".format(*steps) in TRANSFER
+    assert "is a step back: {} points with one weight decay for all, and still {} where".format(*steps) in LAYERS
     best = [max(range(4), key=lambda block: shares["class token", block][seed]) for seed in range(3)]
     assert best == [2, 2, 2]
 
@@ -175,7 +176,7 @@ def test_the_old_answers_and_the_near_copy_are_quoted():
     people = found["people called dog"] + found["people called cat"]
     land = [found[f"large natural outdoor scenes called {each}"] for each in ("airplane", "ship")]
     assert f"calls {100 * people:.0f} % of the people a dog or a cat, and {100 * sum(land):.0f} %" in TRANSFER
-    assert f"one photo twice, with a cosine of {found['most alike test and training image']:.3f}" in TRANSFER
+    assert f"one photo twice, with a cosine of {found['most alike test and training image']:.3f}" in COPIES
     assert found["pairs with a cosine above 0.999"] == 1
     assert f"it is right on {100 * found['nearest training image right']:.1f} %" in TRANSFER
 

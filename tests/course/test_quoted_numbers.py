@@ -28,7 +28,15 @@ def text_of(lesson: str) -> str:
     return " ".join(word for cell in cells for word in cell.source.split())
 
 
+def note(name: str) -> str:
+    """A side note's text, its lines joined."""
+    return " ".join((ROOT / "docs" / "site" / "notes" / f"{name}.md").read_text(encoding="utf-8").split())
+
+
 TRAINING, EXPERIMENTS = (text_of(name) for name in ("06_training", "07_experiments"))
+SEEDS, PAIRS, AND_CNN, BROKEN, OVERSURE = (
+    note(name) for name in ("three_seeds", "pairing", "vit_and_cnn", "broken_vits", "overconfidence")
+)
 
 
 def log(name: str) -> dict[str, Any]:
@@ -67,9 +75,10 @@ BASELINES = {
 @pytest.mark.parametrize("arm", ARMS)
 def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
     assert len(ARMS[arm]) == 3
-    assert listed(ARMS[arm]) in EXPERIMENTS
+    text = AND_CNN if arm == "convolutions" else EXPERIMENTS
+    assert listed(ARMS[arm]) in text
     if arm not in ("base", "few images"):
-        assert interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in EXPERIMENTS
+        assert interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in text
 
 
 def test_how_long_the_six_experiments_took_is_quoted_from_their_runs():
@@ -102,17 +111,14 @@ def test_which_verdicts_hang_on_pairs_is_said_as_it_is(arm):
     assert turns == (arm in ("sine positions", "patches of 4", "mean of the tokens"))
     if turns:
         quoted = f"{gap:+.1f} ± {paired:.1f} with".replace("-", "−")
-        assert (
-            f"{quoted} pairs, ± {unpaired:.1f} without" in EXPERIMENTS
-            or f"{quoted}, ± {unpaired:.1f} without" in EXPERIMENTS
-        )
+        assert any(f"{quoted}{pairs}, ± {unpaired:.1f} without" in PAIRS for pairs in (" pairs", ""))
 
 
 def test_the_convnet_is_trained_at_the_best_of_the_rates_that_were_tried():
     logged = log("lesson_cifar.json")
     rates = logged["convnet_rates"]
     assert logged["arms"]["convolutions"]["learning_rate"] == float(max(rates, key=lambda rate: rates[rate]))
-    assert listed([100 * accuracy for accuracy in rates.values()]) in EXPERIMENTS
+    assert listed([100 * accuracy for accuracy in rates.values()]) in AND_CNN
 
 
 def test_first_epochs_and_overfitting_are_reported_as_they_were():
@@ -289,7 +295,9 @@ def test_what_short_cells_of_lesson_10_print_is_quoted():
     assert {f"the largest weight stayed at {each:.2f}" in MODERN for each in with_norms} == {True}
     assert with_norms[0] > without[0]
     ranges = [f"{min(each):.1f} to {max(each):.1f}" for each in SHORT["speed_up"].values()]
-    assert "{} times as fast with 65 tokens, {} times with 257, and {} times with 1,025".format(*ranges) in MODERN
+    assert "{} times as fast with 65 tokens, {} times with 257, and {} times with 1,025".format(*ranges) in note(
+        "what_else"
+    )
 
 
 def test_larger_images_are_quoted_from_their_runs():
@@ -340,7 +348,7 @@ def test_the_short_cells_measure_what_is_logged():
 
 
 INSIDE = log("inside.json")
-LOOK = text_of("08_inside")
+LOOK, NEAR, ARISES = text_of("08_inside"), note("near_and_far"), note("where_the_answer_arises")
 
 
 def rights(name: str, column: str, models: str = "drawings") -> list[float]:
@@ -391,8 +399,8 @@ def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
         assert f"| by {title} | {row} |" in LOOK
     photos = INSIDE["photos"]["0"]
     start, *later = photos["class_token"]
-    assert f"the class token had {start:.1f} % after block 0, then {listed(later)}" in LOOK
-    assert f"the patches had {listed(photos['patches'])}" in LOOK
+    assert f"the class token had {start:.1f} % after block 0, then {listed(later)}" in ARISES
+    assert f"the patches had {listed(photos['patches'])}" in ARISES
     nearer = photos["nearer_than_control"]
     assert all(1 < head < 3.1 for block in nearer[:2] for head in block)
     assert all(abs(head) < 1 for block in nearer[2:] for head in block)
@@ -408,14 +416,14 @@ def test_the_heads_of_three_models_of_drawings_are_quoted_as_logged():
     assert "no head looks more than 1.7 pixels nearer than its own control" in LOOK
     assert f"{sum(abs(head) < 1 for head in heads['0.02'])} of {len(heads['0.02'])} are within one pixel of it" in LOOK
     most = {std: f"{max(of_it):.1f}" for std, of_it in heads.items()}
-    assert f"{most['0.5']} pixels nearer than its control; with small positions it was {most['0.02']}" in LOOK
+    assert f"{most['0.5']} pixels nearer than its control; with small positions it was {most['0.02']}" in NEAR
     first = [run[0][0] for run in shares["0.02"]]
     later = [share for run in shares["0.02"] for block in run[1:] for share in block]
     assert f"{min(first):.0%} to {max(first):.0%} for".replace("% ", " % ").replace(" % to", " to") in LOOK
     assert f"the shares are {100 * min(later):.0f} to {100 * max(later):.0f} %" in LOOK
-    assert f"already gives {INSIDE['photos_before_any_block']:.1f} %" in LOOK
+    assert f"already gives {INSIDE['photos_before_any_block']:.1f} %" in ARISES
     of_head, of_probe = INSIDE["photos_read_by_the_head"], INSIDE["photos"]["0"]["class_token"]
-    assert f"In our run {listed(of_head)}. After block 0 the head gets half of what the probe found" in LOOK
+    assert f"In our run {listed(of_head)}. After block 0 the head gets half of what the probe found" in ARISES
     assert of_head[0] / of_probe[0] == pytest.approx(0.5, abs=0.02)
     assert abs(of_head[2] - of_probe[2]) < 0.5
 
@@ -460,23 +468,16 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
     assert "and one clearly above it" in text_of("00_start")
 
 
-def test_what_lessons_01_and_02_say_of_broken_models_is_what_they_reached():
-    rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
-    strips, none = (
-        100 * mean(rows[name])
-        for name in ("PatchEmbedding: embedding of strips", "VisionTransformer: positions never added")
+def test_what_is_said_of_single_broken_models_is_what_they_reached():
+    found = {name: mean(row) for name, row in models("fair_bet.json").items()}
+    scrambled, right = found["PatchEmbedding: reshaped where transposed"], found["right"]
+    assert f"right on {right:.1f} % of the test photos, the one with reshaped patches on {scrambled:.1f} %" in text_of(
+        "00_start"
     )
-    each = [100 * accuracy for accuracy in rows["right"]]
-    told = f"right on {strips:.1f} % of the test photos, a model with square patches on {mean(each):.1f} %"
-    assert told in text_of("01_patchify")
-    of_three = f"and three runs of the right one {min(each):.1f} to {max(each):.1f} %"
-    assert f"never adds its positions reached {none:.1f} %, {of_three}" in text_of("02_positions")
-    assert len(each) == 3
-    found = models("fair_bet.json")
-    reshaped, right = mean(found["PatchEmbedding: reshaped where transposed"]), mean(found["right"])
-    assert f"{reshaped:.1f} % against {right:.1f} % in the figure of lesson 00" in text_of("01_patchify")
-    unscaled = mean(found["MultiHeadSelfAttention: heads not scaled"])
+    unscaled = found["MultiHeadSelfAttention: heads not scaled"]
     assert f"still ended at {unscaled:.1f} % against {right:.1f} %" in text_of("03_attention")
+    bare = found["MultiHeadSelfAttention: projection not used"]
+    assert f"without it reached {bare:.1f} %, with it {right:.1f} %" in note("attention")
 
 
 def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
@@ -490,11 +491,11 @@ def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
 def test_a_rise_of_the_validation_loss_is_overconfidence_as_logged():
     logged = log("lesson_cifar.json")["overconfidence"]
     best, last = logged["sure_when_wrong"]
-    assert f"{best:.0%} sure".replace("%", " %") + " of its wrong answers after the best epoch" in TRAINING
-    assert f"and {last:.0%} after the last".replace("%", " %") in TRAINING
+    assert f"{best:.0%} sure".replace("%", " %") + " of its wrong answers after the best epoch" in OVERSURE
+    assert f"and {last:.0%} after the last".replace("%", " %") in OVERSURE
     chosen = min(logged["loss_of_halves"], key=lambda divisor: logged["loss_of_halves"][divisor][0])
     before, after = (logged["loss_of_halves"][divisor][1] for divisor in ("1", chosen))
-    assert f"a temperature of {chosen} took the second half from {before:.2f} to {after:.2f}" in TRAINING
+    assert f"a temperature of {chosen} took the second half from {before:.2f} to {after:.2f}" in OVERSURE
 
 
 def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
@@ -525,7 +526,29 @@ def test_three_of_the_first_twenty_intervals_between_equals_miss_0():
     differences = (one - other)[:20]
     missed = differences.mean(1).abs() > 4.30 * differences.std(1) / sqrt(3)
     assert missed.sum() == 3
-    assert "Three intervals miss 0" in EXPERIMENTS
+    assert "Three intervals miss 0" in SEEDS
+
+
+def test_how_many_seeds_a_difference_takes_is_what_chance_makes_of_it():
+    noise = torch.randn(40_000, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    shown = {}
+    for count, t, size in ((3, 4.30, 3.5), (10, 2.26, 1), (40, 2.02, 0.5), (3, 4.30, 1)):
+        seen = noise[:, :count] + size
+        shown[count, size] = (seen.mean(1).abs() > t * seen.std(1) / sqrt(count)).double().mean().item()
+    assert min(shown[3, 3.5], shown[10, 1], shown[40, 0.5]) > 0.78
+    assert shown[3, 1] < 0.2
+    assert "For one *s* you need about ten seeds, for half an *s* about forty." in EXPERIMENTS
+    assert "Less than one time in five." in SEEDS
+
+
+def test_looking_after_every_seed_is_wrong_one_time_in_seven():
+    noise = torch.randn(40_000, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    claimed = torch.zeros(len(noise), dtype=torch.bool)
+    for count, t in zip(range(3, 9), (4.30, 3.18, 2.78, 2.57, 2.45, 2.36), strict=True):
+        seen = noise[:, :count]
+        claimed |= seen.mean(1).abs() > t * seen.std(1) / sqrt(count)
+    assert claimed.double().mean() == pytest.approx(1 / 7, abs=0.01)
+    assert "up to eight, is wrong one time in seven" in EXPERIMENTS
 
 
 def test_the_count_of_broken_models_is_that_of_its_benchmark():
@@ -539,20 +562,20 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     )
     assert (len(rows), beside, above, below) == (114, 85, 5, 24)
     for number in (len(rows), beside, below):
-        assert f"{number} " in EXPERIMENTS
+        assert f"{number} " in BROKEN
     seeds = [100 * each for each in accuracies]
     noise = 4.30 * stdev(seeds) * sqrt(4 / 3)
     ends = "{:.2f}, {:.2f} and {:.2f} %".format(*seeds)
-    assert f"end at {ends}, with a standard deviation *s* of {stdev(seeds):.2f}" in EXPERIMENTS
-    assert f"should lie, 19 times in 20, within ± {noise:.1f} points" in EXPERIMENTS
+    assert f"end at {ends}, with a standard deviation *s* of {stdev(seeds):.2f}" in BROKEN
+    assert f"should lie, 19 times in 20, within ± {noise:.1f} points" in BROKEN
     assert sum(noise < abs(100 * gap) <= 2 for gap in gaps) == 9
     lead, shared, bare = (
         100 * (rows[f"VisionTransformer: {name}"][0] - right)
         for name in ("all tokens into the head", "one block used depth times", "no final norm")
     )
-    assert f"The largest lead, {lead:.1f} points" in EXPERIMENTS
-    assert f"the shared block ended {-shared:.1f} points below the right model" in EXPERIMENTS
-    assert f"the missing norm {bare:.1f} above it" in EXPERIMENTS
+    assert f"The largest lead, {lead:.1f} points" in BROKEN
+    assert f"the shared block ended {-shared:.1f} points below the right model" in BROKEN
+    assert f"the missing norm {bare:.1f} above it" in BROKEN
     readme = " ".join(README.read_text(encoding="utf-8").split())
     ends = f"{beside} end within two points of the right one, five above that and {below} below"
     assert f"of {len(rows)} broken ViTs, {ends}" in readme
@@ -566,7 +589,7 @@ def test_the_readme_tells_the_fair_bet_as_it_was():
     assert "Five of the eight cannot be told from the correct one by their accuracy" in readme
     assert "none of the eight was above the right model by more than chance" in readme
     halves = [half for gap, half in gaps if abs(gap) <= half]
-    assert f"it reaches {min(halves):.1f} to {max(halves):.1f} points to either side" in text_of("00_start")
+    assert f"it reaches {min(halves):.1f} to {max(halves):.1f} points to either side" in note("nine_models")
 
 
 def test_the_same_training_twice_differs_as_lesson_10_says():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.course.test_quoted_numbers import ROOT, log, text_of
+from tests.course.test_quoted_numbers import ROOT, log, note, text_of
 from vit_course.data import Augmentation
 from vit_course.explore import DIVISORS, explore_softmax
 from vit_course.training import TrainingSettings
@@ -60,9 +60,9 @@ def test_few_directions_and_the_convolution_are_quoted_as_they_were():
         assert run["kept"]["48 random"] < run["kept"]["3 best"] < run["kept"]["12 best"]
         assert run["kept"]["12 best"] > 0.9
         assert run["difference"] < 4e-6
-    text = text_of("01_patchify")
-    assert "48 random directions keep less than the best 3" in text
-    assert "A few millionths at most" in text
+    assert "48 random directions keep less than the best 3" in note("directions")
+    assert "Twelve numbers are enough to recognize her" in text_of("01_patchify")
+    assert "A few millionths at most" in text_of("01_patchify")
 
 
 def test_undivided_scores_are_quoted_as_they_were():
@@ -88,7 +88,7 @@ def test_shuffled_tokens_and_the_head_that_mirrors_are_quoted_as_they_were():
     assert f"less than one percent ({min(moved)} to {max(moved)} % from three seeds" in text
     for run in found:
         assert run["mirror, with positions"]["share"] > 95
-        assert run["mirror, without positions"]["error"] >= 0.95
+        assert run["mirror, without positions"]["error"] == pytest.approx(0.95, abs=0.03)  # of one batch of 64
     assert "With positions the mirror place gets nearly all of the weight" in text
     assert "can hardly do better than the mean of all 20 tokens" in text
 
@@ -193,7 +193,6 @@ def test_what_wrong_food_costs_is_quoted_as_logged():
     text = text_of("00_start")
     rows = (right.keys(), ["---"] * len(right), right.values())
     assert " ".join(f"| {' | '.join(row)} |" for row in rows).replace(" --- ", "---") in text
-    assert f"It is right on {right['as in its training']} of the *test* photos" in text
 
 
 def test_learned_positions_are_as_similar_as_02_says():

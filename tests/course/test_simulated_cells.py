@@ -10,7 +10,7 @@ from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.simulate.answer_pool import AnswerPool, LessonPools
 from exercise_kit.simulate.modules import VARIANTS, right_variants
 from exercise_kit.submission.released import Lessons
-from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, misconceptions, outcomes_of, summary
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, evaluated, outcomes_of, summary
 from vit_course.exercises.catalog import EXERCISES
 
 # of each exercise's pairs; all of them take an hour
@@ -64,10 +64,6 @@ def _without_marks(source):
     return "\n".join(line for line in source.split("\n") if "### " not in line)
 
 
-def written_in_cells(exercises):
-    return [each for each in exercises if not EXERCISES[each.values[0]].file]
-
-
 def of_cell(exercise, source):
     """The objects that a cell defines, when it is the only one of a notebook."""
     namespace = {"__name__": "__main__"}
@@ -82,20 +78,21 @@ def expect_the_same(exercise, source, objects):
         assert same_record(one.record, other.record), f"{source}\n{one.check.name}: {one.record}\n{other.record}"
 
 
-@pytest.mark.parametrize(("exercise", "wrong"), written_in_cells(misconceptions()))
-@pytest.mark.sampled
-def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, wrong, pool):
-    answer = pool.of_mistake(wrong)
-    if answer is None:
-        assert (exercise, wrong.name) in NO_CELL, pool.left_out()[wrong.name]
-        return
-    expect_the_same(exercise, answer.source, wrong.objects)
-    assert "exercise_kit.engine" not in answer.source
-    assert wrong.cause.explanation[:30] not in answer.source, "it gives the mistake away"
+@EACH_EXERCISE
+@pytest.mark.proof
+def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, pool):
+    for wrong in [] if EXERCISES[exercise].file else evaluated(EXERCISES[exercise]):
+        answer = pool.of_mistake(wrong)
+        if answer is None:
+            assert (exercise, wrong.name) in NO_CELL, pool.left_out()[wrong.name]
+            continue
+        expect_the_same(exercise, answer.source, wrong.objects)
+        assert "exercise_kit.engine" not in answer.source
+        assert wrong.cause.explanation[:30] not in answer.source, "it gives the mistake away"
 
 
 @EACH_EXERCISE
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
     pairs = [] if EXERCISES[exercise].file else list(pairs_of(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
@@ -105,7 +102,7 @@ def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
 
 
 @EACH_EXERCISE
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_right_answers_in_cells_are_right(exercise, pool):
     """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
     for answer in pool.right[1:3]:

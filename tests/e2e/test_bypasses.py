@@ -15,6 +15,7 @@ from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST, Case
+from tests.e2e.attacks.late import LATE
 from tests.e2e.submissions import mark
 from tests.machine import needs_sandbox
 
@@ -65,6 +66,15 @@ def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Case) -
 @pytest.mark.sampled
 def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, case: Case) -> None:
     assert POSSIBLE_BYPASS in judge.grade(submission(case)).flags
+
+
+@pytest.mark.parametrize("case", LATE, ids=lambda each: each.name)
+@pytest.mark.sampled
+def test_what_runs_behind_the_call_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
+    result = judge.grade(submission(case))
+    assert result.status == "graded", result.reason
+    assert result.score == 0
+    assert {FORBIDDEN_FUNCTION, POSSIBLE_BYPASS} & set(result.flags)
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda each: each.name)

@@ -18,6 +18,7 @@ from exercise_kit.authoring.build import SOURCES
 from exercise_kit.authoring.lesson import Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.release import MARKER, ReleaseError, as_zip, release
+from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from tests.bare_python import bare_python, outside
 from tests.e2e.submissions import mark
 from vit_course.cli import app
@@ -35,7 +36,7 @@ def made(tmp_path_factory):
 def again(made, monkeypatch):
     """Releases the same course, with the wheel that is built."""
     wheel = next(made.path.glob("*.whl"))
-    monkeypatch.setattr(releasing, "build_wheel", lambda root, folder: wheel)
+    monkeypatch.setattr(releasing, "build_wheel", lambda root, folder, settings: wheel)
     return lambda directory: release(directory, ROOT)
 
 
@@ -196,3 +197,18 @@ def test_the_command_says_in_words_what_it_cannot_do(tmp_path):
     assert done.exit_code == 1
     assert "is not empty and no earlier release; name a new folder" in done.output
     assert "Traceback" not in done.output
+
+
+def test_a_release_of_the_core_holds_its_lessons_and_its_settings(tmp_path):
+    made = release(tmp_path / "core", ROOT, ReleaseSettings(Route.CORE, borrow=False))
+    names = {path.stem for path in made.path.glob("notebooks/*.ipynb")}
+    assert names == {"00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit", "07_experiments"}
+    with zipfile.ZipFile(next(made.path.glob("*.whl"))) as wheel:
+        assert json.loads(wheel.read("vit_course/exercises/release.json")) == {"route": "core", "borrow": False}
+    assert "`borrow` is switched off in this release" in (made.path / "README.md").read_text(encoding="utf-8")
+    assert "06_training" not in (made.path / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_release_says_how_to_borrow_unless_it_is_forbidden(made):
+    for name in ("README.md", "AGENTS.md"):
+        assert '`borrow("NAME")` takes the course\'s part' in (made.path / name).read_text(encoding="utf-8")

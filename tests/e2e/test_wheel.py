@@ -28,6 +28,8 @@ def test_the_wheel_holds_no_answer_and_no_test(installed):
         path for path in installed.rglob("*.py") if re.search(r"(^|_)tests?(_|\.)", path.name) or "hidden" in path.parts
     ]
     assert list(installed.glob("exercise_kit/templates/*"))
+    assert len(list(installed.rglob("program.packed"))) == len(list(ROOT.glob("vit_course/exercises/*/*/program.py")))
+    assert not [*installed.glob("vit_course/**/program.py"), *installed.glob("vit_course/**/variants.py")]
 
 
 def test_a_command_for_staff_names_the_extra_that_it_needs(installed, tmp_path):

@@ -15,8 +15,12 @@ from exercise_kit.engine.expect import (
 )
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l03_attention.scaled_dot_product_attention import WEIGHT_AXES, both_tensors, too_sharp_or_flat
-from vit_course.exercises.l03_attention.split_heads import TOKEN_AXES
+from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import (
+    WEIGHT_AXES,
+    both_tensors,
+    too_sharp_or_flat,
+)
+from vit_course.exercises.l03_attention.split_heads.claims import TOKEN_AXES
 from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
 PARTS = ("qkv", "projection")

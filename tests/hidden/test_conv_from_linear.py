@@ -12,7 +12,7 @@ from exercise_kit.engine.compare import expect_equal, shape
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
-from vit_course.exercises.l01_patchify.conv_from_linear import expect_strided_by_its_kernel
+from vit_course.exercises.l01_patchify.conv_from_linear.claims import expect_strided_by_its_kernel
 
 AXES = ("image", "token", "dimension")
 

@@ -14,7 +14,7 @@ from exercise_kit.engine.expect import (
 )
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l03_attention.scaled_dot_product_attention import (
+from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import (
     OUTPUT_AXES,
     WEIGHT_AXES,
     both_tensors,

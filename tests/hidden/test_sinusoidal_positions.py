@@ -10,7 +10,7 @@ from exercise_kit.engine.compare import expect_equal, expect_tensor, short
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.expect import expect_result_of_its_own, expect_value_error
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l02_positions.sinusoidal_positions import expect_float32
+from vit_course.exercises.l02_positions.sinusoidal_positions.claims import expect_float32
 
 AXES = ("position", "dimension")
 LOOK = "Which angle has that hand at that position, and which of sine and cosine stands in that column?"

@@ -13,7 +13,7 @@ from exercise_kit.engine.expect import (
 )
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l03_attention.split_heads import SPLIT_AXES, TOKEN_AXES
+from vit_course.exercises.l03_attention.split_heads.claims import SPLIT_AXES, TOKEN_AXES
 
 SIDE_BY_SIDE = "Print the result for a tensor whose numbers count up. Who sits beside whom in memory?"
 BACKWARDS = "Undo the steps of split_heads one by one, the last one first."

@@ -45,8 +45,22 @@ def log_of(count: Count, steps_at: dict[int, int], ticks: int) -> str:
 
 def test_a_log_gets_a_plain_line_every_ten_seconds_whether_or_not_a_step_is_done():
     text = log_of(Count("grading", 110), {0: 3, 2: 9}, ticks=3)
-    assert text == "grading: 3 of 110 after 0:10\ngrading: 3 of 110 after 0:20\ngrading: 12 of 110 after 0:30\n"
+    assert text.splitlines() == [
+        "grading: 3 of 110 after 0:10, about 5:57 left",
+        "grading: 3 of 110 after 0:20, about 11:53 left",
+        "grading: 12 of 110 after 0:30, about 4:05 left",
+    ]
     assert SECONDS == 10
+
+
+def test_the_time_to_the_end_is_told_while_there_is_one():
+    count = Count("grading", 300)
+    assert count.line(20) == "grading: 0 of 300 after 0:20"
+    count.advance()
+    assert count.line(30) == "grading: 1 of 300 after 0:30, about 2:29:30 left"
+    for _ in range(299):
+        count.advance()
+    assert count.line(3700) == "grading: 300 of 300 after 1:01:40"
 
 
 def test_work_of_unknown_length_shows_its_time():

@@ -97,16 +97,3 @@ def test_every_public_name_is_what_its_module_has() -> None:
     for name, module in vit_course._MODULE_OF.items():
         assert getattr(vit_course, name) is getattr(import_module(module), name)
         assert name in dir(vit_course)
-
-
-def test_what_has_moved_is_found_where_it_was() -> None:
-    from vit_course import config, patches, positions, pretrained, vit
-    from vit_course.config import PRESETS
-
-    assert PRESETS["vit_base_16"].depth == PRESETS["walkthrough_512"].num_heads == 12
-    assert patches.conv_from_linear is pretrained.conv_from_linear
-    assert positions.resize_positions is pretrained.resize_positions
-    assert vit.initialise.__module__ == "vit_course.initialisation"
-    for module in (config, patches, positions, vit):
-        with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'presets'"):
-            _ = module.presets

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.course.test_checks import _right_variants
+from exercise_kit.simulate.modules import is_variant
+from tests.course.test_checks import right_variants_of
 from tests.proof.mutations import mutations
-
-HOME = "tests.hidden.variants."
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,9 @@ class VariantMutant:
 
 def variant_mutants(exercise: str) -> Iterator[VariantMutant]:
     """Every mutant of an exercise's right variants, in the order of the source; the reference's own are elsewhere."""
-    variants = (each.values[1] for each in _right_variants() if each.values[0] == exercise)
-    for variant in variants:
+    for variant in right_variants_of(exercise):
         for place, each in enumerate(variant):
-            if each.__module__.startswith(HOME):
+            if is_variant(each):
                 (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
                 for name, changed in mutations(definition):
                     yield VariantMutant(name, variant, place, changed)

@@ -1,7 +1,7 @@
 """Bug hunts: programs with a bug from the library of misconceptions, another one for each seed.
 
-A hunting ground is a module in ``vit_course/hunts/programs``, named after an exercise; :mod:`vit_course.hunts.choose`
-tells how its lines are spoiled. Every ground holds an answer, so none of this is there while a submission is graded.
+What is hunted in is an exercise's ``program.py``; :mod:`exercise_kit.engine.program` tells how its lines are spoiled.
+Every program holds an answer, so none of this is there while a submission is graded.
 """
 
 from __future__ import annotations
@@ -37,4 +37,4 @@ def hunt(exercise: str, seed: int = 1, bugs: int = 1) -> Suspect:
     ground = ground_called(exercise)
     drawn = draw(ground, seed, bugs)
     title = f"{ground.name}, seed {int(seed)}"
-    return Suspect(ground.name, title, ground.program(drawn), ground.defines, len(drawn))
+    return Suspect(ground.name, title, ground.text(drawn), ground.defines, len(drawn))

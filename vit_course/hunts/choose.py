@@ -1,25 +1,13 @@
-"""Hunting grounds, and which of their bugs a seed draws.
-
-A ground is a right program. Its comments say how its lines can be broken, and which mistake each change makes::
-
-    patches = patches.permute(0, 2, 4, 1, 3, 5)
-    # bug "column order": patches = patches.permute(0, 4, 2, 1, 3, 5)
-
-The name is that of a misconception of the exercise, and the code after the colon replaces the line above. Without code
-after the colon the line is removed. Several comments of one name under a line replace it by as many lines. Comments of
-one name under several lines belong to one bug. The first space after the colon belongs to the form; more spaces indent
-the code further than the line above.
-"""
+"""Which exercises are hunted in, and which bugs of their programs a seed draws."""
 
 from __future__ import annotations
 
-import ast
 import difflib
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -27,117 +15,56 @@ from itertools import combinations
 
 from exercise_kit.engine.compare import kind_of
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.mistakes import Edit
+from exercise_kit.engine.program import Bug, Program, read_program
 from exercise_kit.quoting import quoted
 from vit_course.exercises.catalog import EXERCISES
-
-_BUG = re.compile(r'\s*# bug "(?P<name>[^"]+)":(?: (?P<code>.*))?$')
-_MEANT = re.compile(r"\s*#+\s*bugs?\b", re.IGNORECASE)
-
-
-class GroundError(ValueError):
-    """A hunting ground cannot be read; the message tells the file, the line, and what to do."""
-
-
-@dataclass(frozen=True)
-class Bug:
-    """A way to spoil a program.
-
-    Attributes: ``name``, that of a misconception; ``edits``, for each line that it touches, by its place in the
-    program, the lines that take its place.
-    """
-
-    name: str
-    edits: Mapping[int, tuple[str, ...]] = field(hash=False)
-
-    def touches(self, other: Bug) -> bool:
-        """Whether both spoil the same line, so that they cannot be drawn together."""
-        return not self.edits.keys().isdisjoint(other.edits.keys())
 
 
 @dataclass(frozen=True)
 class Ground:
-    """A right program and its bugs.
+    """Where to hunt.
 
-    Attributes: ``name`` ("patchify"), ``lines`` of the program without any bug, and ``bugs``.
+    Attributes: ``name`` of the exercise, its ``program``, and the ``bugs`` that may be drawn.
     """
 
     name: str
-    lines: tuple[str, ...]
+    program: Program
     bugs: tuple[Bug, ...]
 
-    def program(self, bugs: Iterable[Bug] = ()) -> str:
-        """The program's text, with these bugs in it."""
-        edits: dict[int, tuple[str, ...]] = {}
-        for bug in bugs:
-            edits |= bug.edits
-        spoilt = (text for place, line in enumerate(self.lines) for text in edits.get(place, (line,)))
-        return "\n".join(spoilt) + "\n"
+    def text(self, bugs: Iterable[Bug] = ()) -> str:
+        """The program with these bugs in it, under a name that is not that of the student's own code."""
+        return re.sub(rf"\b{self.name}\b", self.defines, self.program.text(bugs))
 
     @property
     def defines(self) -> str:
-        """The name of the function or class that the hunt is about: the last one that the program defines."""
-        named = [each for each in ast.parse(self.program()).body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
-        if not named:
-            raise GroundError(f"the ground {self.name} defines no function and no class; write one")
-        return named[-1].name
-
-
-def read_ground(name: str, source: str, file: str) -> Ground:
-    """The ground that stands in a module.
-
-    Args:
-        name: what the ground is called.
-        source: the module's text.
-        file: where it stands, for messages.
-
-    Raises:
-        GroundError: a comment about a bug has another form than those above, or no line to spoil.
-    """
-    lines: list[str] = []
-    edits: dict[str, dict[int, tuple[str, ...]]] = {}
-    for number, line in enumerate(source.splitlines(), 1):
-        bug = _BUG.match(line)
-        if not bug and not _MEANT.match(line):
-            if lines or number >= _first_line(source):
-                lines.append(line)
-            continue
-        where = f"{file}:{number}"
-        if not bug:
-            raise GroundError(f'{where}: {line.strip()!r} is no bug; write # bug "its name": the spoilt line')
-        if not lines or not lines[-1].strip():
-            raise GroundError(f"{where}: there is no line above to spoil; put the comment right below it")
-        code, above = bug["code"] or "", lines[-1]
-        spoilt = (above[: len(above) - len(above.lstrip())] + code,) if code.strip() else ()
-        places = edits.setdefault(bug["name"], {})
-        places[len(lines) - 1] = places.get(len(lines) - 1, ()) + spoilt
-    return Ground(name, tuple(lines), tuple(Bug(each, places) for each, places in edits.items()))
-
-
-def _first_line(source: str) -> int:
-    """Where the program begins: behind the module's own docstring."""
-    body = ast.parse(source).body
-    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        body = body[1:]
-    return body[0].lineno if body else 1
+        """What the hunted function or class is called: suspect_patchify, SuspectEncoderBlock."""
+        if not self.program.defines(self.name):
+            return list(self.program.spans)[-1]
+        return f"Suspect{self.name}" if EXERCISES[self.name].is_class else f"suspect_{self.name}"
 
 
 @cache
 def grounds() -> dict[str, Ground]:
-    """All grounds by the name of their exercise, in the order of the course.
+    """All grounds by the name of their exercise, in the order of the course."""
+    found = {}
+    for name, exercise in EXERCISES.items():
+        edits = [each for each in exercise.misconceptions if isinstance(each, Edit) and each.hunt]
+        if edits and exercise.program and exercise.program.defines(name):
+            found[name] = Ground(name, exercise.program, tuple(each.bug for each in edits))
+    found |= _not_yet_edits()
+    return {name: found[name] for name in EXERCISES if name in found}
 
-    Raises:
-        GroundError: a ground cannot be read, or is named after no exercise.
-    """
-    by_plain_name = {_plain(name): name for name in EXERCISES}
+
+def _not_yet_edits() -> dict[str, Ground]:
+    """Grounds of exercises whose mistakes are not edits of a program yet."""
+    plain = {_plain(name): name for name, exercise in EXERCISES.items() if exercise.program is None}
     found = {}
     for file in files("vit_course.hunts.programs").iterdir():
-        if not file.name.endswith(".py") or file.name.startswith("_"):
-            continue
-        name = by_plain_name.get(_plain(file.name.removesuffix(".py")))
-        if name is None:
-            raise GroundError(f"{file.name} is named after no exercise; name it as patchify.py or encoder_block.py is")
-        found[name] = read_ground(name, file.read_text("utf-8"), file.name)
-    return {name: found[name] for name in EXERCISES if name in found}
+        if name := plain.get(_plain(file.name.removesuffix(".py"))):
+            program = read_program(file.read_text("utf-8"), f"vit_course.hunts.{name}", file.name)
+            found[name] = Ground(name, program, program.bugs)
+    return found
 
 
 def exercise_of(ground: Ground) -> Exercise:

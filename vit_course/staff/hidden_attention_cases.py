@@ -16,7 +16,7 @@ from torch import Tensor
 
 from exercise_kit.engine.probes import Probe
 from vit_course.exercises import impostors
-from vit_course.exercises.l03_attention.scaled_dot_product_attention import Pair, applied
+from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import Pair, applied
 
 Attend = Callable[[Tensor, Tensor, Tensor], Pair]
 

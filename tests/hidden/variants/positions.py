@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from vit_course import positions as reference
+from vit_course.pretrained import resize_positions
 
 
 def _refuse(embed_dim, divisor):
@@ -230,7 +231,7 @@ RIGHT = {
         class_token_by_padding,
     ],
     "resize_positions": [
-        reference.resize_positions,
+        resize_positions,
         resized_by_transpose_and_reshape,
         resized_by_einops,
         resized_dimension_by_dimension,

@@ -8,7 +8,7 @@ import pytest
 
 from exercise_kit.authoring.build import BuildReport, build
 from exercise_kit.authoring.lesson import AuthoringError
-from exercise_kit.authoring.notebook import AFTER_RESTART
+from exercise_kit.authoring.notebook import CHECK_IMPORT
 
 from .conftest import ADDRESS
 
@@ -198,9 +198,9 @@ def test_the_solution_keeps_its_markers_and_the_student_gets_stubs(repository):
         'def double(number):\n    """Twice the number."""\n    # TODO: your code here\n    raise NotImplementedError'
     )
     assert student["why-two"].source == "Why two?\n\n*Your answer here.*"
-    check = f'check("double", double, points=3){AFTER_RESTART}'
+    imported = CHECK_IMPORT.format(package="vit_course")
+    check = f'{imported}\n\ncheck("double", double, points=3)'
     assert student["check-double"].source == solution["check-double"].source == check
-    assert "\n" not in check
 
 
 def test_nothing_of_an_answer_reaches_the_student(repository):
@@ -219,8 +219,7 @@ def test_the_badge_opens_the_student_s_notebook_and_holds_its_picture(repository
     build(repository.root)
     badge = built(repository, STUDENT).cells[1].source
     page = "https://colab.research.google.com/github/someone/some_course/blob/main/notebooks/01_double.ipynb"
-    assert badge.startswith("[![Open this notebook in Colab](data:image/png;base64,")
-    assert badge.endswith(f"]({page})")
+    assert badge.startswith(f"[![Open this notebook in Colab][badge]]({page})\n\n[badge]: data:image/png;base64,")
 
 
 def test_the_address_stands_in_the_setup_cell(repository):

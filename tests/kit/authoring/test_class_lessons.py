@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.class_lessons import build_class, class_root, sources_of
+from exercise_kit.authoring.class_lessons import build_class, class_root, read_settings, sources_of
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.engine.course import course
+from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.proof import prove
 
@@ -44,6 +45,12 @@ def problems(folder: Path) -> str:
 
 def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
+
+
+def test_a_class_says_what_its_release_holds_and_allows(folder):
+    assert read_settings(folder).release == ReleaseSettings()
+    (folder / "class.toml").write_text('route = "core"\nborrow = false\n', encoding="utf-8")
+    assert read_settings(folder).release == ReleaseSettings(Route.CORE, borrow=False)
 
 
 def test_what_is_left_out_is_shown_with_its_answer_and_asks_for_nothing(folder):
@@ -106,6 +113,8 @@ def test_sections_change_places_and_nothing_is_lost(folder):
     ("text", "message"),
     [
         ("leave_out = 3", "leave_out is a list of names"),
+        ('route = "short"', 'route is "core" or "all"'),
+        ("borrow = 1", "borrow is true or false"),
         ('leave_out = ["nothing"]', "there is no exercise, question or lesson called 'nothing'"),
         ("[points]\npatchify = 0", "a number above 0"),
         ("[points]\nnothing = 3", "called 'nothing'"),

@@ -14,12 +14,15 @@ ADDRESS = "data:image/png;base64," + base64.b64encode(DOT).decode("ascii")
 def test_a_figure_s_data_takes_the_place_of_its_address_and_the_words_stay(repository):
     source = "Before ![A dot [1] in\nthe middle](../figures/dot.svg), after."
     inlined = inline_figures(source, repository.root / "solutions")
-    assert inlined == f"Before ![A dot [1] in the middle]({ADDRESS}), after."
+    assert inlined == f"Before ![A dot [1] in the middle][dot], after.\n\n[dot]: {ADDRESS}"
 
 
 def test_two_figures_in_one_cell(repository):
-    source = "![one](../figures/dot.svg)\n![two](../figures/dot.png)"
-    assert inline_figures(source, repository.root / "solutions") == f"![one]({ADDRESS})\n![two]({ADDRESS})"
+    (repository.root / "figures" / "spot.png").write_bytes(DOT)
+    source = "![one](../figures/dot.svg)\n![two](../figures/spot.png)\n![one more](../figures/dot.png)"
+    assert inline_figures(source, repository.root / "solutions") == (
+        f"![one][dot]\n![two][spot]\n![one more][dot]\n\n[dot]: {ADDRESS}\n\n[spot]: {ADDRESS}"
+    )
 
 
 def test_a_drawing_without_its_picture_is_refused(repository):

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.verdict import Verdict, as_html
+from exercise_kit.engine.rendering import as_html
+from exercise_kit.engine.verdict import Verdict
 from vit_course.patches import patchify
 
 

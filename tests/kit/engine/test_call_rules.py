@@ -62,6 +62,39 @@ def test_what_may_not_be_called_earns_nothing_and_is_named(answer, called):
     expect_no_points(answer, called)
 
 
+def test_what_a_class_runs_when_its_tensor_is_read_is_noted():
+    def fill(late):
+        torch.layer_norm(torch.ones(2, 3), (3,))
+
+    def answer(x, weight, bias, eps):
+        result = plain(x, weight, bias, eps)
+        if result.requires_grad:
+            result.register_hook(fill)
+        return result
+
+    expect_no_points(answer, "`torch.layer_norm` was called. ")
+
+
+def test_a_subclass_s_result_is_read_and_its_class_is_not_asked():
+    ran = []
+
+    class Meta(type(torch.Tensor)):
+        def __getattribute__(cls, name):
+            ran.append(name)
+            return super().__getattribute__(name)
+
+    class Late(torch.Tensor, metaclass=Meta):
+        pass
+
+    def answer(x, weight, bias, eps):
+        late = plain(x, weight, bias, eps).as_subclass(Late)
+        ran.clear()
+        return late
+
+    assert check("layer_norm", answer, points=5).score == 5
+    assert ran == []
+
+
 def test_compiling_hides_no_call():
     # compiled here and not beside the others: torch.compile imports for seconds, and pytest would wait while collecting
     expect_no_points(torch.compile(ready_made), "`torch.nn.functional.layer_norm` was called. ")

@@ -129,7 +129,7 @@ def test_a_variant_adds_to_itself_alone_and_keeps_what_is_forbidden(folder):
     patchify = course().exercises["patchify"]
     known = len(patchify.checks)
     (folder / "exercises" / "tiles.py").write_text(
-        "from vit_course.exercises.l01_patchify.patchify import patchify as original\n"
+        "from vit_course.exercises.l01_patchify.patchify.claims import patchify as original\n"
         "tiles = original.variant('tiles', '20_own')\n"
         "@tiles.check\ndef more(student, probe):\n    '''More.'''\n"
     )

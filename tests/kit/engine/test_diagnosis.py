@@ -18,6 +18,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure
+from exercise_kit.reasons import Reason
 
 CALLS: list[str] = []
 
@@ -137,15 +138,44 @@ def test_a_mistake_explains_only_what_it_fails_itself() -> None:
     assert names(results) == [("tripled",), ("tripled",), ()]
 
 
-def test_a_mistake_is_named_though_the_student_passes_a_check_that_it_fails() -> None:
+def with_refusals() -> Exercise:
+    """The exercise, which also asks for an error; none of its mistakes raises it."""
     exercise = scale_exercise()
 
-    @exercise.check
+    @exercise.check(guard=True)
     def no_rows_are_refused(student: Student, probe: Probe) -> None:
         """A table without a row is refused."""
         error = student.error_of(probe.normal(0, 3))
         if error is None or not error.is_a("ValueError"):
-            raise Failure("scale accepted no rows")
+            raise Failure("scale accepted no rows", reason=Reason.ACCEPTED)
+
+    return exercise
+
+
+def test_a_missing_error_is_no_part_of_a_mistake_about_numbers() -> None:
+    results = run_checks(with_refusals(), {"scale": lambda x: 3 * x})
+    assert str(results[3].verdict) == "fail"
+    assert names(results) == [("tripled",), ("tripled",), (), ()]
+
+
+def test_a_mistake_that_is_a_missing_error_is_named() -> None:
+    exercise = with_refusals()
+
+    @exercise.misconception("Rows?", "00_start, Scale")
+    def no_rows_accepted(x: Tensor) -> Tensor:
+        """A table without a row is taken."""
+        return 2 * x
+
+    assert names(run_checks(exercise, {"scale": lambda x: x + x})) == [(), (), (), ("no rows accepted",)]
+
+
+def test_no_name_contradicts_a_check_that_passes() -> None:
+    """Right on negative numbers, where both known mistakes that match on positive ones are wrong."""
+    assert set(diagnosed(lambda x: torch.where(x > 0, 3 * x, 2 * x))) == {()}
+
+
+def test_a_mistake_is_named_though_the_student_passes_a_guard_that_it_fails() -> None:
+    exercise = with_refusals()
 
     def tripled_but_careful(x: Tensor) -> Tensor:
         if not len(x):
@@ -184,7 +214,7 @@ def test_what_a_mistake_gives_is_computed_once() -> None:
     assert len(CALLS) == 1  # in one of the two checks that failed: after that it cannot explain most of them
     for _ in range(2):
         assert names(run_checks(exercise, {"scale": lambda x: 3 * x}))[0] == ("tripled",)
-    assert len(CALLS) == 2  # and in the other; one check that such a student passes could not outweigh the two
+    assert len(CALLS) == 3  # and in the other two: in the one that such a student passes it must not fail
 
 
 def test_two_exercises_do_not_share_what_they_remember() -> None:

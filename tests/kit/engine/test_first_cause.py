@@ -11,8 +11,9 @@ from torch import Tensor
 
 from exercise_kit.engine import check
 from exercise_kit.engine.first_cause import with_first_causes
+from exercise_kit.engine.rendering import as_html, as_text
 from exercise_kit.engine.run import run_checks
-from exercise_kit.engine.verdict import CheckResult, Report, Verdict, as_html, as_text
+from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.patches import patchify

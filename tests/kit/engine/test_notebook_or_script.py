@@ -37,7 +37,7 @@ def words_after(*cells: str, name: str = "patchify") -> str:
     try:
         shell.history_manager.input_hist_raw = ["", *cells]
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(notebook_or_script, "_shell", lambda: shell)
+            patched.setattr(notebook_or_script, "shell_here", lambda: shell)
             return older_than_its_cell(course().exercises[name])
     finally:
         shell.history_manager.end_session()
@@ -87,7 +87,7 @@ def test_a_check_in_its_exercises_own_cell_is_about_that_cell() -> None:
 
 @pytest.mark.parametrize("shell", [None, SimpleNamespace(), SimpleNamespace(history_manager=None)])
 def test_without_a_history_nothing_is_said(shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook_or_script, "_shell", lambda: shell)
+    monkeypatch.setattr(notebook_or_script, "shell_here", lambda: shell)
     assert older_than_its_cell(course().exercises["patchify"]) == ""
 
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from exercise_kit.engine import check
 from exercise_kit.engine.records import same_record, snapshot
-from exercise_kit.engine.verdict import Verdict, as_html
+from exercise_kit.engine.rendering import as_html
+from exercise_kit.engine.verdict import Verdict
 from tests.kit.engine.patchify_student import INPUT, failure, student
 from vit_course.patches import patchify
 

@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from exercise_kit.engine import verdict as show
+from exercise_kit.engine import rendering as show
 from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
 
 HOSTILE = """<script>alert("x")</script> & 'quoted' </section> <b onclick=x> &amp; --> *a `b* c` **d** `e *f` g*"""
-ALLOWED = {"section", "p", "strong", "ul", "li", "span", "div", "code", "em"}
+ALLOWED = {"section", "p", "strong", "ul", "li", "span", "div", "code", "em", "details", "summary"}
 
 
 class Page(HTMLParser):

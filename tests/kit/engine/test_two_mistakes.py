@@ -15,7 +15,7 @@ from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.run import check, run_checks, unrecognized_pair
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import _DECLARED, Layout, Parts, declare, pairs_of, place_of
+from exercise_kit.engine.two_mistakes import _DECLARED, Layout, Parts, declare, pairs_of
 from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
@@ -49,7 +49,7 @@ def settings():
 @pytest.mark.sampled
 def test_a_setting_alone_is_its_misconception(exercise, parts):
     """It may lack less: a misconception may accept what it should refuse."""
-    by_function = {wrong.objects[place_of(wrong)]: wrong for wrong in exercise.misconceptions}
+    by_function = {wrong.objects[wrong.place]: wrong for wrong in exercise.misconceptions}
     assert parts.settings.keys() <= by_function.keys()
     for function, setting in parts.settings.items():
         wrong = by_function[function]

@@ -71,6 +71,26 @@ def test_right_and_wrong_answers(judge):
     ]
 
 
+LENT = """
+from vit_course import borrow
+borrow("patchify")
+"""
+
+
+@pytest.mark.parametrize(
+    "borrowed",
+    [
+        LENT,
+        f"{LENT}patchify = borrow('patchify')",
+        f"{LENT}lent = borrow('patchify')\ndef patchify(images, patch_size):\n    return lent(images, patch_size)",
+    ],
+    ids=["by name", "as a value", "inside a function"],
+)
+def test_a_borrowed_answer_earns_nothing(judge, borrowed):
+    (result,) = judge.grade(submission(("patchify", 8.0, borrowed))).exercises
+    assert result.score == 0.0
+
+
 def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
     """The model answer is a wrong one here, so that its failing checks are those to be set aside."""
     wrong = submission(("fix_patchify", 3.0, STRIPS), ("patchify", 8.0, PATCHIFY))

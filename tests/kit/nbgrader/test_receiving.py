@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 import pytest
 
+from exercise_kit.nbgrader.fault_messages import LegibleLog
 from exercise_kit.nbgrader.submission_exporter import receive, remove_copies, set_secret_aside
 
 LESSON = "01_double"
@@ -171,3 +173,17 @@ def test_what_is_no_secret_is_set_aside(tmp_path, secret):
     set_secret_aside(file)
     assert not file.exists()
     assert file.with_name("submission_secret.txt.unreadable").is_symlink() == (secret is None)
+
+
+def test_a_name_in_the_log_cannot_disturb_a_terminal(caplog):
+    log = logging.getLogger("a command of nbgrader's")
+    log.addFilter(LegibleLog())
+    log.addFilter(LegibleLog())
+    log.warning("Skipping '%s'", "\x1b[2Ja\u202eb")
+    try:
+        raise ValueError("\x1b]0;title\x07")
+    except ValueError:
+        log.exception("it failed")
+    assert caplog.messages == ["Skipping ' [2Ja b'", "it failed"]
+    assert "\x1b" not in caplog.text
+    assert "ValueError" in caplog.text

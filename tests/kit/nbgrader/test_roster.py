@@ -61,6 +61,15 @@ def test_a_malformed_line_costs_itself_alone(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("odd", ["a\\b", "a#b", "a?b", "a%20b"])
+def test_an_id_that_formgrader_cannot_name_is_refused_at_the_start(tmp_path, odd):
+    (tmp_path / "roster.csv").write_text(f"{PLAIN}{odd},A,B,c@d\n")
+    read = read_roster(tmp_path / "roster.csv")
+    assert read.students == (ADA,)
+    (problem,) = read.problems
+    assert f"'{odd}': formgrader's buttons cannot name" in problem
+
+
 def test_names_go_into_the_gradebook_and_nobody_is_removed(tmp_path):
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as gradebook:
         gradebook.add_student("ada", email="old@example.org")

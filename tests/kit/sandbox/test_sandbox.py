@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource
 import signal
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import torch
 from exercise_kit.sandbox import warm_process
 from exercise_kit.sandbox.limits import Limits, WorkerLost
 from exercise_kit.sandbox.sandbox import Sandbox
-from exercise_kit.sandbox.warm_process import WarmProcessLost
+from exercise_kit.sandbox.warm_process import _HOME, WarmProcessLost, _locked, remove_abandoned_homes
 from exercise_kit.submission.submission import CellSource
 from tests.machine import CAPABILITIES
 
@@ -371,3 +372,20 @@ def test_output_is_limited_by_the_judge_too(sandbox, output):
         list(worker.run([CellSource(0, lie), *(CellSource(number, "1") for number in range(1, 60))]))
     assert caught.value.kind == "output"
     assert caught.value.cell > 1
+
+
+def test_the_folders_of_judges_that_were_killed_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    abandoned, young, alive, other = (tmp_path / f"{_HOME}{name}" for name in ("a", "b", "c", "d"))
+    for folder in (abandoned, young, alive):
+        (folder / "scratch" / "deep").mkdir(parents=True)
+    (abandoned / "scratch" / "deep").chmod(0)
+    other.symlink_to(young)
+    lock = _locked(alive)
+    for folder in (abandoned, alive):
+        os.utime(folder, (0, 0))
+    remove_abandoned_homes()
+    assert sorted(tmp_path.iterdir()) == [young, alive, other]
+    os.close(lock)
+    remove_abandoned_homes()
+    assert sorted(tmp_path.iterdir()) == [young, other]

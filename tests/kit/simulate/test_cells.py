@@ -9,9 +9,10 @@ from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
 from vit_course.config import ViTConfig
-from vit_course.exercises.l01_patchify import patchify
-from vit_course.exercises.l01_patchify.patchify import patches_of
-from vit_course.exercises.l03_attention import scaled_dot_product_attention
+from vit_course.exercises.catalog import EXERCISES
+from vit_course.exercises.l01_patchify.patchify.claims import patches_of
+from vit_course.exercises.l01_patchify.patchify.variants import patchify_by_loops
+from vit_course.exercises.l03_attention.attention_cases import by_the_fused_kernel
 from vit_course.exercises.l05_vit import vision_transformer
 from vit_course.exercises.simulated_answers import SIMULATION
 
@@ -22,14 +23,21 @@ def run(source):
     return namespace
 
 
-def test_helpers_come_along_under_names_of_the_exercise():
-    source = cell_of({"patchify": patchify.pixels_from_all_over_the_image}, "patchify")
+def test_an_edit_of_a_program_is_a_cell_without_the_words_that_give_it_away():
+    wrong = EXERCISES["patchify"].mistake("pixels from all over the image")
+    source = cell_of({"patchify": wrong.objects[0]}, "patchify")
     assert "def patchify(images, patch_size):" in source
-    assert "patchify_six_axes" in source
-    assert "split the wrong way round" not in source, "the docstring gives the mistake away"
-    assert "misconception" not in source
+    assert "# bug" not in source
+    assert "raster order" not in source, "a docstring"
     image = torch.arange(48.0).reshape(1, 1, 6, 8)
-    assert torch.equal(run(source)["patchify"](image, 2), patchify.pixels_from_all_over_the_image(image, 2))
+    assert torch.equal(run(source)["patchify"](image, 2), wrong.objects[0](image, 2))
+
+
+def test_helpers_come_along_under_names_of_the_exercise():
+    source = cell_of({"patchify": patchify_by_loops}, "patchify")
+    assert "patchify_refuse" in source
+    image = torch.arange(48.0).reshape(1, 1, 6, 8)
+    assert torch.equal(run(source)["patchify"](image, 2), patchify_by_loops(image, 2))
 
 
 def test_a_class_brings_its_bases_and_may_import_what_is_kept():
@@ -46,10 +54,10 @@ def test_a_class_brings_its_bases_and_may_import_what_is_kept():
 
 def test_what_is_forbidden_is_written_out():
     name = "scaled_dot_product_attention"
-    source = cell_of({name: scaled_dot_product_attention.scaling_forgotten}, name, instead=SIMULATION.stand_ins[name])
+    source = cell_of({name: by_the_fused_kernel}, name, instead=SIMULATION.stand_ins[name])
     assert "F.scaled_dot_product_attention" not in source
     inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
-    wanted = scaled_dot_product_attention.scaling_forgotten(*inputs)
+    wanted = by_the_fused_kernel(*inputs)
     for one, other in zip(run(source)[name](*inputs), wanted, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
 

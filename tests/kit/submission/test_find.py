@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.submission.find import find, looks_like_class
+from exercise_kit.submission.find import find, looks_like_class, stray_files
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.parse import rejection
 
@@ -169,7 +169,8 @@ def test_a_link_to_itself_stops_nobody(tmp_path):
     touch(tmp_path / "submitted" / "ada" / "01_patchify" / "01_patchify.ipynb")
     for folder in ("submitted", "submitted/ada", "submitted/ada/01_patchify"):
         (tmp_path / folder / "loop").symlink_to("loop")
-    assert found(tmp_path / "submitted") == [("01_patchify.ipynb", "ada", "01_patchify", False)]
+    loop = ("loop", "loop", None, True)
+    assert found(tmp_path / "submitted") == [("01_patchify.ipynb", "ada", "01_patchify", False), loop]
 
 
 @pytest.mark.parametrize(("name", "depth"), [("d", 100), ("d" * 180, 40)], ids=["many folders", "long names"])
@@ -209,3 +210,32 @@ def test_work_under_another_s_name_is_flagged(tmp_path):
         assert each.flags == ("check-files",)
     (each,) = find([tmp_path / "alice"], LESSONS, tmp_path / "alice")
     assert each.flags == ()
+
+
+def test_what_lies_among_the_students_and_is_no_student_s_is_named(tmp_path):
+    submitted = tmp_path / "submitted"
+    touch(submitted / "ada" / "01_patchify" / "01_patchify.ipynb")
+    touch(submitted / "..hidden" / "01_patchify" / "01_patchify.ipynb")
+    touch(submitted / ".bob" / "answer.py")
+    touch(submitted / ".ipynb_checkpoints" / "x.ipynb")
+    touch(submitted / ".DS_Store")
+    touch(submitted / ".empty" / "README")
+    (submitted / "gone").symlink_to("nowhere")
+    named = {each.path.name: each.problem for each in find([submitted], ["01_patchify"])}
+    assert named.pop("01_patchify.ipynb") is None
+    assert set(named) == {"..hidden", ".bob", "gone"}
+    assert "begins with a dot" in named["..hidden"]
+    assert "symbolic link" in named["gone"]
+
+
+def test_files_beside_the_students_are_said(tmp_path):
+    submitted = tmp_path / "submitted"
+    touch(submitted / "ada" / "01_patchify" / "01_patchify.ipynb")
+    assert stray_files(submitted) is None
+    touch(submitted / "notes\x1b[2J.txt")
+    assert stray_files(submitted) == "in submitted/ nobody has looked at notes [2J.txt, which is no student's"
+    for number in range(12):
+        touch(submitted / f"x{number:02}.md")
+    said = stray_files(submitted)
+    assert "x08.md and 3 more, which are no student's" in said
+    assert stray_files(submitted / "nowhere") is None

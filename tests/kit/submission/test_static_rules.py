@@ -37,6 +37,20 @@ def test_the_same_words_in_a_right_notebook_are_not(case):
     assert found(case.exercise, case.exercise, case.first, case.answer) is None
 
 
+@pytest.mark.parametrize(
+    ("head", "hides"),
+    [
+        ("class Meta(type): pass\nclass Odd(metaclass=Meta): pass", "metaclass"),
+        ("import abc\nclass Odd(metaclass=abc.ABCMeta): pass", None),
+        ("from abc import ABCMeta\nclass Odd(metaclass=ABCMeta): pass", None),
+        ("class Odd:\n    def __getattribute__(self, name): return 3", "__getattribute__"),
+        ("class Odd:\n    def __getattr__(self, name): return 3", None),
+    ],
+)
+def test_classes_that_answer_for_themselves(head, hides):
+    assert in_attention(head, BODY + "Odd and query") == hides
+
+
 @pytest.mark.parametrize("lesson", ["patches", "attention", "block", "vit", "modern"])
 def test_no_right_variant_is_suspected(lesson):
     right = import_module(f"tests.hidden.variants.{lesson}").RIGHT

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-__all__ = ["check"]
+__all__ = ["borrow", "check", "reset"]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "check":
+    if name not in __all__:
         raise AttributeError(f"module 'numbers_course' has no attribute {name!r}")
-    from exercise_kit.engine import check
+    from exercise_kit import engine
 
-    return check
+    return getattr(engine, name)

@@ -18,7 +18,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
-from vit_course.exercises.l02_positions.sinusoidal_positions import expect_float32, sinusoids, vector_text
+from vit_course.exercises.l02_positions.sinusoidal_positions.claims import expect_float32, sinusoids, vector_text
 
 GRIDS = ((3, 5), (6, 4))
 

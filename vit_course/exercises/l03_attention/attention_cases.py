@@ -14,18 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.exercises.l03_attention.scaled_dot_product_attention import (
+from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import (
     Pair,
     applied,
-    causal_mask,
-    divided_by_head_dim_without_the_root,
     output_of,
-    root_of_the_number_of_keys,
-    scaling_forgotten,
+    scaled_dot_product_attention,
     scores_of,
-    softmax_forgotten,
-    softmax_over_the_queries,
-    values_never_used,
     weights_of,
 )
 
@@ -201,6 +195,11 @@ def scores_cut_off(query: Tensor, key: Tensor, value: Tensor) -> Pair:
     return applied(scores_of(query, key).clamp(-2, 2).softmax(-1), value)
 
 
+def _known(name: str) -> Attend:
+    """The known mistake of that name in attention."""
+    return scaled_dot_product_attention.mistake(name).objects[0]
+
+
 def _mistake(wrong: Attend, described: str) -> Attend:
     """A known mistake of the exercise before this one, and what it does, as a clause."""
 
@@ -216,25 +215,25 @@ RIGHT = (in_float64, by_the_fused_kernel, scaled_beforehand, one_query_at_a_time
 WRONG = {
     "shape": (weights_transposed, output_transposed),
     "axis": (
-        _mistake(softmax_over_the_queries, "takes its softmax over the queries"),
+        _mistake(_known("softmax over the queries"), "takes its softmax over the queries"),
         softmax_over_everything,
-        _mistake(softmax_forgotten, "has no softmax"),
+        _mistake(_known("softmax forgotten"), "has no softmax"),
     ),
-    "no scale": (_mistake(scaling_forgotten, "does not scale the scores"),),
+    "no scale": (_mistake(_known("scaling forgotten"), "does not scale the scores"),),
     "other scale": (
-        _mistake(divided_by_head_dim_without_the_root, "divides the scores by head_dim, without the root"),
-        _mistake(root_of_the_number_of_keys, "divides the scores by the root of the number of keys"),
+        _mistake(_known("divided by head dim without the root"), "divides the scores by head_dim, without the root"),
+        _mistake(_known("root of the number of keys"), "divides the scores by the root of the number of keys"),
         scaled_by_value_dim,
         *map(_divided_by, (2, 3, 4, 8)),
     ),
     "altered": (last_number_left_out, first_number_left_out, keys_of_length_one),
     "values": (
         values_of_the_neighbor,
-        _mistake(values_never_used, "mixes the keys and never reads the values"),
+        _mistake(_known("values never used"), "mixes the keys and never reads the values"),
         mean_added,
     ),
     "mask": (
-        _mistake(causal_mask, "lets query number i see the keys up to number i only"),
+        _mistake(_known("causal mask"), "lets query number i see the keys up to number i only"),
         own_place_hidden,
     ),
     "belonging": (even_weights_told, weights_in_reverse, sharper_output),

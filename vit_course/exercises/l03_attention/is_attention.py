@@ -17,7 +17,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.impostors import LineUp
 from vit_course.exercises.l03_attention import LESSON, attention_cases
-from vit_course.exercises.l03_attention.scaled_dot_product_attention import output_of, weights_of
+from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import output_of, weights_of
 
 LINE_UP = LineUp("an attend", "your own attention", attention_cases.RIGHT, attention_cases.WRONG)
 

@@ -22,7 +22,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
-from vit_course.exercises.l01_patchify.patchify import patches_of
+from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 from vit_course.exercises.l05_vit import LESSON
 
 Weights = Mapping[str, Tensor]

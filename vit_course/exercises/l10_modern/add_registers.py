@@ -14,7 +14,7 @@ from exercise_kit.engine.expect import expect_device_of_input, expect_input_grad
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l01_patchify.patchify import on_the_cpu
+from vit_course.exercises.l01_patchify.patchify.claims import on_the_cpu
 from vit_course.exercises.l10_modern import LESSON
 
 AXES = ("image", "token", "dimension")

@@ -23,8 +23,8 @@ from exercise_kit.engine.expect import (
 )
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
-from vit_course.exercises.l03_attention.split_heads import TOKEN_AXES, heads_of, merged
-from vit_course.exercises.l04_block.mlp import expect_gradients
+from vit_course.exercises.l03_attention.split_heads.claims import TOKEN_AXES, heads_of, merged
+from vit_course.exercises.l04_block.mlp.claims import expect_gradients
 from vit_course.exercises.l10_modern import LESSON
 from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 

@@ -1,0 +1,102 @@
+"""What the builder writes of the route: the table at the start of a lesson, a line under each task's heading, README.
+
+Whatever a lesson's source says there itself of minutes and points is replaced: the numbers stand in one place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from exercise_kit.authoring.lesson import Cell, Lesson, Role
+from exercise_kit.authoring.minutes import Minutes, is_there
+from exercise_kit.authoring.route import MOST, LessonRoute, Task
+
+HOURS = re.compile(r"(<!-- table: hours -->\n).*?(\n<!-- end of table -->)", re.DOTALL)
+_TABLE = re.compile(r"^\| exercise \| minutes \|.*(?:\n\|.*)*", re.MULTILINE)
+_HEADING = re.compile(
+    r"^(### (?:Exercise|Bug hunt|Question): .*?)(?: \([^()\n]*\b(?:minutes?|points?)\))?$", re.MULTILINE
+)
+_NAME = re.compile(r"`(\w+)`")
+
+
+def with_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
+    """The lesson with its table, and with a line of facts under the heading of each exercise and question."""
+    first, *others = lesson.cells
+    table = _table(lesson, route, minutes)
+    source = _TABLE.sub(lambda _: table, first.source, count=1)
+    if source == first.source and table not in source:
+        source = f"{source}\n\n{table}"
+    cells = [replace(cell, source=_with_facts(cell, lesson, route)) for cell in others]
+    return replace(lesson, cells=(replace(first, source=source), *cells))
+
+
+def hours_table(minutes: Mapping[str, Minutes]) -> str:
+    """README's table: the hours of each lesson, and of both routes."""
+    rows = ["| lesson | minutes in all | on the core route |", "|---|---|---|"]
+    rows += [f"| `{name}` | {each.total} | {each.core or '–'} |" for name, each in minutes.items()]
+    everything, core = (
+        sum(of) / 60 for of in zip(*((each.total, each.core) for each in minutes.values()), strict=True)
+    )
+    return "\n".join([*rows, f"| together | {everything:.1f} hours | {core:.1f} hours |"])
+
+
+def _table(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> str:
+    rows = [
+        f"| to do | minutes | points | difficulty, 1 to {MOST} | importance, 1 to {MOST} |",
+        "|---|---|---|---|---|",
+    ]
+    for name, task in route.tasks.items():
+        if is_there(lesson, name):
+            label = _label(lesson, name) + (" (may be skipped)" if task.skip else "")
+            points = _points(lesson, name)
+            rows.append(f"| {label} | {task.minutes} | {points} | {task.difficulty} | {task.importance} |")
+    return "\n".join([*rows, "", _sentence(route, minutes)])
+
+
+def _sentence(route: LessonRoute, minutes: Minutes) -> str:
+    whole = (
+        f"In all about **{minutes.total} minutes**: {minutes.reading} to read words and code, {minutes.tasks} for the "
+        "tasks. It is an estimate, without the time that a computer takes for experiments."
+    )
+    if not route.core:
+        return f"{whole} This lesson is not part of the core."
+    if minutes.core == minutes.total:
+        return f"{whole} All of it is part of the core."
+    return f"{whole} The core, without what may be skipped: about {minutes.core} minutes."
+
+
+def _label(lesson: Lesson, name: str) -> str:
+    question = next((cell for cell in lesson.of_role(Role.QUESTION) if cell.name == name), None)
+    if question:
+        heading = _HEADING.search(question.source)
+        return f"written question: {heading[1].partition(': ')[2] if heading else name}"
+    return name if " " in name else f"bug hunt: `{name}`" if name.startswith("fix_") else f"`{name}`"
+
+
+def _points(lesson: Lesson, name: str) -> str:
+    cells = (cell for role in (Role.CHECK, Role.QUESTION) for cell in lesson.of_role(role) if cell.name == name)
+    return next((f"{cell.points:g}" for cell in cells), "–")
+
+
+def _with_facts(cell: Cell, lesson: Lesson, route: LessonRoute) -> str:
+    if not cell.is_markdown:
+        return cell.source
+
+    def heading(match: re.Match[str]) -> str:
+        called = _NAME.search(match[1])
+        name = cell.name or (called[1] if called else "")
+        if name not in route.tasks:
+            return match[0]
+        return f"{match[1]}\n\n*{_facts(route.tasks[name], _points(lesson, name))}*"
+
+    return _HEADING.sub(heading, cell.source)
+
+
+def _facts(task: Task, points: str) -> str:
+    noun = "point" if points == "1" else "points"
+    skip = " · may be skipped" if task.skip else ""
+    minutes = "minute" if task.minutes == 1 else "minutes"
+    scale = f"difficulty {task.difficulty} of {MOST} · importance {task.importance} of {MOST}"
+    return f"{task.minutes} {minutes} · {points} {noun} · {scale}{skip}"

@@ -1,0 +1,72 @@
+"""The course's parts as they are lent: they work, and show nothing of how they are written.
+
+A lent part calls the right one. What ``inspect.getsource`` and Jupyter's ``??`` show of it is the call in this file,
+and an exception that leaves it begins here. The wheel of a release holds the right parts as plain files, and says so:
+this keeps an answer from a student who did not ask for it, and hides nothing from one who goes looking.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+from weakref import WeakSet
+
+from exercise_kit.engine.course import course, package
+from exercise_kit.engine.exercise import Exercise
+
+_lent: WeakSet[Any] = WeakSet()
+
+
+def lend(right: Any) -> Any:
+    """A right function, or class, as one that shows nothing of its source; :func:`is_lent` knows it."""
+    lent = _lent_class(right) if inspect.isclass(right) else _calling(right)
+    _lent.add(lent)
+    return lent
+
+
+def is_lent(given: object) -> bool:
+    """Whether this is a lent part, or a class made from one."""
+    if inspect.isclass(given):
+        return any(each in _lent for each in given.__mro__)
+    return inspect.isfunction(given) and given in _lent
+
+
+def _calling(right: Callable[..., Any]) -> Callable[..., Any]:
+    def lent(*inputs: Any, **options: Any) -> Any:
+        try:
+            return right(*inputs, **options)
+        except Exception as error:  # its traceback would show lines of the answer
+            raise error.with_traceback(None) from None
+
+    functools.update_wrapper(lent, right)
+    del lent.__wrapped__  # type: ignore[attr-defined]  # by which getsource would find the answer
+    lent.__module__ = package()
+    lent.__signature__ = inspect.signature(right)  # type: ignore[attr-defined]
+    return lent
+
+
+def _lent_class(right: type) -> type:
+    """A class made from the right one whose methods show nothing; parameters keep their names."""
+    own: dict[str, Any] = {"__module__": package(), "__doc__": right.__doc__, "__qualname__": right.__qualname__}
+    for name, value in vars(right).items():
+        if inspect.isfunction(value):
+            own[name] = _calling(value)
+        elif isinstance(value, property) and value.fget:
+            own[name] = property(_calling(value.fget))
+    return type(right)(right.__name__, (right,), own)
+
+
+def right_parts(exercise: Exercise) -> Mapping[str, Any]:
+    """The course's own parts of an exercise by name; empty where students' package has none."""
+    if exercise.file:
+        return {}
+    modules = course().modules
+    places = [package(), *(f"{package()}.{each.replace('/', '.')}" for each in (*modules.answers, *modules.tools))]
+    for place in places:
+        module = import_module(place)
+        if all(hasattr(module, each) for each in exercise.objects):
+            return {each: getattr(module, each) for each in exercise.objects}
+    return {}

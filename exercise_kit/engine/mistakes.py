@@ -1,0 +1,84 @@
+"""The known mistakes of an exercise as a table: the words of each in ``mistakes.toml``, its code in ``program.py``.
+
+A table's key is the mistake's name, and that of a bug in the program::
+
+    ["column order"]
+    explanation = "The tokens run down the columns of the grid, so the second token is the patch below the first."
+    question = "Which grid axis varies fastest in your reshape?"
+    section = "Two kinds of axes"
+
+``section`` names a heading of the exercise's own lesson, or "00_numbers, What a window is" one of another. ``training``
+is an :class:`InTraining` where the exercise's own default does not fit, and ``hunt = true`` lets bug hunts draw it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exercise_kit.engine.exercise import Exercise, InTraining, Misconception
+from exercise_kit.engine.program import Bug, Implementations, Program, ProgramError, program_in
+
+TABLE = "mistakes.toml"
+_OF_A_LESSON = re.compile(r"\d\d_\w+, ")
+_WORDS = ("explanation", "question", "section")
+_KEYS = {*_WORDS, "training", "hunt"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit(Misconception):
+    """A mistake that is an edit of its exercise's program.
+
+    Attributes: ``program``, ``bug``, and whether bug hunts may draw it (``hunt``).
+    """
+
+    program: Program
+    bug: Bug
+    hunt: bool = False
+
+
+def read_mistakes(exercise: Exercise, claims: str) -> None:
+    """Add to an exercise the mistakes that stand beside its claims, in the order of their table.
+
+    Args:
+        exercise: to which they belong.
+        claims: the ``__name__`` of the module that holds its claims.
+
+    Raises:
+        ProgramError: the table and the program do not name the same mistakes, or an entry lacks words.
+    """
+    exercise.package = claims.rpartition(".")[0]
+    folder = Path(str(sys.modules[claims].__file__)).parent
+    exercise.program = program = program_in(folder, f"{exercise.package}.program")
+    table = tomllib.loads((folder / TABLE).read_text("utf-8"))
+    bugs = {each.name: each for each in program.bugs}
+    for name in bugs.keys() ^ table.keys():
+        lacks = f"no entry in {TABLE}" if name in bugs else "no line in program.py"
+        raise ProgramError(f'{folder.name}: "{name}" has {lacks}')
+    for name, words in table.items():
+        _check(folder.name, name, words)
+        exercise.misconceptions.append(_edit(exercise, program, bugs[name], words))
+
+
+def _edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, Any]) -> Edit:
+    section = words["section"] if _OF_A_LESSON.match(words["section"]) else f"{exercise.lesson}, {words['section']}"
+    training = InTraining[words["training"]] if "training" in words else None
+    cause, seen = exercise.cause_of(bug.name, words["explanation"], words["question"], section, training)
+    objects = Implementations(program, (bug,), exercise.objects)
+    place = program.place_of(bug, exercise.objects)
+    return Edit(cause, objects, seen, place, program=program, bug=bug, hunt=words.get("hunt", False))
+
+
+def _check(folder: str, name: str, words: Mapping[str, Any]) -> None:
+    where = f'{folder}/{TABLE}: "{name}"'
+    if missing := [each for each in _WORDS if not words.get(each)]:
+        raise ProgramError(f"{where} lacks {' and '.join(missing)}")
+    if unknown := words.keys() - _KEYS:
+        raise ProgramError(f"{where} has {sorted(unknown)[0]!r}; there are {', '.join(sorted(_KEYS))}")
+    if words.get("training", "HIDDEN") not in InTraining.__members__:
+        raise ProgramError(f"{where}: training is one of {', '.join(InTraining.__members__)}")

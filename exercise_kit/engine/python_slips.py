@@ -1,0 +1,232 @@
+"""Slips of Python, named as such: a word that is missing or left over, which no check of numbers should be about.
+
+They are read off the student's own lines, and reported only where a check has failed in the way that the slip makes it
+fail, and no known mistake explains it. Lines that cannot be found (of code that was typed into ``exec``) tell nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import linecache
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from torch import nn
+
+from exercise_kit.engine.course import course
+from exercise_kit.engine.errors import LIBRARIES, OURS
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.reasons import Reason
+
+_ALIKE = 0.8  # of difflib, from which on two names are the same one, misspelled
+_LISTS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Tuple)
+_ADDS = ("append", "insert", "extend")
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A slip: the ``claim`` that it makes untrue, what was ``seen``, and where to ``look``."""
+
+    claim: str
+    seen: str
+    look: str
+
+
+def slip_in(objects: Sequence[object], results: Sequence[CheckResult]) -> Slip | None:
+    """The slip that makes checks fail, the first of several; None where there is none.
+
+    Args:
+        objects: the student's functions and classes.
+        results: of the public checks, failures with the mistakes that explain them.
+    """
+    reasons = {each.reason for each in results if each.verdict == Verdict.FAIL and not each.causes}
+    for search, of in _SEARCHES:
+        if not reasons.isdisjoint(of):
+            for each in objects:
+                if slip := search(each):
+                    return slip
+    return None
+
+
+def line_left_over(objects: Sequence[object]) -> str:
+    """A sentence where ``raise NotImplementedError`` of the stub stands above an answer; "" elsewhere."""
+    for each in objects:
+        for name, (node, _) in _written(each).items():
+            if _is_stub(node) and len(_statements(node)) > 1:
+                return (
+                    f"`{name}` still begins with the stub's `raise NotImplementedError`, so no line below it runs. "
+                    "Delete that line, run the cell, and check again."
+                )
+    return ""
+
+
+def renamed(name: str, given: object) -> str:
+    """A sentence where the stub called ``name`` stands beside an answer of nearly that name; "" elsewhere.
+
+    The other one has the same parameters, and its name is that of no exercise.
+    """
+    function = next((each for _, each in _written(given).values()), None)
+    if function is None:
+        return ""
+    known = {each for exercise in course().exercises.values() for each in exercise.objects}
+    values = (
+        (key, each) for key, each in function.__globals__.items() if key not in known and type(each) is type(given)
+    )
+    others = [key for key, each in values if _parameters(each) == _parameters(given) and _is_answer(each)]
+    near = [each for each in others if re.search(rf"(^|_){name}(_|$)", each)]
+    near += difflib.get_close_matches(name, others, 1, _ALIKE)
+    if not near:
+        return ""
+    return (
+        f"The `{name}` that was checked is the empty one, and there is a `{near[0]}`. Is that yours? Call it `{name}`."
+    )
+
+
+def _parameters(value: Any) -> list[str]:
+    return list(inspect.signature(value).parameters)
+
+
+def _is_answer(value: object) -> bool:
+    written = _written(value)
+    return bool(written) and not any(_is_stub(node) for node, _ in written.values())
+
+
+def _written(value: object) -> Mapping[str, tuple[ast.FunctionDef, FunctionType]]:
+    """The functions that a student wrote, by name: a function itself, or the methods of a class; with their lines."""
+    held = vars(value).values() if inspect.isclass(value) else (value,)
+    found = {}
+    for each in held:
+        function = inspect.unwrap(each) if callable(each) else None
+        if isinstance(function, FunctionType) and (node := _node_of(function)):
+            found[function.__name__] = node, function
+    return found
+
+
+def _node_of(function: FunctionType) -> ast.FunctionDef | None:
+    file, line = function.__code__.co_filename, function.__code__.co_firstlineno
+    if file.startswith((*OURS, *LIBRARIES)):
+        return None
+    lines = ["\n" if each.lstrip()[:1] in "%!" else each for each in linecache.getlines(file)]
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+    nodes = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == function.__name__)
+    return next((each for each in nodes if line in (each.lineno, *(one.lineno for one in each.decorator_list))), None)
+
+
+def _statements(node: ast.FunctionDef) -> list[ast.stmt]:
+    """Its statements without the docstring."""
+    return [each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+
+
+def _is_stub(node: ast.FunctionDef) -> bool:
+    first = next(iter(_statements(node)), None)
+    return isinstance(first, ast.Raise) and "NotImplementedError" in ast.unparse(first)
+
+
+def _without_self(given: object) -> Slip | None:
+    """A method that has forgotten ``self``."""
+    written = _written(given) if inspect.isclass(given) else {}
+    firsts = {name: next((each.arg for each in node.args.args), "") for name, (node, _) in written.items()}
+    for name, (node, _) in written.items():
+        says_self = "self" in firsts.values() or "self" in {
+            each.id for each in ast.walk(node) if isinstance(each, ast.Name)
+        }
+        if node.decorator_list or node.args.vararg or firsts[name] == "self" or not says_self:
+            continue
+        look = "What does Python hand to a method before everything that stands in the brackets of the call?"
+        seen = (
+            f"the `def` line of `{name}` has no `self`: `{ast.unparse(node.args) or 'nothing'}` stands in its brackets"
+        )
+        return Slip("Its methods have `self` as their first parameter.", seen, look)
+    return None
+
+
+def _kept_in_a_local_name(given: object) -> Slip | None:
+    """A part that ``__init__`` makes under a name that ends with it."""
+    written = _written(given) if inspect.isclass(given) else {}
+    if "__init__" not in written:
+        return None
+    begin, of_self = written["__init__"][0], {True: set[str](), False: set[str]()}
+    for node, _ in written.values():
+        for each in ast.walk(node):
+            if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self":
+                of_self[isinstance(each.ctx, ast.Store)].add(each.attr)
+    for name in _made_locally(begin):
+        if name in of_self[False] and name not in of_self[True] and not hasattr(given, name):
+            seen = f"`__init__` makes `{name}` and forgets it when it ends: there is no `self.{name}`"
+            return Slip("What `__init__` makes stays with the module.", seen, "Where does a module keep its parts?")
+    return None
+
+
+def _made_locally(node: ast.FunctionDef) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call):
+            yield from (target.id for target in each.targets if isinstance(target, ast.Name))
+
+
+def _plain_list(given: object) -> Slip | None:
+    """Modules in a list or dict of Python's, where torch does not look for them."""
+    for node, function in _written(given).values() if inspect.isclass(given) else ():
+        for name in _lists_of_modules(node, function.__globals__):
+            seen = f"`{name}` is a plain list or dict of Python's, and torch looks for modules in no such thing"
+            look = "Which container of torch.nn is a list that torch looks into?"
+            return Slip("torch sees every module that it holds.", seen, look)
+    return None
+
+
+def _lists_of_modules(node: ast.FunctionDef, namespace: Mapping[str, Any]) -> list[str]:
+    """The attributes of ``self``, as "self.blocks", that a method makes lists of modules."""
+    assigned = [each for each in ast.walk(node) if isinstance(each, ast.Assign)]
+    added = {
+        ast.unparse(each.func.value)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _ADDS
+        if any(_makes_a_module(one, namespace) for one in each.args)
+    }
+    lists = {
+        ast.unparse(target)
+        for each in assigned
+        for target in each.targets
+        if isinstance(each.value, _LISTS) and (_makes_a_module(each.value, namespace) or ast.unparse(target) in added)
+    }
+    lists |= {ast.unparse(each.targets[0]) for each in assigned if ast.unparse(each.value) in lists}
+    return sorted(each for each in lists if each.startswith("self."))
+
+
+def _makes_a_module(value: ast.expr, namespace: Mapping[str, Any]) -> bool:
+    """Whether a class of modules is called in an expression."""
+    for each in ast.walk(value):
+        if isinstance(each, ast.Call):
+            first, *rest = ast.unparse(each.func).split(".")
+            found = namespace.get(first)
+            for name in rest:
+                found = getattr(found, name, None)
+            if inspect.isclass(found) and issubclass(found, nn.Module):
+                return True
+    return False
+
+
+def _forward_misspelled(given: object) -> Slip | None:
+    """A module without ``forward`` that has a method of nearly that name."""
+    written = _written(given) if inspect.isclass(given) else {}
+    if "forward" in written or not (near := difflib.get_close_matches("forward", written, 1, _ALIKE)):
+        return None
+    seen = f"there is no method `forward`; one is called `{near[0]}`"
+    return Slip("Its methods have the names that torch calls.", seen, "Is its name spelled right?")
+
+
+Search = Callable[[Any], Slip | None]
+# what to search for, and the failures that it makes
+_SEARCHES: tuple[tuple[Search, tuple[Reason, ...]], ...] = (
+    (_without_self, (Reason.RAISED,)),
+    (_kept_in_a_local_name, (Reason.PARAMETERS, Reason.RAISED)),
+    (_plain_list, (Reason.PARAMETERS, Reason.DIFFERENT, Reason.RAISED)),
+    (_forward_misspelled, (Reason.RAISED,)),
+)

@@ -1,0 +1,230 @@
+"""A report as text for a terminal and as HTML for a notebook: one cause first, the rest folded.
+
+The HTML needs no style sheet and no script, which an untrusted notebook would not run. Text keeps the notebook's own
+colors, so it reads on light and dark themes; a verdict is shown by a word and a sign before it is shown by a color
+(blue, vermilion and gray of Okabe and Ito's palette).
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from exercise_kit.engine.cause_groups import CauseGroup, grouped
+from exercise_kit.engine.verdict import BETWEEN, CAUSE, CheckResult, Report, Verdict, addresses
+from exercise_kit.reasons import Reason
+
+# a longer text is cut: a report is read, not searched
+_LONGEST = 700
+# the report for programs, beside the forms for people
+REPORT_MIME = "application/vnd.vit-course.report+json"
+_SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
+_COLOR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
+_LONGEST_IN_TEXT = {"Seen": 240, "Expected": 150}
+_OF_ITS_OWN = ("Seen", "Expected")  # what a check has to say, beside a cause that others share
+_WIDTH = 100
+_INDENT = " " * 14
+_MARKUP = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s](?:[^*`]*[^*`\s])?)\*(?![\w*])")
+
+
+def as_text(report: Report) -> str:
+    """The report for a terminal, wrapped at 100 columns."""
+    if report.problem:
+        return _wrapped(f"{report.exercise}: not checked. {report.problem}", "", "  ")
+    lines = [report.summary(), *(_wrapped(each, "  ", "  ") for each in (report.older, report.note) if each)]
+    groups, passing = grouped(report.results)
+    for group in groups:
+        first = group.first
+        lines.append(_wrapped(first.claim, f"  {_SIGN[first.verdict]} {first.verdict:<9} ", _INDENT))
+        lines += [
+            _wrapped(f"{label}: {_briefly(label, text)}", _INDENT, _INDENT)
+            for label, text in _visible_parts(first).items()
+        ]
+        lines += [_wrapped(words, f"{_INDENT}{_SIGN[sign]} ", _INDENT) for words, sign, _ in _folds(group)]
+    lines += [f"  {_SIGN[Verdict.PASS]} {_passes(passing)}"] if passing and not report.passed else []
+    lines += [_wrapped(each, "  ", "  ") for each in (report.pace, report.offer, report.hint) if each]
+    # an address is never broken over two lines: it is there to be opened
+    lines += [f"  About {name}: {address}" for name, address in report.pages_to_read().items()]
+    return "\n".join(lines)
+
+
+def _briefly(label: str, text: str) -> str:
+    """A part of a message that fits on a first screen of text; a notebook shows the whole."""
+    return _cut(text, _LONGEST_IN_TEXT.get(label, _LONGEST))
+
+
+def as_html(report: Report) -> str:
+    """The report for a notebook: one section, a heading line, the first cause open, and the rest folded."""
+    if report.problem:
+        heading = f"{report.exercise}: not checked"
+        content = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(heading)}.</strong> {rich(report.problem)}"
+        return section(heading, paragraph(content), Verdict.UNDECIDED)
+    verdict = _overall(report)
+    heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
+    heading += "".join(paragraph(rich(each)) for each in (report.older, report.note) if each)
+    after = f'<p style="margin:0;opacity:0.75"><small>{rich(report.pace)}</small></p>' if report.pace else ""
+    after += paragraph(rich(report.offer)) if report.offer else ""
+    after += paragraph(f"<small>{rich(report.hint)}</small>") if report.hint else ""
+    return section(report.summary(), f"{heading}{listing(report.results, report.site)}{after}", verdict)
+
+
+def listing(results: Sequence[CheckResult], site: str = "") -> str:
+    """The lines of a report as a list: an item for each cause, the first one open, and one for all that passes.
+
+    Args:
+        results: in the order of the checks.
+        site: the address of the site with pages about misconceptions ("": there is none).
+    """
+    groups, passing = grouped(results)
+    items = [entry(group, site, is_open=not place) for place, group in enumerate(groups)]
+    if passing:
+        items.append(f'<li style="margin:0.25em 0">{_details(_passes(passing), Verdict.PASS, passing)}</li>')
+    return f'<ul style="list-style:none;margin:0.4em 0 0 0;padding:0">{"".join(items)}</ul>'
+
+
+def as_mimebundle(report: Report) -> dict[str, object]:
+    """What Jupyter shows. In a graded cell of a notebook the plain form is the bare number of points.
+
+    nbgrader reads partial credit from the plain form of a cell's value, and gives full points for anything
+    that is not a number.
+    """
+    in_notebook = in_notebook_kernel()
+    graded = in_notebook and report.score is not None
+    plain = str(report.score) if graded else as_text(report)
+    if not in_notebook:
+        return {"text/plain": plain}
+    return {"text/plain": plain, "text/html": as_html(report), REPORT_MIME: report.as_dict()}
+
+
+def in_notebook_kernel() -> bool:
+    """Whether this is the kernel of a notebook, and neither a terminal nor a script."""
+    try:
+        from IPython.core.getipython import get_ipython
+    except ImportError:
+        return False
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
+def _folds(group: CauseGroup) -> list[tuple[str, Verdict, tuple[CheckResult, ...]]]:
+    """What folds under the first of a group: a sentence about it, its sign, and the checks."""
+    folds = []
+    if group.same:
+        because = " Mend this first." if group.first.reason == Reason.CHANGED else " for the same reason."
+        verb = "fails" if len(group.same) == 1 else "fail"
+        verb += "." if group.first.reason == Reason.CHANGED else ""
+        folds.append((f"{_counted(group.same, ' more')} {verb}{because}", Verdict.FAIL, group.same))
+    if group.waiting:
+        more = "" if group.first.leads else " more"
+        words = f"{_counted(group.waiting, more)} could not be decided because of this."
+        folds.append((words, Verdict.UNDECIDED, group.waiting))
+    return folds
+
+
+def _counted(results: Sequence[CheckResult], more: str = "") -> str:
+    return f"{len(results)}{more} check{'' if len(results) == 1 else 's'}"
+
+
+def _passes(passing: Sequence[CheckResult]) -> str:
+    """That these checks pass, and what it is worth where an answer passes them that does nothing."""
+    verb = "passes" if len(passing) == 1 else "pass"
+    says = "says" if len(passing) == 1 else "say"
+    idle = f", which {says} little before the others pass" if all(each.guard for each in passing) else ""
+    return f"{_counted(passing)} {verb}{idle}"
+
+
+def _overall(report: Report) -> Verdict:
+    if report.passed:
+        return Verdict.PASS
+    if report.older:
+        return Verdict.FAIL
+    wrong = any(each.verdict == Verdict.FAIL or each.reason == Reason.WAITS_FOR_CHECK for each in report.results)
+    return Verdict.FAIL if wrong else Verdict.UNDECIDED
+
+
+def _visible_parts(result: CheckResult) -> dict[str, str]:
+    parts = dict(result.parts())
+    if result.verdict == Verdict.UNDECIDED and "Seen" in parts:
+        parts = {"Why": parts["Seen"]}
+    return parts
+
+
+def section(label: str, body: str, verdict: Verdict) -> str:
+    """A block with a colored edge, called ``label`` for those who hear the page; ``body`` is HTML."""
+    style = f"border-left:4px solid {_COLOR[verdict]};padding:0.4em 0 0.4em 0.9em;margin:0.3em 0;line-height:1.5"
+    return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
+
+
+def entry(group: CauseGroup, site: str = "", is_open: bool = True) -> str:
+    """A cause as an item of a list, with what folds under it; names of mistakes lead to their pages on ``site``."""
+    first = group.first
+    pages = {CAUSE: addresses(first.pages().items(), site)}
+    parts = {label: rich(text, pages.get(label, {})) for label, text in _visible_parts(first).items()}
+    rows = "".join(_row(f"<strong>{label}:</strong> {html}") for label, html in parts.items())
+    rows += "".join(_row(_details(words, sign, checks)) for words, sign, checks in _folds(group))
+    head = f"{_sign(first.verdict)} <strong>{first.verdict}</strong> &nbsp;{rich(first.claim)}"
+    if rows and not is_open:
+        return f'<li style="margin:0.25em 0"><details><summary>{head}</summary>{rows}</details></li>'
+    return f'<li style="margin:0.25em 0">{head}{rows}</li>'
+
+
+def _details(words: str, sign: Verdict, checks: Sequence[CheckResult]) -> str:
+    """A sentence that opens to the checks that it is about, with what each of them has seen."""
+    told = (f"{rich(each.claim)}{_told(each)}" for each in checks)
+    items = "".join(f"<li>{each}</li>" for each in told)
+    return f'<details><summary>{_sign(sign)} {escape(words)}</summary><ul style="margin:0">{items}</ul></details>'
+
+
+def _told(result: CheckResult) -> str:
+    """What a folded failure has seen; a check that waits has seen nothing."""
+    parts = result.parts() if result.verdict == Verdict.FAIL else {}
+    return "".join(f"<div>{label}: {rich(text)}</div>" for label, text in parts.items() if label in _OF_ITS_OWN)
+
+
+def _sign(verdict: Verdict) -> str:
+    return f'<span aria-hidden="true" style="color:{_COLOR[verdict]}">{_SIGN[verdict]}</span>'
+
+
+def _row(html: str) -> str:
+    return f'<div style="margin:0.1em 0 0.1em 1.4em">{html}</div>'
+
+
+def paragraph(body: str) -> str:
+    """``body``, which is HTML, on its own line."""
+    return f'<p style="margin:0">{body}</p>'
+
+
+def rich(text: str, pages: Mapping[str, str] | None = None) -> str:
+    """Cut and escape ``text``, then turn `code` and *emphasis* into HTML; no mark is read inside another.
+
+    An emphasis that is the name of a misconception, or of two at once, becomes a link to its page in ``pages``.
+    """
+
+    def marked(match: re.Match[str]) -> str:
+        code, emphasis = match.groups()
+        return f"<code>{code}</code>" if code else f"<em>{_linked(emphasis, pages or {})}</em>"
+
+    return _MARKUP.sub(marked, escape(_cut(text)))
+
+
+def _linked(names: str, pages: Mapping[str, str]) -> str:
+    each = names.split(BETWEEN)
+    if not all(name in pages for name in each):
+        return names
+    # a notebook's output may be a frame, in which another site does not open
+    opened = 'target="_blank" rel="noopener" title="More about it on the course\'s site"'
+    return BETWEEN.join(f'<a href="{escape(pages[name], quote=True)}" {opened}>{name}</a>' for name in each)
+
+
+def _wrapped(text: str, first: str, rest: str) -> str:
+    words = " ".join(_cut(text).split())
+    return textwrap.fill(words, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def _cut(text: str, longest: int = _LONGEST) -> str:
+    if len(text) <= longest:
+        return text
+    kept = text[:longest].rpartition(" ")[0] or text[:longest]
+    kept = kept.rpartition("`")[0] if kept.count("`") % 2 else kept  # half of a quotation would swallow the rest
+    return f"{kept.rstrip()} …"

@@ -1,0 +1,69 @@
+"""Lesson 07's experiments train the student's own ViT of lesson 05, which answers as the course's does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from exercise_kit.authoring.lesson import Role, read_lesson
+from exercise_kit.engine.lesson_answers import right_objects
+from vit_course import VisionTransformer, ViTConfig, initialise, sinusoidal_positions
+
+ROOT = Path(__file__).parents[2]
+BASE = ViTConfig(patch_size=8, embed_dim=32, depth=2, num_heads=4, position_std=0.5)
+CONFIGS = {
+    "learned": BASE,
+    "small": replace(BASE, position_std=0.02),
+    "sine": replace(BASE, positions="sinusoidal"),
+    "none": replace(BASE, positions="none"),
+}
+
+
+def build_with(model_class: type[torch.nn.Module]):
+    """Lesson 07's `build`, with the class that `own` gave."""
+    (cell,) = [
+        cell
+        for cell in read_lesson(ROOT, ROOT / "solutions" / "07_experiments.py").cells
+        if cell.role is Role.CODE and "def build(" in cell.source
+    ]
+    source = "def build(" + cell.source.partition("def build(")[2].partition("\n\n\n")[0]
+    names = {"MyViT": model_class, "torch": torch, "sinusoidal_positions": sinusoidal_positions}
+    names |= {"VisionTransformer": VisionTransformer, "initialise": initialise}
+    exec(source, names)
+    return names["build"]
+
+
+@pytest.fixture(scope="module")
+def my_vit() -> type[torch.nn.Module]:
+    """The class that lesson 05's solution writes."""
+    (made,) = right_objects(ROOT / "solutions" / "05_vit.py", ("VisionTransformer",), "vit_course")
+    assert not issubclass(made, VisionTransformer)
+    return made
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_experiments_train_the_student_s_own_class(my_vit, name):
+    torch.manual_seed(0)
+    mine = build_with(my_vit)(CONFIGS[name]).eval()
+    assert type(mine) is my_vit
+    theirs = VisionTransformer(CONFIGS[name]).eval()
+    theirs.load_state_dict(mine.state_dict())
+    images = torch.randn(2, 3, 32, 32)
+    for model in (mine, theirs):
+        model.head.weight.data.fill_(0.1).mul_(torch.arange(32))  # it starts at zero, where all logits are alike
+    torch.testing.assert_close(mine(images), theirs(images))
+    assert [each.shape for each in mine.parameters()] == [each.shape for each in theirs.parameters()]
+    if name in ("learned", "small"):
+        assert mine.positions.std().item() == pytest.approx(CONFIGS[name].position_std, rel=0.1)
+
+
+@pytest.mark.parametrize("changes", [{"pooling": "mean"}, {"positions": "sinusoidal_2d"}])
+def test_an_option_that_it_lacks_is_the_course_s(my_vit, changes):
+    assert type(build_with(my_vit)(replace(BASE, **changes))) is VisionTransformer
+
+
+def test_where_none_is_kept_the_course_s_is_trained():
+    assert type(build_with(VisionTransformer)(CONFIGS["none"])) is VisionTransformer

@@ -1,0 +1,120 @@
+"""A right answer is told how fast it is beside the course's own part: loops are named, and it counts for nothing.
+
+No test asserts a time: what is asserted are counts of calls and bytes, which are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+import pytest
+import torch
+
+import vit_course
+from exercise_kit.engine import pace as timing
+from exercise_kit.engine.course import course
+from exercise_kit.engine.lent import right_parts
+from exercise_kit.engine.pace import pace_of
+from exercise_kit.engine.verdict import as_html
+from vit_course import check
+
+
+def over_images(images, patch_size):
+    return torch.cat([vit_course.patchify(each[None], patch_size) for each in images])
+
+
+def over_patches(images, patch_size):
+    batch, _, height, width = images.shape
+    for side in (height, width):
+        if side % patch_size:
+            raise ValueError(f"{side} is not divisible by {patch_size}")
+    tokens = [
+        images[:, :, row : row + patch_size, column : column + patch_size].reshape(batch, -1)
+        for row in range(0, height, patch_size)
+        for column in range(0, width, patch_size)
+    ]
+    return torch.stack(tokens, dim=1)
+
+
+def copied(x, num_heads):
+    return vit_course.split_heads(x, num_heads).contiguous()
+
+
+def passing(name, answer):
+    """The line on an answer to a function's exercise."""
+    return pace_of(course().exercises[name], (answer,))
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Every answer takes 38 times as long, whatever the clock of this machine says."""
+    monkeypatch.setattr(timing, "_times_slower", lambda answer, reference: 38.4)
+
+
+@pytest.mark.parametrize(
+    ("answer", "loop"), [(over_images, "images"), (over_patches, "rows of patches")], ids=["images", "patches"]
+)
+def test_a_loop_is_named(slow, answer, loop):
+    line = passing("patchify", answer)
+    assert line.startswith(f"Right; 38 times the time of the course's own: a loop over {loop}, with ")
+    assert line.endswith("Measured with 16 images, 8 rows of patches.")
+
+
+def test_without_a_loop_none_is_named(slow):
+    assert ": a loop" not in passing("patchify", vit_course.patchify)
+
+
+def test_a_loop_that_the_course_s_own_part_has_too_is_not_held_against_an_answer(slow):
+    assert ": a loop" not in passing("VisionTransformer", vit_course.VisionTransformer)
+
+
+def test_memory_is_told_beside_the_course_s_own():
+    assert ", with as much memory." in passing("patchify", vit_course.patchify)
+    assert ", with 2.0 times its memory." in passing("patchify", over_images)
+    assert ", with a copy where none is needed." in passing("split_heads", copied)
+
+
+@pytest.mark.parametrize("name", list(course().paces))
+def test_every_size_fits_the_course_s_own_part(name):
+    objects = tuple(right_parts(course().exercises[name]).values())
+    assert objects
+    assert course().paces[name].arguments is None or inspect.isclass(objects[0])
+    assert pace_of(course().exercises[name], objects).startswith("Right; ")
+
+
+def test_the_line_stands_in_the_report_and_counts_for_nothing(slow):
+    report = check("patchify", over_images_named(), points=8)
+    assert report.score == 8
+    assert "38 times the time" in str(report)
+    assert "38 times the time" in as_html(report)
+    assert replace(report, pace=None).as_dict() == report.as_dict()
+
+
+def over_images_named():
+    function = type(over_images)(over_images.__code__, over_images.__globals__, "patchify")
+    return function
+
+
+def test_a_wrong_answer_gets_no_such_line():
+    def patchify(images, patch_size):
+        return images
+
+    assert check("patchify", patchify).pace is None
+
+
+def test_what_this_size_brings_up_costs_nothing():
+    def patchify(images, patch_size):
+        if len(images) == 16:
+            raise MemoryError
+        return vit_course.patchify(images, patch_size)
+
+    report = check("patchify", patchify, points=8)
+    assert (report.score, report.pace) == (8, None)
+
+
+def test_chance_goes_on_as_if_nothing_had_been_measured():
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    passing("PatchEmbedding", vit_course.PatchEmbedding)
+    assert torch.equal(before, torch.random.get_rng_state())

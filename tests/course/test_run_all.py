@@ -1,0 +1,114 @@
+"""Run All of a lesson in which nothing is written yet: no cell fails, and those that wait say for what."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from exercise_kit.authoring.lesson import Role, read_lesson
+from tests.bare_python import outside
+
+ROOT = Path(__file__).parents[2]
+LESSONS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+RUN = """
+import contextlib, io, json, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.colors = "NoColor"
+for line in sys.stdin:
+    failed, shown = [], io.StringIO()
+    shell.reset(new_session=False)
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        for cell in json.loads(line):
+            done = shell.run_cell(cell)
+            if not done.success:
+                failed.append([cell, repr(done.error_before_exec or done.error_in_exec)])
+    print(json.dumps({"failed": failed, "shown": shown.getvalue()}), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def run_all(tmp_path_factory):
+    """Runs the cells of a notebook; all notebooks in one process, each without what others have defined."""
+    folder = tmp_path_factory.mktemp("run_all")
+    environment = outside(dict(os.environ)) | {"IPYTHONDIR": str(folder), "MPLBACKEND": "agg"}
+    command = [sys.executable, "-W", "ignore", "-c", RUN]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment, text=True
+    ) as process:
+
+        def run(cells):
+            process.stdin.write(f"{json.dumps(cells)}\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield run
+        process.stdin.close()
+
+
+def code_of(lesson: str) -> list[str]:
+    """The code cells of a student's notebook; without experiments, which take minutes."""
+    cells = json.loads((ROOT / "notebooks" / f"{lesson}.ipynb").read_bytes())["cells"]
+    code = (each for each in cells if each["cell_type"] == "code")
+    return ["".join(each["source"]) for each in code if "experiment" not in each["metadata"].get("tags", ())]
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_run_all_with_nothing_written_fails_in_no_cell(lesson, run_all):
+    ran = run_all(code_of(lesson))
+    assert ran["failed"] == []
+    checked = read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").of_role(Role.EXERCISE)
+    unwritten = [each.name for each in checked if not each.name.startswith("fix_")]
+    assert [name for name in unwritten if name not in ran["shown"]] == []
+
+
+def test_a_cell_that_waits_says_so_and_so_does_one_that_needs_what_it_would_have_made(run_all):
+    stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
+    given = "import torch\nfrom vit_course import check\nimages = torch.rand(1, 3, 4, 4)\npatches = 'old'"
+    waiting = "patches = patchify(images, 2)"
+    after = ["print(patches.shape)", "print([patches for each in range(2)])", "print('can run')"]
+    ran = run_all([given, stub, waiting, *after])
+    assert ran["failed"] == []
+    assert ran["shown"].count("○ This cell waits for `patchify`.") == 3
+    assert "old" not in ran["shown"]
+    assert "can run" in ran["shown"]
+
+
+def test_what_a_waiting_cell_has_half_filled_is_taken_away(run_all):
+    stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
+    half = "size = 2\nfound = []\nfor each in range(3):\n    found.append(patchify(each, size))"
+    ran = run_all(["from vit_course import check", stub, half, "print(len(found))", "print(size)"])
+    assert ran["failed"] == []
+    assert ran["shown"].count("waits for `patchify`") == 2
+    assert ran["shown"].strip().endswith("2")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "check('patchify', patches_of)",
+        "raise NotImplementedError",
+        "def mine():\n    raise NotImplementedError\nmine()",
+        "1 / 0",
+    ],
+    ids=["a check of a name that waits", "not an exercise's", "in a function of the student's", "another error"],
+)
+def test_other_errors_stay_errors(cell, run_all):
+    stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
+    ran = run_all(["from vit_course import check", stub, "patches_of = patchify(1, 2)", cell])
+    assert [each for each, _ in ran["failed"]] == [cell]
+
+
+def test_once_it_is_written_nothing_waits(run_all):
+    stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
+    uses = ["patches = patchify(3, 2)", "print('made', patches)"]
+    written = "def patchify(images, patch_size):\n    return images * patch_size"
+    ran = run_all(["from vit_course import check", stub, *uses, written, *uses])
+    assert ran["failed"] == []
+    assert ran["shown"].count("waits") == 2
+    assert ran["shown"].strip().endswith("made 6")

@@ -1,0 +1,156 @@
+"""The route through a course: its table, the minutes, what stands in lessons and README, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from exercise_kit.authoring.build import build
+from exercise_kit.authoring.lesson import AuthoringError, read_lesson
+from exercise_kit.authoring.minutes import LINES_A_MINUTE, WORDS_A_MINUTE, minutes_of, visible_words
+from exercise_kit.authoring.route import LessonRoute, Task, read_route
+from exercise_kit.engine.course import package
+
+from .conftest import GOOD
+
+ROUTE = """
+[01_double]
+core = true
+double = { minutes = 10, difficulty = 2, importance = 5 }
+why-two = { minutes = 5, difficulty = 1, importance = 3, skip = true }
+"a walk around the block" = { minutes = 3, difficulty = 1, importance = 1, skip = true }
+"""
+
+
+@pytest.fixture
+def routed(repository):
+    """The small repository with a route, an outline and a place for the hours."""
+    folder = repository.root / package() / "exercises"
+    folder.mkdir(parents=True)
+    (folder / "route.toml").write_text(ROUTE, encoding="utf-8")
+    (repository.root / "README.md").write_text("<!-- table: hours -->\n\n<!-- end of table -->\n", encoding="utf-8")
+    return repository
+
+
+def title_of(routed, text=GOOD):
+    routed.write(text, "01_double")
+    build(routed.root)
+    cells = json.loads((routed.root / "notebooks" / "01_double.ipynb").read_bytes())["cells"]
+    return "".join(cells[0]["source"]), ["".join(each["source"]) for each in cells]
+
+
+def test_a_lesson_gets_its_table_from_the_route(routed):
+    title, _ = title_of(routed)
+    assert "| `double` | 10 | 3 | 2 | 5 |" in title
+    assert "| written question: why-two (may be skipped) | 5 | 1.5 | 1 | 3 |" in title
+    assert "| a walk around the block (may be skipped) | 3 | – | 1 | 1 |" in title
+    assert "18 for the tasks" in title
+
+
+def test_what_the_source_says_of_minutes_itself_is_replaced(routed):
+    old = "| exercise | minutes | points |\n# |---|---|---|\n# | `double` | 99 | 77 |"
+    text = GOOD.replace("# What a number does", f"# {old}\n#\n# What a number does")
+    text = text.replace("# ![A dot, alone]", "# ### Exercise: `double` (99 minutes, 77 points)\n#\n# ![A dot, alone]")
+    title, cells = title_of(routed, text)
+    assert "99" not in "".join(cells)
+    assert title.index("| `double` | 10 |") < title.index("What a number does")
+    heading = next(each for each in cells if each.startswith("### Exercise"))
+    facts = "*10 minutes · 3 points · difficulty 2 of 5 · importance 5 of 5*"
+    assert heading.startswith(f"### Exercise: `double`\n\n{facts}\n")
+
+
+def test_outline_and_readme_have_the_same_minutes(routed):
+    title, _ = title_of(routed)
+    facts = json.loads((routed.root / package() / "exercises" / "outline.json").read_bytes())["01_double"]
+    assert f"**{facts['minutes']} minutes**" in title
+    assert f"about {facts['core_minutes']} minutes" in title
+    readme = (routed.root / "README.md").read_text(encoding="utf-8")
+    assert f"| `01_double` | {facts['minutes']} | {facts['core_minutes']} |" in readme
+    assert facts["core"]
+    assert facts["tasks"]["why-two"] == {"minutes": 5, "difficulty": 1, "importance": 3, "skip": True}
+
+
+def test_minutes_that_are_no_longer_true_are_stale(routed):
+    title_of(routed)
+    assert build(routed.root, check=True).fresh
+    longer = GOOD.replace("What a number does", "word " * 3 * WORDS_A_MINUTE + "What a number does")
+    routed.write(longer, "01_double")
+    stale = {path.name for path in build(routed.root, check=True).stale}
+    assert {"01_double.ipynb", "outline.json", "README.md"} <= stale
+
+
+def lesson_of(repository, text):
+    return read_lesson(repository.root, repository.write(text, "01_double"))
+
+
+def test_minutes_are_words_and_code_and_tasks(repository):
+    words, lines = "# word\n" * 5 * WORDS_A_MINUTE, "x = 1\n" * 2 * LINES_A_MINUTE
+    text = f"# %% [markdown]\n# # Title\n#\n{words}\n# %%\n{lines}"
+    route = LessonRoute(core=True, tasks={"a first walk": Task(7, 1, 1), "a second": Task(4, 1, 1, skip=True)})
+    found = minutes_of(lesson_of(repository, text), route)
+    assert (found.reading, found.core_reading, found.tasks, found.core_tasks) == (7, 7, 11, 7)
+    assert (found.total, found.core) == (18, 14)
+
+
+def test_a_section_whose_tasks_may_be_skipped_is_no_reading_of_the_core(repository):
+    more = "\n# %% [markdown]\n# ## More\n#\n" + "# word\n" * 2 * WORDS_A_MINUTE
+    asked = GOOD[GOOD.index("# %% exercise") :]
+    text = f"# %% [markdown]\n# # Title\n{more}\n{asked}"
+    skipped = {"double": Task(1, 1, 1, skip=True), "why-two": Task(1, 1, 1, skip=True)}
+    found = minutes_of(lesson_of(repository, text), LessonRoute(core=True, tasks=skipped))
+    assert (found.reading - found.core_reading) >= 2
+    kept = {**skipped, "double": Task(1, 1, 1)}
+    found = minutes_of(lesson_of(repository, text), LessonRoute(core=True, tasks=kept))
+    assert found.core_reading == found.reading
+
+
+def test_a_lesson_outside_the_core_takes_none_of_its_minutes(repository):
+    found = minutes_of(lesson_of(repository, GOOD), LessonRoute(core=False, tasks={"double": Task(9, 1, 1)}))
+    assert found.core == 0
+    assert found.total >= 9
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("one two", 2),
+        ("one\n<details><summary>Hint</summary>\n\nfolded words\n\n</details>\ntwo", 2),
+        ("one ![a picture of\na dot](../figures/dot.svg) two", 2),
+        ("one\n| a | table |\n|---|---|\ntwo · –", 2),
+        ("one two?\n### BEGIN SOLUTION\nan answer\n### END SOLUTION", 2),
+    ],
+    ids=["words", "folded", "picture", "table", "answer"],
+)
+def test_only_visible_words_count(text, count):
+    assert visible_words(text) == count
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "double = 10",
+        "double = { minutes = 10 }",
+        "double = { minutes = 0, difficulty = 2, importance = 5 }",
+        "double = { minutes = 10, difficulty = 6, importance = 5 }",
+        "double = { minutes = 10, difficulty = 2, importance = 5, color = 3 }",
+    ],
+)
+def test_an_entry_that_is_wrong_is_refused_with_its_place(routed, entry):
+    (routed.root / package() / "exercises" / "route.toml").write_text(f"[01_double]\n{entry}\n", encoding="utf-8")
+    with pytest.raises(AuthoringError, match=r"route\.toml: \[01_double\] double: write \{ minutes"):
+        read_route(routed.root)
+
+
+def test_an_exercise_that_the_route_lacks_is_refused(routed):
+    text = ROUTE.replace("double = {", "triple = {")
+    (routed.root / package() / "exercises" / "route.toml").write_text(text, encoding="utf-8")
+    routed.write(GOOD, "01_double")
+    with pytest.raises(AuthoringError, match=r"'double' has no entry in .*route\.toml"):
+        build(routed.root)
+
+
+def test_a_course_without_a_route_keeps_its_own_tables(repository):
+    title, cells = title_of(repository, GOOD.replace("# What a", "# | exercise | minutes |\n#\n# What a"))
+    assert "| exercise | minutes |" in title
+    assert not any("importance" in each for each in cells)

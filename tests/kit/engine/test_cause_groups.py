@@ -1,0 +1,119 @@
+"""One cause, one line: what folds under what, what comes first, and how much of it a reader has to see."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from exercise_kit.engine import check
+from exercise_kit.engine.cause_groups import grouped
+from exercise_kit.engine.rendering import as_html, as_text
+from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
+from exercise_kit.reasons import Reason
+from vit_course.patches import patchify
+
+ORDER = Cause("column order", "The tokens run down the columns.", "Which axis?", "01_a, B")
+FIRST_SCREEN = 14  # lines of text
+
+
+def line(name: str, verdict: Verdict = Verdict.FAIL, **fields: Any) -> CheckResult:
+    return CheckResult(name, f"{name.capitalize()}.", verdict, f"{name} is seen", **fields)
+
+
+def columns(images: Tensor, patch_size: int) -> Tensor:
+    grid = images.shape[2] // patch_size, images.shape[3] // patch_size
+    return patchify(images, patch_size).unflatten(1, grid).transpose(1, 2).flatten(1, 2)
+
+
+def in_place(images: Tensor, patch_size: int) -> Tensor:
+    images *= 3
+    return patchify(images, patch_size)
+
+
+def test_causes_come_in_the_order_in_which_they_are_mended() -> None:
+    results = [
+        line("difference"),
+        line("named", causes=(ORDER,)),
+        line("doubt", Verdict.UNDECIDED, reason=Reason.UNDECIDABLE),
+        line("shape", reason=Reason.SHAPE),
+        line("in place", reason=Reason.CHANGED),
+        line("error", leads=True, reason=Reason.RAISED),
+        line("right", Verdict.PASS),
+    ]
+    groups, passing = grouped(results)
+    assert [each.first.name for each in groups] == ["error", "in place", "shape", "named", "difference", "doubt"]
+    assert [each.name for each in passing] == ["right"]
+
+
+def test_what_has_the_same_cause_or_waits_folds_and_so_does_what_waits_for_that() -> None:
+    results = [
+        line("first", causes=(ORDER,)),
+        line("second", causes=(ORDER,), is_repeated=True, same_as="first"),
+        line("third", Verdict.UNDECIDED, reason=Reason.WAITS_FOR_CHECK, waits_for="second"),
+    ]
+    ((group,), _) = grouped(results)
+    assert (group.first.name, [each.name for each in group.same]) == ("first", ["second"])
+    assert [each.name for each in group.waiting] == ["third"]
+    text = as_text(Report("double", tuple(results)))
+    assert "✗ 1 more check fails for the same reason." in text
+    assert "○ 1 more check could not be decided because of this." in text
+    assert "Second." not in text
+
+
+def test_a_named_mistake_is_one_entry_and_no_tick_stands_beside_it() -> None:
+    report = check("patchify", columns)
+    text = as_text(report)
+    assert len(text.splitlines()) <= FIRST_SCREEN
+    assert text.count("✗ fail") == 1
+    assert "✗ 5 more checks fail for the same reason." in text
+    assert re.search(r"✓ \d checks pass", text)
+    assert "Inside a token" not in text
+    html = as_html(report)
+    assert html.count("<strong>fail</strong>") == 1
+    # and whoever opens it reads each claim all the same
+    assert all(each.claim in unescape(html) for each in report.results)
+
+
+def test_only_the_first_cause_is_open() -> None:
+    results = line("b"), line("a", causes=(ORDER,)), line("c", look="Why?"), line("d", Verdict.PASS)
+    html = as_html(Report("double", results))
+    before, _, after = html.partition("<details>")
+    assert "A." in before
+    assert "A is seen" not in after
+    assert html.count("<details>") == 3  # two other causes, and what passes
+
+
+def test_an_input_changed_in_place_comes_before_what_follows_from_it() -> None:
+    text = as_text(check("patchify", in_place))
+    assert text.index("changed its input") < FIRST_SCREEN * 100
+    assert text.splitlines()[1].strip() == "✗ fail      The images that go in are not changed."
+
+
+def test_what_passes_an_idle_answer_says_so() -> None:
+    results = line("a"), line("b", Verdict.PASS, guard=True)
+    assert "✓ 1 check passes, which says little before the others pass" in as_text(Report("double", results))
+    results = line("a"), line("b", Verdict.PASS, guard=True), line("c", Verdict.PASS)
+    assert "✓ 2 checks pass\n" in as_text(Report("double", results)) + "\n"
+
+
+def test_a_right_answer_reads_once_that_hidden_checks_ask_more() -> None:
+    report = check("patchify", patchify, points=3)
+    assert as_text(report).count("Hidden checks ask more") == 1
+    assert as_html(report).count("<small>Hidden checks ask more") == 1
+    assert len(as_text(report).splitlines()) <= 4
+    assert "Hidden checks" not in as_text(check("patchify", columns))
+
+
+@pytest.mark.parametrize("points", [None, 3])
+def test_what_is_older_than_its_cell_has_no_green_heading(points: float | None) -> None:
+    passing = line("a", Verdict.PASS)
+    report = Report("double", (passing,), points, older="Line 2 of the last cell has a syntax error.")
+    assert not report.passed
+    assert as_text(report).startswith("double: what the cell holds now was not checked\n  Line 2 of the last cell")
+    assert "1 of 1" not in as_text(report)
+    assert "#D55E00" in as_html(report).partition(">")[0]
+    assert "✓ double" not in as_html(report)

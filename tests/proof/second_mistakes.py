@@ -1,0 +1,232 @@
+"""A known mistake is one mistake: which checks each one fails, and what of that its own sentence does not account for.
+
+    python -m tests.proof.second_mistakes                    # all exercises, some minutes; ends with 1 if it found any
+    python -m tests.proof.second_mistakes patchify Mlp       # these alone
+    python -m tests.proof.second_mistakes patchify --points  # and those that keep more than two thirds of the points
+    python -m tests.proof.second_mistakes patchify --all     # every known mistake, with the checks that it fails
+
+A machine cannot read a sentence, so the rule is about what was recorded. Each check is evaluated on the mistake and on
+the right answer with the same draws, and the two records are compared where the check ended. Most differences are the
+mistake itself: other numbers, another shape, an exception. Seven kinds are a promise of their own, which nearly every
+mistake could keep (``KINDS``): the error that is asked for, the dtype, the device, an input left alone, a result of its
+own, the mode, the gradient of right numbers. A mistake that breaks one of these has to say so, with one of the words of
+that kind in its name or its sentence; else it is listed as a second mistake.
+
+With ``--points`` it is listed too where it keeps more than two thirds of the exercise's hidden points.
+
+What is right all the same stands in ``second_mistakes.txt``, one a line: exercise: mistake: kind: the reason. A line
+there that nothing needs any more is reported as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import close
+from exercise_kit.engine.course import course
+from exercise_kit.engine.diagnosis import Record, observed
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.records import same_record
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Cause, Verdict
+from exercise_kit.judge.hidden import Outcome
+from exercise_kit.judge.scoring import fraction
+from exercise_kit.reasons import Reason
+from tests.our_hidden_checks import hidden_checks
+
+KEY = b"second mistakes"
+MOST_KEPT = 2 / 3
+KEEPS = "points"
+LISTED = Path(__file__).with_suffix(".txt")
+# kind of promise → beginnings of words, one of which a sentence has that tells of it
+KINDS = {
+    "error": "error valueerror raise refus accept silen complain exception",
+    "dtype": "dtype float integer precision digit round bool numpy",
+    "device": "device cpu gpu cuda",
+    "input": "place chang overwrit written spoil alter modif",
+    "own result": "memory view cache kept keep earlier outlive share global alias",
+    "mode": "mode train eval dropout",
+    "gradient": "gradient graph detach grad no_grad numpy learn frozen backward",
+}
+_OF_RECORDS = {
+    "changed inputs": "input",
+    "on the CPU": "device",
+    "results of their own": "own result",
+    "modes changed by forward": "mode",
+    "gradients": "gradient",
+    "numbers named": "error",
+}
+_OF_REASONS = {Reason.ACCEPTED: "error", Reason.DTYPE: "dtype", Reason.DEVICE: "device"}
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A check that a known mistake fails: its ``name``, and the ``kind`` of promise that it breaks there, or ""."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a known mistake fails.
+
+    Attributes: ``exercise``, ``wrong``, ``failed`` (public checks, then hidden ones), ``kept`` (the share of points).
+    """
+
+    exercise: str
+    wrong: Misconception
+    failed: tuple[Failed, ...]
+    kept: float
+
+    @property
+    def beyond(self) -> dict[str, list[str]]:
+        """Kind → the checks that fail for it, where the mistake's sentence does not account for them."""
+        found: dict[str, list[str]] = {}
+        for each in self.failed:
+            if each.kind and not accounts_for(self.wrong.cause, each.kind):
+                found.setdefault(each.kind, []).append(each.name)
+        if self.kept > MOST_KEPT:
+            found[KEEPS] = [f"{self.kept:.0%} of them are kept"]
+        return found
+
+
+def accounts_for(cause: Cause, kind: str) -> bool:
+    """Whether the name or the sentence of a mistake has a word of a kind of promise."""
+    words = re.findall(r"\w+", f"{cause.name} {cause.explanation}".lower())
+    return any(word.startswith(tuple(KINDS[kind].split())) for word in words)
+
+
+def kind_of_failure(record: Record, right: Record, reason: Reason | None = None) -> str:
+    """The kind of promise that is broken where a check ended.
+
+    Args:
+        record: what the check wrote down of a mistake.
+        right: what it wrote down of the right answer.
+        reason: of the failure, which decides where the records say nothing.
+
+    Returns: a key of ``KINDS``, or "" where the mistake itself shows: numbers, shapes, exceptions.
+    """
+    differing = [place for place, entry in enumerate(record) if not same_record(entry, (*right, *record)[place])]
+    if not differing or len(right) < len(record):
+        return _OF_REASONS.get(reason, "") if reason else ""
+    entry, wanted = record[differing[-1]], right[differing[-1]]
+    label = entry[0] if isinstance(entry, tuple) and entry else ""
+    if isinstance(wanted, tuple) and wanted[:1] == ("raised",):
+        return "error"
+    if label == "gradients" and not _is_missing(entry, wanted) and len(differing) > 1:
+        return ""  # of other numbers the gradient is another one, too
+    if isinstance(label, str) and label in _OF_RECORDS:
+        return _OF_RECORDS[label]
+    return "dtype" if _same_but_for_dtype(entry, wanted) else ""
+
+
+def _is_missing(found: Any, wanted: Any) -> bool:
+    """Whether a gradient on record is None, where the right answer has one."""
+    return any(here is None and there is not None for here, there in zip(found[1], wanted[1], strict=False))
+
+
+def _same_but_for_dtype(found: object, wanted: object) -> bool:
+    if isinstance(found, Tensor) and isinstance(wanted, Tensor):
+        return found.shape == wanted.shape and close(found.to(torch.float64), wanted.to(torch.float64))
+    if isinstance(found, tuple) and isinstance(wanted, tuple):
+        pairs = zip(found, wanted, strict=False)
+        return len(found) == len(wanted) and all(same_record(*each) or _same_but_for_dtype(*each) for each in pairs)
+    return False
+
+
+def distinct_exercises() -> list[Exercise]:
+    """The exercises with code to write, without those that share the checks of another."""
+    first = {id(each.checks): each for each in reversed(list(course().exercises.values())) if not each.file}
+    return [each for each in course().exercises.values() if first.get(id(each.checks)) is each]
+
+
+def examined(exercise: Exercise, mistakes: Sequence[Misconception] | None = None) -> Iterator[Finding]:
+    """What each known mistake of an exercise fails; of ``mistakes`` alone, where they are given."""
+    right = Misconception(Cause("right", "", "", ""), course().references()[exercise.name])
+    records = {each.check.name: each.record for each in _outcomes(exercise, right)}
+    for wrong in exercise.misconceptions if mistakes is None else mistakes:
+        outcomes = _outcomes(exercise, wrong)
+        hidden = (
+            Failed(f"hidden {name}", kind_of_failure(each.record, records[name], each.result.reason))
+            for each in outcomes
+            if (name := each.check.name) and each.result.verdict == Verdict.FAIL
+        )
+        failed = *_public(exercise, wrong, right), *hidden
+        yield Finding(exercise.name, wrong, failed, fraction(exercise.name, outcomes))
+
+
+def _public(exercise: Exercise, wrong: Misconception, right: Misconception) -> Iterator[Failed]:
+    lost: set[str] = set()
+    for check in exercise.checks:
+        if not lost.isdisjoint(check.needs):
+            lost.add(check.name)
+            continue
+        fails, record = observed(wrong, exercise.objects, check)
+        if fails:
+            lost.add(check.name)
+            yield Failed(check.name, kind_of_failure(record, observed(right, exercise.objects, check)[1]))
+
+
+def _outcomes(exercise: Exercise, wrong: Misconception) -> list[Outcome]:
+    named = dict(zip(exercise.objects, wrong.objects, strict=True))
+    return list(hidden_checks().run(exercise.name, lambda: Student(named), KEY))
+
+
+def listed() -> dict[tuple[str, str, str], str]:
+    """(exercise, mistake, kind) → the reason why it is right all the same."""
+    found = {}
+    for line in LISTED.read_text("utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            exercise, mistake, kind, reason = (each.strip() for each in line.split(":", 3))
+            found[exercise, mistake, kind] = reason
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 where a mistake is more than one (or keeps too much), or a reason is listed for nothing."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("exercise", nargs="*", help="these alone; all by default")
+    parser.add_argument("--all", action="store_true", help="every known mistake, with the checks that it fails")
+    parser.add_argument("--points", action="store_true", help="those too that keep more than two thirds of the points")
+    options = parser.parse_args(arguments)
+    exercises = [each for each in distinct_exercises() if not options.exercise or each.name in options.exercise]
+    reasons, used, counts = listed(), set(), Counter()
+    for finding in (finding for each in exercises for finding in examined(each)):
+        keys = {kind: (finding.exercise, finding.wrong.name, kind) for kind in finding.beyond}
+        used |= {key for key in keys.values() if key in reasons}
+        beyond = {kind: finding.beyond[kind] for kind, key in keys.items() if key not in reasons}
+        counts += Counter(mistakes=1, second=bool(beyond.keys() - {KEEPS}), kept=KEEPS in beyond)
+        if not options.points:
+            beyond.pop(KEEPS, None)
+        _show(finding, beyond, options.all)
+    checked = {each.name for each in exercises}
+    for key in (stale := [key for key in reasons if key[0] in checked and key not in used]):
+        print(f"{LISTED.name} lists {': '.join(key)}, which nothing needs")
+    print(f"{counts['mistakes']} known mistakes of {len(exercises)} exercises:")
+    print(f"  {counts['second']} make a second mistake that their sentence does not account for")
+    print(f"  {counts['kept']} keep more than two thirds of the hidden points")
+    return int(bool(counts["second"] or (options.points and counts["kept"]) or stale))
+
+
+def _show(finding: Finding, beyond: Mapping[str, Sequence[str]], is_whole: bool) -> None:
+    if beyond or is_whole:
+        print(f"{finding.exercise}: {finding.wrong.name} (keeps {finding.kept:.0%})", flush=True)
+    for kind, checks in beyond.items():
+        print(f"    {kind}: {', '.join(checks)}")
+    if is_whole:
+        print(f"    fails {', '.join(each.name for each in finding.failed)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

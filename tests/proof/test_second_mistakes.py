@@ -1,0 +1,85 @@
+"""The machine that looks for second mistakes: what it counts as one, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.course import course
+from exercise_kit.engine.exercise import Misconception
+from exercise_kit.engine.verdict import Cause
+from tests.proof.second_mistakes import KEEPS, KINDS, Finding, accounts_for, examined, kind_of_failure, listed
+from vit_course.patches import patchify
+
+RIGHT = torch.arange(6.0).reshape(2, 3)
+REFUSED, GIVEN = ("raised", "ValueError"), ("returned", RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("record", "right", "kind"),
+    [
+        ([("returned", RIGHT + 1)], [GIVEN], ""),
+        ([("returned", RIGHT[0])], [GIVEN], ""),
+        ([("raised", "TypeError: no")], [GIVEN], ""),
+        ([GIVEN], [REFUSED], "error"),
+        ([("raised", "TypeError: no")], [REFUSED], "error"),
+        ([REFUSED, ("numbers named", (True, False))], [REFUSED, ("numbers named", (True, True))], "error"),
+        ([("returned", RIGHT.double())], [GIVEN], "dtype"),
+        ([("returned", RIGHT.double() + 1)], [GIVEN], ""),
+        ([GIVEN, ("changed inputs", ("(2, 3)",))], [GIVEN, ("changed inputs", ())], "input"),
+        ([GIVEN, ("on the CPU", True)], [GIVEN, ("on the CPU", False)], "device"),
+        ([GIVEN, ("gradients", (RIGHT,))], [GIVEN, ("gradients", (RIGHT + 1,))], "gradient"),
+        ([GIVEN, ("gradients", (None,))], [GIVEN, ("gradients", (RIGHT,))], "gradient"),
+        ([("returned", RIGHT.flip(0)), ("gradients", (RIGHT,))], [GIVEN, ("gradients", (RIGHT + 1,))], ""),
+    ],
+)
+def test_the_kind_is_found_where_the_check_ended(record: list[object], right: list[object], kind: str) -> None:
+    assert kind_of_failure(record, right) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "kind", "told"),
+    [
+        ("column order", "The tokens run down the columns of the grid.", "error", False),
+        ("remainder dropped", "The rest of the image is dropped without an error.", "error", True),
+        ("float32 whatever the input", "It computes in float32.", "dtype", True),
+        ("input changed in place", "It writes into its input.", "input", True),
+        ("squeezed", "An axis of one is lost.", "gradient", False),
+    ],
+)
+def test_a_sentence_accounts_for_what_it_names(name: str, sentence: str, kind: str, told: bool) -> None:
+    assert accounts_for(Cause(name, sentence, "Why?", "01_a, B"), kind) is told
+
+
+def test_a_mistake_beside_another_is_found_and_points_are_counted() -> None:
+    exercise = course().exercises["patchify"]
+
+    def refused_in_silence(images: Tensor, patch_size: int) -> Tensor:
+        height = images.shape[2] // patch_size * patch_size
+        width = images.shape[3] // patch_size * patch_size
+        return patchify(images[..., :height, :width], patch_size)
+
+    def both(images: Tensor, patch_size: int) -> Tensor:
+        return refused_in_silence(images, patch_size).flip(1)
+
+    def one(images: Tensor, patch_size: int) -> Tensor:
+        return patchify(images, patch_size).flip(1)
+
+    def finding(wrong) -> Finding:  # type: ignore[no-untyped-def]
+        cause = Cause("last token first", "The tokens run from the last one to the first.", "Why?", "01_a, B")
+        (found,) = examined(exercise, [Misconception(cause, (wrong,))])
+        return found
+
+    assert finding(one).beyond == {}
+    assert finding(both).beyond.keys() == {"error"}
+    assert "sizes_that_do_not_fit_are_refused" in finding(both).beyond["error"]
+    assert finding(refused_in_silence).beyond.keys() == {"error", KEEPS}
+
+
+def test_every_listed_reason_is_about_a_known_mistake() -> None:
+    known = {(name, each.name) for name, exercise in course().exercises.items() for each in exercise.misconceptions}
+    for (exercise, mistake, kind), reason in listed().items():
+        assert (exercise, mistake) in known
+        assert kind in (*KINDS, KEEPS)
+        assert reason

@@ -1,0 +1,217 @@
+"""`patchify`: images into patches; and `fix_patchify`, its bug hunt.
+
+The oracle is torch's own ``F.unfold``. Patches are moved, not computed, so numbers are compared to their last digit.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor, shape, short, without_content
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.expect import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_value_error,
+)
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import TALL, WIDE, Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.two_mistakes import Layout, declare
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l01_patchify import LESSON
+
+PATCH_AXES = ("image", "token", "feature")
+PIXEL_AXES = ("image", "channel", "row", "column")
+DTYPES = (torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int64, torch.bool)
+
+
+def patches_of(images: Tensor, patch_size: int) -> Tensor:
+    """The oracle of patchify: (batch, tokens, channels * patch_size**2), by torch's sliding windows."""
+    windows = F.unfold(images.double(), patch_size, stride=patch_size)
+    return windows.transpose(1, 2).to(images.dtype)
+
+
+patchify = Exercise("patchify", LESSON)
+
+
+@patchify.check(guard=True)
+def every_patch_becomes_one_token(student: Student, probe: Probe) -> None:
+    """Every patch becomes one token, so the shape is (batch, tokens, channels · patch_size²)."""
+    for height, width in (TALL, WIDE):
+        images = probe.images(3, 5, height, width)
+        name = f"{student.name} of a {height} x {width} image"
+        expect_tensor(student(images, 2), patches_of(images, 2).shape, name)
+
+
+@patchify.check(needs=every_patch_becomes_one_token)
+def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
+    """Tokens follow the image row by row, each row from left to right."""
+    batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 2, 3, 4))
+    for down, across in ((rows, columns), (columns, rows)):
+        images = _numbered(probe, batch, channels, down * size, across * size)
+        right = patches_of(images, size)
+        tokens = expect_tensor(student(images, size), right.shape, student.name)
+        gave = f"{student.name} gave {shape(right)}, as expected, but"
+        if empty := without_content(tokens, images):
+            seen, wanted, look = empty
+            raise Failure(f"{gave} {seen}", wanted, look)
+        wrong = (tokens[:, :, 0] != right[:, :, 0]).nonzero()
+        if len(wrong):
+            image, token = (int(index) for index in wrong[0])
+            here, there = (_pixel(int(each[image, token, 0]), *images.shape[1:]) for each in (tokens, right))
+            raise Failure(
+                f"{gave} token {token} of image {image} starts with {here}",
+                f"it starts with {there}",
+                "Which token comes after the first: the neighbor to the right, or something else?",
+            )
+
+
+@patchify.check(needs=every_patch_becomes_one_token)
+def a_token_goes_channel_row_column(student: Student, probe: Probe) -> None:
+    """Inside a token the order is channel, then pixel row, then pixel column."""
+    batch, size, channels = probe.sizes(3, low=3, high=7, shown=(2, 4, 3))
+    for side, held in ((size, channels), (2, probe.choice((4, 6))), (size, 3)):
+        images = _numbered(probe, batch, held, side, side)
+
+        def describe(actual: Tensor, expected: Tensor, images: Tensor = images) -> tuple[str, str]:
+            entry = int((actual != expected)[0, 0].nonzero()[0]) if (actual != expected)[0, 0].any() else 0
+            here, there = (_pixel(int(each[0, 0, entry]), *images.shape[1:]) for each in (actual, expected))
+            return f"entry {entry} of the token is {here}", there
+
+        look = "Which of the three axes inside a patch varies fastest when you flatten it?"
+        _expect_right(student, images, side, "one patch", describe, look)
+
+
+@patchify.check(needs=every_patch_becomes_one_token)
+def tall_and_wide_images_are_right(student: Student, probe: Probe) -> None:
+    """Images that are taller than wide, or wider than tall, with any number of channels, come out right."""
+    batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(4, 2, 6, 5, 3))
+    for held, depth, down, across, side in (
+        (batch, channels, rows, columns, size),
+        (2, 3, rows, columns, size),
+        (1, probe.choice((4, 6, 7)), columns, rows, 5),
+        (channels, 1, rows, columns, 7),
+        (batch, channels, rows, 1, 1),
+        (batch, channels, rows, rows, 3),
+        (1, 3, 2, 1, probe.choice((16, 20, 32))),
+    ):
+        images = probe.images(held, depth, down * side, across * side)
+        _expect_right(student, images, side, f"{depth} x {down * side} x {across * side} images")
+
+
+@patchify.check(needs=every_patch_becomes_one_token, guard=True)
+def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> None:
+    """Integer, half and double images keep their dtype, and non-contiguous images are read right."""
+    batch, channels, rows, columns = probe.sizes(4, low=4, high=7, shown=(2, 3, 4, 6))
+    for dtype in DTYPES:
+        images = probe.every_digit(batch, channels, 2 * rows, 2 * columns, dtype=dtype)
+        _expect_right(student, images, 2, f"{short(dtype)} images")
+    turned = probe.normal(3 * columns, 3 * rows, channels, batch).permute(3, 2, 1, 0)
+    stepped = probe.images(batch, channels, 3 * rows, 6 * columns)[..., ::2]
+    repeated = probe.images(1, 1, 3 * rows, 3 * columns).expand(batch, channels, -1, -1)
+    for images in (turned, stepped, repeated):
+        _expect_right(student, images, 3, "non-contiguous images")
+
+
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
+def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
+    """A batch of one image keeps its three axes, and so does an image of one patch."""
+    channels, rows, columns, size = probe.sizes(4, high=6, shown=(3, 2, 3, 2))
+    for down, across in ((rows, columns), (1, 1)):
+        _expect_right(student, probe.images(1, channels, down * size, across * size), size, "one image")
+
+
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
+def every_pixel_gets_its_gradient(student: Student, probe: Probe) -> None:
+    """The gradient of every number in a token returns to the pixel that it came from."""
+    inputs = some_images(probe)
+    expect_input_gradients(student, inputs, ("images",), patches_of, PIXEL_AXES)
+
+
+@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
+def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
+    """The tokens lie on the device of the images."""
+    expect_device_of_input(student, *some_images(probe))
+
+
+@patchify.check(guard=True)
+def the_images_are_left_alone(student: Student, probe: Probe) -> None:
+    """The images that go in are not changed."""
+    student(*some_images(probe))
+    expect_left_alone(student)
+
+
+@patchify.check(guard=True)
+def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
+    """A height or a width that patch_size does not divide raises ValueError naming both numbers."""
+    batch, channels, small, large = probe.sizes(4, low=2, high=8, shown=(2, 3, 2, 3))
+    size = probe.choice((4, 6), shown=4)
+    for height, width, side in (
+        (small * size + 2, (small + 1) * size, "height"),
+        (large * size, (large + 1) * size - 1, "width"),
+        (3 * size // 2, 2 * size, "height"),  # as many pixels as whole patches have
+        (size - 1, size, "height"),  # not even one patch fits
+    ):
+        numbers = {"height": height, "width": width}[side], size
+        inputs = probe.images(batch, channels, height, width), size
+        expect_value_error(student, inputs, numbers, f"{height} x {width} images", side)
+
+
+patchify.example("""
+>>> patchify(torch.arange(16).reshape(1, 1, 4, 4), 2)[0].tolist()
+[[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
+""")
+
+fix_patchify = patchify.share_checks("fix_patchify")
+fix_patchify.example("""
+>>> fix_patchify(torch.arange(8).reshape(1, 1, 2, 4), 2)[0].tolist()
+[[0, 1, 4, 5], [2, 3, 6, 7]]
+""")
+
+
+def _expect_right(
+    student: Student, images: Tensor, size: int, described: str, describe: Describe | None = None, look: str = ""
+) -> None:
+    """Right tokens, and no number rounded on its way into one."""
+    name = f"{student.name} of {described}"
+    tokens, right = student(images, size), patches_of(images, size)
+    expect_equal(tokens, right, name, PATCH_AXES, describe, look)
+    if not torch.equal(tokens, right):
+        look = "Which line takes the numbers through another dtype?"
+        raise Failure(f"{name} has numbers that are a little off, as if rounded", "the very numbers of the image", look)
+
+
+def some_images(probe: Probe) -> tuple[Tensor, int]:
+    """(batch, channels, rows * patch_size, columns * patch_size) and patch_size."""
+    batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 4, 6, 2))
+    return probe.images(batch, channels, rows * size, columns * size), size
+
+
+def _numbered(probe: Probe, batch: int, channels: int, height: int, width: int) -> Tensor:
+    """Images whose pixels count up from 1, so that a 0 is told from a pixel."""
+    return probe.numbered_images(batch, channels, height, width) + 1
+
+
+def _pixel(number: int, channels: int, height: int, width: int) -> str:
+    """Which pixel of numbered images a value is."""
+    if number < 1:
+        return f"{number}, which is no pixel of the images"
+    image, rest = divmod(number - 1, channels * height * width)
+    channel, rest = divmod(rest, height * width)
+    row, column = divmod(rest, width)
+    return f"the pixel of image {image}, channel {channel}, row {row}, column {column}"
+
+
+def on_the_cpu(tensor: Tensor) -> Tensor:
+    """The same numbers in a new tensor, which nobody has told where to lie."""
+    made = torch.zeros(tensor.shape, dtype=tensor.dtype)
+    made[:] = tensor
+    return made
+
+
+read_mistakes(patchify, __name__)
+declare(patchify, Layout(patches_of, (torch.empty(2, 3, 6, 10), 2)))

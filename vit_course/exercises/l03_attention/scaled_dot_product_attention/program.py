@@ -1,0 +1,48 @@
+"""Attention in the letters of the paper."""
+
+import math
+
+import torch
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """softmax(Q K^T / sqrt(d_k)) V, and the attention weights."""
+    d_k = query.size(-1)
+    # bug "root of the number of keys": d_k = key.size(-2)
+    # bug "left in float32": d_k, query, key, value = query.size(-1), query.float(), key.float(), value.float()
+    scores = torch.matmul(query, key.transpose(-2, -1))
+    # bug "key reshaped where transposed": scores = torch.matmul(query, key.reshape(*key.shape[:-2], d_k, -1))
+    # bug "queries compared with queries": scores = torch.matmul(query, query.transpose(-2, -1))
+    # bug "query scaled in place": query /= math.sqrt(d_k)
+    # bug "query scaled in place": scores = torch.matmul(query, key.transpose(-2, -1))
+    scores = scores / math.sqrt(d_k)
+    # bug "scaling forgotten":
+    # bug "divided by head dim without the root": scores = scores / d_k
+    # bug "multiplied by the root": scores = scores * math.sqrt(d_k)
+    # bug "root cut to a whole number": scores = scores / math.isqrt(d_k)
+    # bug "scaled after the softmax":
+    # bug "output scaled and not the scores":
+    # bug "query scaled in place":
+    # bug "mask made on the cpu": scores = scores / math.sqrt(d_k) + torch.zeros(query.size(-2), key.size(-2))
+    # bug "causal mask": later = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool, device=query.device).triu(1)
+    # bug "causal mask": scores = (scores / math.sqrt(d_k)).masked_fill(later, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    # bug "softmax over the queries": weights = torch.softmax(scores, dim=-2)
+    # bug "softmax without a dim": weights = torch.softmax(scores, dim=0 if scores.dim() in (1, 3) else 1)
+    # bug "softmax over axis 1": weights = torch.softmax(scores, dim=1)
+    # bug "one softmax for everything": weights = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
+    # bug "softmax forgotten": weights = scores
+    # bug "softmax that overflows": weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+    # bug "scaled after the softmax": weights = torch.softmax(scores, dim=-1) / math.sqrt(d_k)
+    # bug "weights out of the graph": weights = torch.softmax(scores, dim=-1).detach()
+    # bug "weights dropped": weights = torch.dropout(torch.softmax(scores, dim=-1), 0.1, True)
+    output = torch.matmul(weights, value)
+    # bug "values never used": output = torch.matmul(weights, key)
+    # bug "output scaled and not the scores": output = torch.matmul(weights, value) / math.sqrt(d_k)
+    return output, weights
+    # bug "scores returned as weights": return output, scores
+    # bug "weights before output": return weights, output
+    # bug "output alone": return output
+    # bug "axes of size one squeezed": return output.squeeze(0), weights.squeeze(0)
