@@ -1,5 +1,5 @@
 """The tables of README.md: what recipes reach, from measured.json; what proves the checks, from proof.json; and how
-fast the reference is, from models_cpu.json and loops.json.
+fast the reference is, from models_cpu.json and loops.json. What ran on a GPU is in gpu/ and models_cuda.json.
 
 python benchmarks/readme_tables.py
 """
@@ -18,7 +18,8 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 RESULTS = Path(__file__).resolve().parent / "results"
 PROOF = RESULTS / "proof.json"
 OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100", "cpu-lunch")
-ON_GPUS = ("colab-t4", "h200-minute", "h200-best")
+ON_GPUS = ("gpu-minute", "gpu-best", "colab-t4")
+GPU = RESULTS / "gpu"
 NOT_RUN = "not run yet"
 
 
@@ -32,14 +33,62 @@ def our_recipes() -> str:
 
 
 def recipes_for_gpus() -> str:
-    lines = ["| recipe | GPU | test accuracy | minutes by calculation |", "|---|---|---|---|"]
+    """For each recipe and card: measured, or predicted and calculated."""
+    lines = ["| recipe | GPU | test accuracy | minutes without compiling |", "|---|---|---|---|"]
     for name in ON_GPUS:
         recipe, measured = RECIPES[name], first_measured(RECIPES[name])
-        accuracy = f"{expected(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
         calculated = minutes_by_calculation(recipe)
         assert calculated is not None
-        few, many = calculated
-        lines.append(f"| `{name}` | {recipe.hardware} | {accuracy} | {few:.1f} to {many:.1f} |")
+        if measured:
+            lines.append(f"| `{name}` | {measured.device} | {expected(measured.accuracy)} | {minutes(measured)} |")
+        else:
+            accuracy = f"{NOT_RUN}; predicted {predicted(name)}"
+            lines.append(f"| `{name}` | {recipe.hardware} | {accuracy} | calculated: {calculated:.1f} |")
+    return "\n".join(lines)
+
+
+def predicted(name: str) -> str:
+    """The accuracy that was written down for a recipe before it ran."""
+    table = json.loads((GPU / "predictions.json").read_text(encoding="utf-8"))["predictions"]
+    found = next(each for each in table if each["what"] == name and each["quantity"] == "test accuracy")
+    return f"{100 * found['low']:.1f} to {100 * found['high']:.1f} %"
+
+
+def gpu_runs() -> str:
+    """What ran on a GPU before these recipes: two recipes that they replace, and two trials of the step as a graph."""
+    lines = ["| run | precision | epochs | training images | test images |", "|---|---|---|---|---|"]
+    for name, title in (("h200_minute_of_before", "`h200-minute`"), ("colab_t4_of_before_on_h200", "`colab-t4`")):
+        run = json.loads((GPU / f"{name}.json").read_text(encoding="utf-8"))
+        learned = f"{100 * run['history']['train_accuracy'][-1]:.1f} %"
+        reached = f"{100 * run['test']['top1']:.2f} %"
+        lines.append(f"| {title} as it was | {run['precision']} | {run['epochs']} | {learned} | {reached} |")
+    for name, title in (("light_40", "light changes"), ("strong_180", "strong changes")):
+        run = json.loads((GPU / f"trial_graph_{name}_epochs.json").read_text(encoding="utf-8"))
+        lines.append(f"| trial, {title} | bf16 | {run['epochs']} | – | {100 * run['test']:.2f} % |")
+    return "\n".join(lines)
+
+
+def step_on_gpu() -> str:
+    """A sentence about one step, part by part, and as a graph."""
+    steps = json.loads((GPU / "h200_minute_step_by_parts.json").read_text(encoding="utf-8"))
+    trial = json.loads((GPU / "trial_graph_light_40_epochs.json").read_text(encoding="utf-8"))
+    return (
+        f"A step of 512 images of that `h200-minute` took {steps['eager_full_step_ms']:.1f} ms by Python,"
+        f" {steps['compiled_full_step_ms']:.1f} compiled,\nand {steps['graph_full_step_ms']:.2f} as one CUDA graph;"
+        f" {trial['ms_per_step']:.2f} with three heads and the changes of the images inside."
+    )
+
+
+def peers_on_gpu() -> str:
+    """How many times our time the others take on the GPU, forward and backward in bfloat16."""
+    report = json.loads((RESULTS / "models_cuda.json").read_text(encoding="utf-8"))
+    modes = {size: mode["bfloat16"]["forward + backward"] for size, mode in report["sizes"].items()}
+    lines = [f"| times our time | {' | '.join(modes)} |", "|---" * (len(modes) + 1) + "|"]
+    first = next(iter(report["sizes"].values()))["bfloat16"]["models"]
+    for name, facts in first.items():
+        if "version" in facts:
+            cells = [_with_quartiles(part["seconds_over_ours"][name]) for part in modes.values()]
+            lines.append(f"| {name} {facts['version']} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -123,6 +172,9 @@ def _loops() -> list[str]:
 TABLES = {
     "our recipes": our_recipes,
     "recipes for GPUs": recipes_for_gpus,
+    "runs on a GPU": gpu_runs,
+    "a step on a GPU": step_on_gpu,
+    "libraries on a GPU": peers_on_gpu,
     "published notebooks": published_recipes,
     "proof": proof,
     "speed": speed,

@@ -886,7 +886,8 @@ show_matrix(100 * torch.tensor(left), "block", columns, "right without this head
 # the notebook from the top.
 #
 # Put `vit_cifar.safetensors`, your model of lesson 07, beside this notebook. Without it the ViT that comes with the
-# course takes its place: it was trained on CIFAR-10 too, in 18 minutes.
+# course takes its place: it was trained on CIFAR-10 too, in 18 minutes. (The cell downloads CIFAR-10, 170 MB, if
+# lesson 06 has not.)
 #
 # Write down what you expect:
 #

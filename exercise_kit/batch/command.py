@@ -341,7 +341,8 @@ def _graded(
         raise GradeError('--scheduler needs dask: pip install "vit-course[cluster]"') from None
     except ClusterError as error:
         raise GradeError(str(error)) from None
-    with grader, progress_bar(progress, "grading", len(handed_in)) as advance:
+    where = "" if options.device == "cpu" else f" on {options.device}, where each submission starts CUDA anew"
+    with grader, progress_bar(progress, f"grading{where}", len(handed_in)) as advance:
         return list(grader.run(handed_in, lambda _: advance()))
 
 

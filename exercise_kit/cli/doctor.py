@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
+import json
 import os
 import shutil
 import sys
@@ -49,7 +51,12 @@ def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
         hidden: the folder of the hidden checks.
     """
     protections = probe_capabilities()
-    findings = [_python_and_torch(), _gpu(), *map(_program, ("nbgrader", "alembic", "jupyter-lab"))]
+    findings = [
+        _python_and_torch(),
+        _gpu(),
+        *([grading_on("cuda")] if _has_cuda() else []),
+        *map(_program, ("nbgrader", "alembic", "jupyter-lab")),
+    ]
     findings += [_hidden_checks(hidden), *_sandbox(protections), _disk(Path(tempfile.gettempdir())), _memory()]
     return findings, protections.is_sufficient
 
@@ -72,6 +79,44 @@ def _gpu() -> Finding:
         return Finding("GPU", "fine", "Apple's, through MPS")
     advice = "Lessons and grading do without. For long training use Colab: Runtime > Change runtime type > GPU"
     return Finding("GPU", "weaker", "none", advice)
+
+
+def _has_cuda() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+def grading_on(device: str, root: Path = CLONE) -> Finding:
+    """Whether submissions can be graded on a device, found by grading the model answer to the first lesson there.
+
+    Args:
+        device: as for `grade --device`.
+        root: the clone of the course.
+    """
+    from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError, grade
+
+    subject, advice = "Grading on the GPU", "Grade with --device cpu, which decides the same"
+    answers = sorted((root / "solutions").glob("*.ipynb"))
+    if not answers:
+        return Finding(
+            subject, "weaker", "not tried: there is no model answer here", "Run this in a clone of the course"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, "result.json")
+        silent = Console(file=io.StringIO())
+        options = GradeOptions(answers[:1], json=str(written), fresh=True, device=device)
+        try:
+            grade(options, silent, silent, Console(stderr=True))
+        except (GradeError, GradeUsageError) as error:
+            return Finding(subject, "missing", str(error), advice)
+        result = json.loads(written.read_text(encoding="utf-8"))["submissions"][0]
+    seen = f"{result['score']:g} of {result['max_score']:g} points for {answers[0].name}, in {result['seconds']:.1f} s"
+    if result["status"] == "graded" and result["score"] == result["max_score"]:
+        return Finding(subject, "fine", seen)
+    return Finding(subject, "missing", f"{seen}: {result['reason'] or result['status']}", advice)
 
 
 def _program(name: str) -> Finding:

@@ -109,7 +109,10 @@ def _ready(pace: Pace, of: Any, sizes: Mapping[str, int]) -> Callable[[], Any]:
     generator_state = torch.random.get_rng_state()
     torch.manual_seed(0)
     inputs = pace.inputs(*sizes.values())
-    called = of(*pace.arguments(*sizes.values())).eval() if inspect.isclass(of) and pace.arguments else of
+    called: Any = of
+    if inspect.isclass(of) and pace.arguments:
+        called = of(*pace.arguments(*sizes.values()))
+        called.eval()
     torch.random.set_rng_state(generator_state)
     return lambda: called(*inputs)
 

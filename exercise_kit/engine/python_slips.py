@@ -87,8 +87,12 @@ def renamed(name: str, given: object) -> str:
     )
 
 
-def _parameters(value: Any) -> list[str]:
-    return list(inspect.signature(value).parameters)
+def _parameters(value: Any) -> list[str] | None:
+    """The names of the parameters; None of what does not tell, as an exception's class without a method of its own."""
+    try:
+        return list(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return None
 
 
 def _is_answer(value: object) -> bool:

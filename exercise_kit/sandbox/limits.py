@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exercise_kit.engine.watchdog import CALL_SECONDS, TOTAL_SECONDS
 from exercise_kit.worker.limits import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
+
+# an H200's machine of slow cores had not graded one notebook after 22 seconds, with 20 for the start
+_SECONDS_TO_START_CUDA, _SLOWER_AT_FIRST = 180.0, 3
 
 
 @dataclass(frozen=True)
@@ -14,6 +17,7 @@ class Limits:
     """What one worker may use, and how long it may take.
 
     Attributes:
+        start_seconds: until a worker is ready, by the clock; on a GPU it starts CUDA then, which no fork can inherit.
         cell_seconds, call_seconds, total_seconds: for one cell, for one call and for everything together. Seconds in
             which the machine was busy with others do not count (see :mod:`exercise_kit.sandbox.request_clock`).
         memory_bytes: beyond what the warm process holds.
@@ -24,6 +28,7 @@ class Limits:
         picture_bytes: of one picture.
     """
 
+    start_seconds: float = 20.0
     cell_seconds: float = 10.0
     call_seconds: float = CALL_SECONDS
     total_seconds: float = TOTAL_SECONDS
@@ -34,6 +39,15 @@ class Limits:
     all_chars: int = 200_000
     pictures: int = 12
     picture_bytes: int = 1 << 20
+
+    def on(self, device: str) -> Limits:
+        """The limits for work on a device: CUDA starts slowly, and loads code at the first call of each operation."""
+        if not device.startswith("cuda"):
+            return self
+        slow = {
+            name: _SLOWER_AT_FIRST * getattr(self, name) for name in ("cell_seconds", "call_seconds", "total_seconds")
+        }
+        return replace(self, start_seconds=_SECONDS_TO_START_CUDA, **slow)
 
 
 class WorkerLost(Exception):

@@ -37,7 +37,6 @@ from exercise_kit.worker.wire import Caps, Closed, Late, Wire, WireError
 
 _PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its exit status is known
 _GRACE = 1.0  # seconds that a cell has to end after it was interrupted
-_SECONDS_TO_FORK = 20.0
 _HEADER_BYTES = 2 << 20
 _LONGEST_TEXT = 1 << 20
 _MOST_NAMES, _LONGEST_NAME = 20, 120
@@ -236,7 +235,7 @@ class Worker:
 
     def _handshake(self) -> None:
         try:
-            self._wire.receive(time.monotonic() + _SECONDS_TO_FORK)
+            self._wire.receive(time.monotonic() + self._limits.start_seconds)
         except (Late, Closed, WireError) as error:
             status, _ = self._ended(_PATIENCE)
             raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
@@ -285,7 +284,7 @@ class Sandbox:
     """Owns one warm process, which is started at first use at the latest, and again when it is gone.
 
     Args:
-        limits: what each worker may use.
+        limits: what each worker may use on a CPU; on a GPU it may take longer, see `Limits.on`.
         sandboxed: apply the sandbox policy; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
         device: where workers compute, as "cuda:0"; what is sent to them and what comes back lies on the CPU.
@@ -303,7 +302,7 @@ class Sandbox:
         warm: WarmProcess | None = None,
     ) -> None:
         self._device = device
-        self.limits = limits or Limits()
+        self.limits = (limits or Limits()).on(device)
         self._sandboxed = sandboxed
         self._views = list(warm.views if warm else views)
         self._warm = warm

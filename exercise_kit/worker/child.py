@@ -68,7 +68,7 @@ def _apply_sandbox(
         return
     bounds = Bounds(
         memory_bytes=limits["memory_bytes"],
-        cpu_seconds=math.ceil(limits["total_seconds"]),
+        cpu_seconds=math.ceil(limits["total_seconds"] + limits["start_seconds"] * sandbox_policy.gpu),
         file_bytes=limits["scratch_bytes"],
         gpu=sandbox_policy.gpu,
     )

@@ -21,8 +21,9 @@ def started(name: str) -> torch.device:
     if device.type == "cuda":
         device = torch.device("cuda", device.index or 0)
         torch.cuda.set_device(device)
-        square = torch.ones(2, 2, device=device)
-        (square @ square).sum().item()  # so that no student's call pays for CUDA's libraries
+        square = torch.ones(2, 2, device=device, requires_grad=True)
+        (square @ square).sum().backward()  # so that no student's call pays for CUDA's libraries and threads
+        torch.cuda.synchronize(device)
     return device
 
 

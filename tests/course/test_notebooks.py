@@ -11,6 +11,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from matplotlib.image import imread
 from nbclient import NotebookClient
 
 from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, build
@@ -213,3 +214,12 @@ def test_an_untouched_notebook_earns_nothing(name, tmp_path):
     cells = run(notebook_of(STUDENT_FOLDER, name), tmp_path)
     checks = {grade_id: cell for grade_id, cell in cells.items() if cell.cell_type == "code"}
     assert {grade_id: points_shown(cell) for grade_id, cell in checks.items()} == dict.fromkeys(checks, 0.0)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "figures").glob("*.png")), ids=lambda path: path.stem)
+def test_a_figure_is_a_card_of_its_own_on_a_dark_page_too(path):
+    """Ink stands on the figure's own light card, never on the page: only the card's round corners let it through."""
+    opaque = imread(path)[..., 3] > 0.99
+    assert opaque.mean() > 0.97
+    rows, columns = opaque.shape
+    assert opaque[rows // 20 : -rows // 20, columns // 20 : -columns // 20].all()

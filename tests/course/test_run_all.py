@@ -112,3 +112,14 @@ def test_once_it_is_written_nothing_waits(run_all):
     assert ran["failed"] == []
     assert ran["shown"].count("waits") == 2
     assert ran["shown"].strip().endswith("made 6")
+
+
+def test_a_class_without_a_signature_in_the_notebook_is_no_trouble_for_a_check(run_all):
+    """As the setup cell's own exception is one."""
+    stub = (
+        "class Mlp(torch.nn.Module):\n    def __init__(self, embed_dim, hidden_dim):\n        raise NotImplementedError"
+    )
+    ran = run_all(["import torch\nfrom vit_course import check\nNotReady = type('NotReady', (Exception,), {})", stub,
+                   "print(check('Mlp', Mlp))"])  # fmt: skip
+    assert ran["failed"] == []
+    assert "Mlp is not written yet" in ran["shown"]

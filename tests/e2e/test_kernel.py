@@ -67,7 +67,9 @@ def kernel() -> Iterator[Kernel]:
 @pytest.mark.sampled
 def test_accidents_in_the_order_in_which_they_happen(kernel: Kernel) -> None:
     restarted = kernel.run(CHECKS["check-patchify"])
-    assert restarted["error"].startswith("`patchify` is not defined: the kernel is new. Run the cells above from the top")
+    assert restarted["error"].startswith(
+        "`patchify` is not defined: the kernel is new. Run the cells above from the top"
+    )
     assert "NameError" not in restarted["error"]
 
     too_early = kernel.run(CHECKS["check-patchify"])

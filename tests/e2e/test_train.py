@@ -244,7 +244,7 @@ def test_recipes_lists_them_all_and_tells_about_one(place: Path) -> None:
     every = vit_course("recipes", cwd=place)
     assert every.returncode == 0
     assert "seed-a-mnist" in every.stdout
-    assert "h200-best" in every.stdout
+    assert "gpu-best" in every.stdout
     assert all(len(line) <= 80 for line in every.stdout.splitlines())
     assert "…" not in every.stdout
     one = CliRunner().invoke(app, ["recipes", "seed-d-cifar100"])

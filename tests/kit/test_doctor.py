@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 from exercise_kit.cli import doctor as module
-from exercise_kit.cli.doctor import Finding, doctor, inspect_machine
+from exercise_kit.cli.doctor import Finding, doctor, grading_on, inspect_machine
 from exercise_kit.worker.capabilities import SandboxCapabilities
+from tests.machine import CAPABILITIES
 
 NO_PROTECTIONS = SandboxCapabilities(
     0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), "Grade on Linux")
@@ -83,3 +85,27 @@ def test_little_memory_and_a_full_disk_are_weaker(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "DISK_WANTED", 1 << 60)
     found = {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
     assert found["Memory"].verdict == found["Disk for temporary files"].verdict == "weaker"
+
+
+@pytest.mark.skipif(not CAPABILITIES.is_sufficient, reason="grades in the sandbox, which needs Linux's protections")
+def test_grading_on_a_device_is_shown_by_a_model_answer() -> None:
+    """On the CPU, for want of a GPU; and on a GPU that torch does not see it is said what is wrong."""
+    found = grading_on("cpu")
+    assert (found.verdict, found.advice) == ("fine", "")
+    assert re.fullmatch(r"2 of 2 points for 00_start.ipynb, in [0-9.]+ s", found.seen)
+
+
+def test_where_no_gpu_is_seen_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    found = grading_on("cuda")
+    assert found.verdict == "missing"
+    assert "sees no NVIDIA GPU" in found.seen
+    assert "--device cpu" in found.advice
+    assert grading_on("cuda", tmp_path).verdict == "weaker"  # no clone, so no model answer
+
+
+def test_a_gpu_is_tried_where_there_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tried = Finding("Grading on the GPU", "fine", "2 of 2 points")
+    monkeypatch.setattr(module, "_has_cuda", lambda: True)
+    monkeypatch.setattr(module, "grading_on", lambda device: tried if device == "cuda" else None)
+    assert tried in inspect_machine(tmp_path)[0]

@@ -247,6 +247,17 @@ class FolderBatches:
         epoch, self.epoch = self.epoch, self.epoch + 1
         return self._one_pass(epoch)
 
+    def choices(self, generator: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
+        """The batches of the next pass as they are: images are read and changed elsewhere, and draw by themselves."""
+        del generator
+        return iter(self)
+
+    def prepare(self, generator: torch.Generator, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What `Batches.prepare` does is done."""
+        del generator
+        images, labels = inputs
+        return images, labels
+
     def to(self, device: torch.device | str) -> FolderBatches:
         """The same batches, from the next pass on, for another device."""
         moved = copy.copy(self)

@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -80,9 +81,13 @@ class ImageDataset:
 
     def normalize(self, images: Tensor) -> Tensor:
         """Turn uint8 images (batch, channels, height, width) into float32 of mean 0 and deviation 1."""
-        statistics = torch.tensor([self.mean, self.std])[..., None, None]  # (2, channels, 1, 1)
-        mean, std = statistics.to(images.device, non_blocking=True)  # a GPU must not wait for it at each step
+        mean, std = self._statistics.to(images.device, non_blocking=True)
         return (images / 255).sub_(mean).div_(std)
+
+    @cached_property
+    def _statistics(self) -> Tensor:
+        """Mean and std, (2, channels, 1, 1), where the images are: a GPU must not wait for them at each step."""
+        return torch.tensor([self.mean, self.std], device=self.images.device)[..., None, None]
 
     def _validate(self) -> None:
         images, labels = self.images, self.labels
@@ -193,20 +198,33 @@ class Batches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         generator = generator_of(self.seed, self.epoch)
-        self.epoch += 1
-        return self._one_pass(generator)
+        return (self.prepare(generator, *inputs) for inputs in self.choices(generator))
 
-    def _one_pass(self, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        dataset, device = self.dataset, self.dataset.labels.device
-        count = len(dataset)
+    def choices(self, generator: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
+        """The images of the next pass by number, batch by batch: ((batch,) int64,) on the device.
+
+        Args:
+            generator: on the CPU; the order is the first that it draws.
+        """
+        self.epoch += 1
+        count = len(self.dataset)
         order = torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
-        share = slice(self.rank, None, self.world_size)
-        for chosen in order.to(device, non_blocking=True).split(self.batch_size):
-            images = dataset.normalize(augment(dataset.images.index_select(0, chosen), self.augmentation, generator))
-            labels = dataset.labels[chosen]
-            if self.augmentation.mixes:
-                images, labels = mix(images, labels, len(dataset.classes), self.augmentation, generator)
-            yield images[share], labels[share]
+        return ((chosen,) for chosen in order.to(self.dataset.labels.device, non_blocking=True).split(self.batch_size))
+
+    def prepare(self, generator: torch.Generator, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """This process's share of the batch of these numbers, augmented and normalized.
+
+        Args:
+            generator: on the CPU, or on the device, which then waits for nothing.
+            inputs: what `choices` gives, (batch,) int64 on the device.
+        """
+        (chosen,) = inputs
+        dataset = self.dataset
+        images = augment(dataset.images.index_select(0, chosen), self.augmentation, generator)
+        images, labels = dataset.normalize(images), dataset.labels.index_select(0, chosen)
+        if self.augmentation.mixes:
+            images, labels = mix(images, labels, len(dataset.classes), self.augmentation, generator)
+        return images[self.rank :: self.world_size], labels[self.rank :: self.world_size]
 
 
 def generator_of(*numbers: int) -> torch.Generator:

@@ -61,11 +61,17 @@ class RunResult:
     history: dict[str, list[float]]
 
 
+NEWER = ("affine", "color")  # changes that the first logged runs did not know, left out where they do nothing
+
+
 def definition(recipe: Recipe) -> dict[str, Any]:
     """All of a recipe that its figures depend on, but the seed and the machine, as JSON gives it back."""
     settings = asdict(recipe.settings)
     for name in ("seed", "device"):
         del settings[name]
+    for name in NEWER:
+        if not settings["augmentation"][name]:
+            del settings["augmentation"][name]
     known = {
         "dataset": recipe.dataset,
         "num_validation": recipe.num_validation,

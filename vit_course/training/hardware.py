@@ -55,6 +55,10 @@ class Processes:
         warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
         return self.accelerator.prepare_model(model)
 
+    def share(self, batch_size: int) -> int:
+        """How many images of such a batch this one gets."""
+        return len(range(self.rank, batch_size, self.count))
+
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes, in each of them."""
         return tensor if self.accelerator is None else self.accelerator.reduce(tensor, reduction="sum")

@@ -98,13 +98,14 @@ class Tally:
             logits: (batch, num_classes).
             labels: (batch,) int64, or targets (batch, num_classes), whose largest counts.
         """
-        if labels.ndim == 2:
-            labels = labels.argmax(dim=-1)
-        logits = logits.detach()
-        best = logits.topk(min(BEST_GUESSES, logits.shape[-1])).indices  # (batch, guesses)
-        right = best == labels[:, None]
-        self.sums += torch.stack([loss_sum.detach().double(), right[:, 0].sum(), right.sum()])
+        self.sums += counts(loss_sum, logits, labels)
         self.images += len(labels)
+
+    def clear(self) -> Tally:
+        """Begin anew, in the same memory."""
+        self.sums.zero_()
+        self.images = 0
+        return self
 
     @property
     def loss(self) -> float:
@@ -120,3 +121,13 @@ class Tally:
     def top5(self) -> float:
         """Share of images whose label is among the best five guesses."""
         return self.sums[2].item() / self.images
+
+
+def counts(loss_sum: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+    """What `Tally.add` adds to its sums: (3,) float64 on the device."""
+    if labels.ndim == 2:
+        labels = labels.argmax(dim=-1)
+    logits = logits.detach()
+    best = logits.topk(min(BEST_GUESSES, logits.shape[-1])).indices  # (batch, guesses)
+    right = best == labels[:, None]
+    return torch.stack([loss_sum.detach().double(), right[:, 0].sum(), right.sum()])

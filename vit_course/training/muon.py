@@ -30,6 +30,9 @@ class Muon(Optimizer):
         weight_decay: decoupled, as in AdamW.
         momentum: of the moving average of gradients, applied as Nesterov does.
 
+    Attributes:
+        found_inf: () float32 on the device, 1 for a step that is to change nothing; set by whoever scales gradients.
+
     Raises:
         ValueError: when a parameter is no matrix.
     """
@@ -57,19 +60,25 @@ class Muon(Optimizer):
 
     def _update(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
         """Update matrices that have one shape, up to transposition."""
+        parameters = sorted(parameters, key=_is_tall, reverse=True)  # those of one shape side by side
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         averages = [self._average(parameter) for parameter in parameters]
+        rate, found_inf = group["lr"], getattr(self, "found_inf", None)
+        if found_inf is not None:  # then nothing moves: an average that is pulled towards itself, a rate of 0
+            pairs = zip(averages, gradients, strict=True)
+            gradients = [torch.where(found_inf > 0, average, gradient) for average, gradient in pairs]
+            rate = rate * (1 - found_inf)
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, averages, group["momentum"])
         wide = torch.stack([each.mT if _is_tall(each) else each for each in ahead])  # (matrices, rows, columns)
-        directions = orthogonalize(wide, product_dtype(wide.device)).to(parameters[0].dtype)
-        torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-        tall = [(each, way.mT) for each, way in zip(parameters, directions, strict=True) if _is_tall(each)]
-        rest = [(each, way) for each, way in zip(parameters, directions, strict=True) if not _is_tall(each)]
-        for pairs in filter(None, (tall, rest)):
-            rows, columns = pairs[0][0].shape
-            rate = group["lr"] * math.sqrt(max(1.0, rows / columns))
-            torch._foreach_add_([each for each, _ in pairs], [way for _, way in pairs], alpha=-rate)
+        directions = orthogonalize(wide, product_dtype(wide.device))
+        torch._foreach_mul_(parameters, 1 - rate * group["weight_decay"])
+        tall = sum(map(_is_tall, parameters))
+        for alike, ways in ((parameters[:tall], directions[:tall].mT), (parameters[tall:], directions[tall:])):
+            if alike:
+                rows, columns = alike[0].shape
+                moves = ways.to(alike[0].dtype, memory_format=torch.contiguous_format)
+                torch._foreach_add_(alike, list(moves.mul_(-rate * math.sqrt(max(1.0, rows / columns)))))
 
     def _average(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]

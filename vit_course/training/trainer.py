@@ -5,172 +5,28 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from vit_course.data.image_dataset import generator_of
-from vit_course.training.checkpoints import CheckpointError, check_fits
+from vit_course.training.checkpoints import check_fits
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.feeding import Feed
+from vit_course.training.graph import Replayed, recorder_for
 from vit_course.training.hardware import Fusible, Processes, advice, autocast, choose_precision, largest_that_fits
 from vit_course.training.history import Ending, History, OutOfMemoryError, TrainingDivergedError
-from vit_course.training.loop import Tally, measure
-from vit_course.training.optimizers import build_optimizers, warmup_cosine
+from vit_course.training.loop import Tally, counts, evaluating
 from vit_course.training.progress import Bar
 from vit_course.training.run_folder import RunFolder, RunState
 from vit_course.training.settings import TrainingSettings
+from vit_course.training.updates import Updates
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
-
-
-class Together:
-    """Several optimizers as one, for the scale of float16 gradients: where one overflows, none steps."""
-
-    def __init__(self, optimizers: Sequence[Optimizer]) -> None:
-        self.optimizers = optimizers
-        self.param_groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-
-    def step(self) -> None:
-        """Take a step with each."""
-        for optimizer in self.optimizers:
-            optimizer.step()
-
-
-class Updates:
-    """The optimizers, their learning rates, the scale of float16 gradients and the average of weights.
-
-    Attributes:
-        steps: how many were taken.
-        learning_rate: of AdamW at the last step.
-        average: the model with the moving average of its parameters, or None.
-    """
-
-    def __init__(
-        self, model: nn.Module, settings: TrainingSettings, total_steps: int, device: torch.device, scaled: bool
-    ) -> None:
-        self.model, self.settings = model, settings
-        self.steps, self.total_steps = 0, total_steps
-        self.learning_rate = 0.0
-        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.optimizers = build_optimizers(model, settings)
-        self.peaks = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
-        self.together = cast(Optimizer, Together(self.optimizers))
-        self.scaler = torch.amp.GradScaler(device.type, enabled=scaled)
-        self.average = None if settings.ema_decay is None else copy.deepcopy(model).requires_grad_(False)
-
-    @property
-    def measured(self) -> nn.Module:
-        """The model to measure and keep: the average where there is one."""
-        return self.model if self.average is None else self.average
-
-    def step(self, loss: Tensor) -> None:
-        """Differentiate the loss, clip, and update every parameter once."""
-        self.clear()
-        self.scaler.scale(loss).backward()
-        self.update()
-
-    def update(self) -> None:
-        """Clip the gradients that are there, and update every parameter once."""
-        self._set_rates()
-        if self.settings.gradient_clip is not None:
-            self.scaler.unscale_(self.together)
-            nn.utils.clip_grad_norm_(self.parameters, self.settings.gradient_clip)
-        self.scaler.step(self.together)
-        self.scaler.update()
-        self._move_average()
-        self.steps += 1
-
-    @torch.no_grad()
-    def _move_average(self) -> None:
-        """As torch's AveragedModel does, which counts in a tensor: reading that would make a GPU wait at every step."""
-        if self.average is None or self.settings.ema_decay is None:
-            return
-        averages, parameters = (list[Tensor](each.parameters()) for each in (self.average, self.model))
-        if self.steps == 0:
-            torch._foreach_copy_(averages, parameters)
-        else:
-            get_ema_multi_avg_fn(self.settings.ema_decay)(averages, parameters, 0)
-
-    def clear(self) -> None:
-        """Forget all gradients."""
-        for parameter in self.parameters:
-            parameter.grad = None
-
-    def _set_rates(self) -> None:
-        warmup_steps = round(self.settings.warmup * self.total_steps)
-        factor = warmup_cosine(self.steps, warmup_steps, self.total_steps)
-        if self.settings.schedule == "constant" and self.steps >= warmup_steps:
-            factor = 1.0
-        for optimizer, peaks in zip(self.optimizers, self.peaks, strict=True):
-            for group, peak in zip(optimizer.param_groups, peaks, strict=True):
-                group["lr"] = peak * factor
-        self.learning_rate = self.peaks[0][0] * factor
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything that a later step depends on, by name."""
-        found = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        if self.average is not None:
-            found |= {f"average.{name}": tensor for name, tensor in self.average.state_dict().items()}
-        for number, optimizer in enumerate(self.optimizers):
-            for index, state in optimizer.state_dict()["state"].items():
-                found |= {f"optimizer.{number}.{index}.{name}": tensor for name, tensor in state.items()}
-        return found
-
-    def numbers(self) -> dict[str, Any]:
-        """What belongs to `tensors` and is none, as JSON can hold it."""
-        return {"steps": self.steps, "scaler": self.scaler.state_dict()}
-
-    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Put everything back as it was.
-
-        Raises:
-            CheckpointError: when tensors are missing or of another shape.
-        """
-        try:
-            self.model.load_state_dict(_under("model", tensors))
-            if self.average is not None:
-                self.average.load_state_dict(_under("average", tensors))
-            for number, optimizer in enumerate(self.optimizers):
-                state = optimizer.state_dict()
-                state["state"] = _by_index(_under(f"optimizer.{number}", tensors))
-                _check_state(optimizer, state["state"])
-                optimizer.load_state_dict(state)
-            if numbers["scaler"]:  # empty where the run was begun in another precision than fp16
-                self.scaler.load_state_dict(numbers["scaler"])
-            self.steps = int(numbers["steps"])
-        except (RuntimeError, ValueError, LookupError, TypeError) as error:
-            raise CheckpointError(f"the run's state does not fit this model: {error}") from error
-
-
-def _check_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Tensor]]) -> None:
-    """What an optimizer remembers of a parameter has its shape, but for the count of steps."""
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    for index, remembered in state.items():
-        for name, tensor in remembered.items():
-            wanted = torch.Size() if name == "step" else parameters[index].shape
-            if tensor.shape != wanted:
-                raise ValueError(f"{name} of parameter {index} is {tuple(tensor.shape)} and not {tuple(wanted)}")
-
-
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    start = f"{prefix}."
-    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
-
-
-def _by_index(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    """Name "3.exp_avg" → state of parameter 3."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        index, key = name.split(".", 1)
-        state.setdefault(int(index), {})[key] = tensor
-    return state
 
 
 WRITE_EVERY = 5.0  # seconds; epochs that are shorter share a checkpoint, which on a GPU would cost more than they do
@@ -198,7 +54,22 @@ class Trainer:
         self.network = processes.wrap(self.fusible or self.model)
         self.batch_sizes = feed.batch_sizes()
         total_steps = settings.epochs * len(self.batch_sizes)
-        self.updates = Updates(self.model, settings, total_steps, self.device, scaled=self.precision == "fp16")
+        recorder = recorder_for(processes) if settings.compile else None
+        self.updates = Updates(
+            self.model,
+            settings,
+            total_steps,
+            self.device,
+            scaled=self.precision == "fp16",
+            recordable=recorder is not None,
+        )
+        self.draws = torch.Generator(self.device) if recorder is None else recorder.draws
+        self.learned, self.measured = Tally(self.device), Tally(self.device)
+        self.learn: Callable[..., Tensor] = self._learn
+        self.measure: Callable[..., Tensor] = self._measure
+        if recorder is not None:
+            self.learn = Replayed(self._learn, recorder, self.updates.forget_unfinished)
+            self.measure = Replayed(self._measure, recorder)
         self.history = History()
         self.best: dict[str, Tensor] | None = None
         self.best_is_written = True
@@ -247,7 +118,7 @@ class Trainer:
             started = time.perf_counter()
             bar.begin(epoch + 1)
             learned = self._train_one_epoch(epoch, bar)
-            measured = self._measure()
+            measured = self._measure_all()
             bar.measured(measured)
             self._note(learned, measured, time.perf_counter() - started)
             stop = stopping is not None and stopping.step(measured.loss)
@@ -259,27 +130,44 @@ class Trainer:
     def _train_one_epoch(self, epoch: int, bar: Bar) -> Tally:
         """Update the model once per batch; everything random follows from the seed and the epoch alone."""
         torch.manual_seed(generator_of(self.settings.seed, epoch, self.processes.rank).initial_seed())
+        order = self._seed_draws(epoch)
         self.feed.train.epoch = epoch
         self.network.train()
-        tally, unread = Tally(self.device), list[Tensor]()
+        tally, unread = self.learned.clear(), list[Tensor]()
         read_every = reads_every(self.device)
-        for number, (images, labels) in enumerate(self.feed.train, 1):
-            unread.append(self._step(images, labels, tally, self.batch_sizes[number - 1]))
+        for number, inputs in enumerate(self.feed.train.choices(order), 1):
+            self.updates.begin()
+            unread.append(self.learn(self.batch_sizes[number - 1], *inputs))
+            tally.images += self.processes.share(self.batch_sizes[number - 1])
             if len(unread) == read_every or number == len(self.batch_sizes):
                 self._read(unread)
                 bar.advance(sum(self.batch_sizes[number - len(unread) : number]), tally)
                 unread.clear()
-        tally.sums, tally.images = self.processes.sum(tally.sums), self.feed.num_train
-        return tally
+        return self._of_all_processes(tally, self.feed.num_train)
 
-    def _step(self, images: Tensor, labels: Tensor, tally: Tally, batch_size: int) -> Tensor:
-        """Take one step; the sum of this process's losses is divided by the images of all processes."""
+    def _seed_draws(self, epoch: int) -> torch.Generator:
+        """Seed what draws the changes of an epoch's images, and give what draws their order: the same one on a CPU."""
+        order = generator_of(self.settings.seed, epoch)
+        self.draws.manual_seed(order.initial_seed())
+        return self.draws if self.draws.device.type == "cpu" else order
+
+    def _learn(self, batch_size: int, *inputs: Tensor) -> Tensor:
+        """Take one step, on the device alone: what a graph records.
+
+        Args:
+            batch_size: images of all processes.
+            inputs: what `choices` gives.
+
+        Returns:
+            The sum of this process's losses, (); the gradient is of their mean over the images of all processes.
+        """
+        images, labels = self.feed.train.prepare(self.draws, *inputs)
         with autocast(self.precision, self.device):
             logits = self.network(images)  # (batch, num_classes)
         smoothing = self.settings.label_smoothing
         loss_sum = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing, reduction="sum")
-        self.updates.step(loss_sum * (self.processes.count / batch_size))  # the processes' gradients are averaged
-        tally.add(loss_sum, logits, labels)
+        self.updates.apply(loss_sum * (self.processes.count / batch_size))  # the processes' gradients are averaged
+        self.learned.sums += counts(loss_sum, logits, labels)
         return loss_sum.detach()
 
     def _read(self, losses: list[Tensor]) -> None:
@@ -289,12 +177,28 @@ class Trainer:
             if not math.isfinite(loss):
                 self._diverge(f"the loss is {loss} at step {step} of {self.updates.total_steps}")
 
-    def _measure(self) -> Tally:
-        with autocast(self.precision, self.device):
-            tally = measure(self.updates.measured, self.feed.validation, self.device)
-        tally.sums, tally.images = self.processes.sum(tally.sums), self.feed.num_validation
+    def _measure_all(self) -> Tally:
+        """Measure the model, or its average, on the validation images."""
+        tally = self.measured.clear()
+        with evaluating(self.updates.measured), torch.inference_mode():
+            for inputs in self.feed.validation.choices(self.draws):
+                self.measure(0, *inputs)
+        tally = self._of_all_processes(tally, self.feed.num_validation)
         if not math.isfinite(tally.loss):
             self._diverge(f"the validation loss is {tally.loss} after step {self.updates.steps}")
+        return tally
+
+    def _measure(self, _: int, *inputs: Tensor) -> Tensor:
+        """Measure one batch, on the device alone; its arguments are those of `_learn`."""
+        images, labels = self.feed.validation.prepare(self.draws, *inputs)
+        with autocast(self.precision, self.device):
+            logits = self.updates.measured(images)
+            loss_sum = F.cross_entropy(logits.float(), labels, reduction="sum")
+        self.measured.sums += counts(loss_sum, logits, labels)
+        return loss_sum
+
+    def _of_all_processes(self, tally: Tally, images: int) -> Tally:
+        tally.sums, tally.images = self.processes.sum(tally.sums), images
         return tally
 
     def _diverge(self, what: str) -> NoReturn:
@@ -352,7 +256,7 @@ class Trainer:
         self.fusible.train()
         images, labels = next(iter(self.feed.train))
         for batch_size in sorted(set(self.batch_sizes), reverse=True):
-            share = len(range(self.processes.rank, batch_size, self.processes.count))
+            share = self.processes.share(batch_size)
             self._differentiate(self.fusible, images[:share], labels[:share])
 
     def _differentiate(self, network: nn.Module, images: Tensor, labels: Tensor) -> None:

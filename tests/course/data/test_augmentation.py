@@ -9,12 +9,14 @@ from torch import Tensor
 from tests.course.data.conftest import generator
 from vit_course.data import Augmentation, augment, mix, shapes
 
-EVERYTHING = Augmentation(max_shift=3, flip=True, erase=6, randaugment=True)
+EVERYTHING = Augmentation(max_shift=3, flip=True, erase=6, randaugment=True, affine=1.0, color=1.0)
 EACH = {
     "shift": Augmentation(max_shift=3),
     "flip": Augmentation(flip=True),
     "erase": Augmentation(erase=6),
     "randaugment": Augmentation(randaugment=True),
+    "affine": Augmentation(affine=1.0),
+    "color": Augmentation(color=1.0),
 }
 
 
@@ -99,6 +101,48 @@ class TestRandAugment:
             augment(same_image(3), EACH["randaugment"], generator())
 
 
+class TestTurn:
+    def test_half_are_turned_and_each_in_its_own_way(self) -> None:
+        images = shapes(1).images.repeat(200, 1, 1, 1)
+        result = augment(images, EACH["affine"], generator())
+        turned = [each for each, before in zip(result, images, strict=True) if not torch.equal(each, before)]
+        assert 65 < len(turned) < 135  # five standard deviations
+        assert len({each.numpy().tobytes() for each in turned}) == len(turned)
+
+    def test_at_no_strength_to_speak_of_every_pixel_stays(self) -> None:
+        images = shapes(40).images
+        assert torch.equal(augment(images, Augmentation(affine=1e-6, color=1e-6), generator()), images)
+
+    def test_pixels_move_around_the_middle(self) -> None:
+        image = torch.zeros(1, 1, 33, 33, dtype=torch.uint8)
+        image[0, 0, 14:19, 14:19] = 255
+        for each in augment(image.repeat(60, 1, 1, 1), EACH["affine"], generator()):
+            weights = each[0].float() / each.sum()
+            assert abs((weights.sum(1) * torch.arange(33)).sum() - 16) < 0.2
+            assert abs((weights.sum(0) * torch.arange(33)).sum() - 16) < 0.2
+
+
+class TestColor:
+    def test_gray_images_stay_gray_and_move_by_no_more_than_the_peaks(self) -> None:
+        images = torch.full((300, 3, 4, 4), 120, dtype=torch.uint8)  # without contrast, so that brightness is all
+        result = augment(images, EACH["color"], generator()).float()
+        assert torch.equal(result, result[:, :1, :1, :1].expand_as(result))
+        moved = (result[:, 0, 0, 0] - 120).abs()
+        assert 55 < moved.max() <= 64
+        assert 105 < (moved > 0).sum() < 195  # five standard deviations around a half
+
+    def test_saturation_pulls_channels_apart_or_together(self) -> None:
+        images = torch.tensor([100, 128, 156], dtype=torch.uint8).view(1, 3, 1, 1).repeat(300, 1, 4, 4)
+        result = augment(images, EACH["color"], generator())[:, :, 0, 0].float()
+        inside = result[(result.amin(1) > 0) & (result.amax(1) < 255)]
+        spread = (inside[:, 2] - inside[:, 0]) / 56
+        assert spread.min() < 0.6
+        assert spread.max() > 1.4
+        assert (
+            inside[:, 1] * 2 - inside[:, 0] - inside[:, 2]
+        ).abs().max() <= 2  # the middle stays between, but for rounding
+
+
 @pytest.mark.parametrize("name", EACH)
 class TestEachChange:
     def test_it_gives_images_like_those_it_took(self, name: str) -> None:
@@ -135,7 +179,7 @@ def test_nothing_is_the_default() -> None:
     assert augment(images, Augmentation(), generator()) is images
 
 
-@pytest.mark.parametrize("name", ["max_shift", "erase", "mixup", "cutmix"])
+@pytest.mark.parametrize("name", ["max_shift", "erase", "mixup", "cutmix", "affine", "color"])
 def test_negative_numbers_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must not be negative, but it is -1"):
         replace(Augmentation(), **{name: -1})
@@ -144,7 +188,8 @@ def test_negative_numbers_are_refused(name: str) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compares a GPU with the CPU, and there is none")
 def test_a_gpu_sees_the_same_shifts_flips_and_squares() -> None:
     images = shapes(64).images
-    changes = replace(EVERYTHING, randaugment=False)  # it blends with means, which each device rounds in its way
+    # these blend with means or between pixels, which each device rounds in its way
+    changes = replace(EVERYTHING, randaugment=False, affine=0.0, color=0.0)
     on_gpu = augment(images.cuda(), changes, generator())
     assert torch.equal(on_gpu.cpu(), augment(images, changes, generator()))
 

@@ -15,7 +15,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
 from tests.course.data.conftest import generator
-from vit_course.data.augmentation import changes, one_operation, randaugment
+from vit_course.data.randaugment import all_at_once, changes, in_groups, one_operation, randaugment
 
 CPU = torch.device("cpu")
 BLENDED = torch.linspace(0.0, 0.9, 31)[9].item()  # 0.27 in float32: another rounding is a gray level here and there
@@ -95,6 +95,15 @@ def test_images_keep_their_places() -> None:
     drawn = one_operation(images, generator())
     candidates = [change(images) for change in changes(8, 8, CPU)]
     assert all(any(torch.equal(drawn[i], each[i]) for each in candidates) for i in range(60))
+
+
+@pytest.mark.parametrize("size", [(32, 32), (9, 14), (2, 5)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_all_at_once_is_what_groups_are(channels: int, size: tuple[int, int]) -> None:
+    """Nothing reads what was drawn, as a GPU needs it."""
+    images = noise(230, channels, *size)
+    drawn = torch.arange(230) % 23
+    assert torch.equal(all_at_once(images, drawn), in_groups(images, drawn))
 
 
 def test_no_image_is_no_change() -> None:

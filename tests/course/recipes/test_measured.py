@@ -98,11 +98,11 @@ class TestListing:
         assert "98.70 ± 0.20 % " in rows[1 + list(RECIPES).index("cpu-minute")]
 
     def test_an_unmeasured_recipe_says_so(self, measured) -> None:
-        page = listing.as_page(RECIPES["h200-best"])
+        page = listing.as_page(RECIPES["gpu-best"])
         assert "not measured yet" in page
-        assert "calculated  0.8 to 2.5 minutes, where the H200 does 1/3 to 1/10 of its peak" in page
+        assert "calculated  5.9 minutes on H200 or H100, at 8.5% of the GPU's peak" in page
         assert "calculated" not in listing.as_page(RECIPES["seed-e-cifar10"])
-        row = next(row for row in self.shown(listing.as_table()).splitlines() if row.startswith("h200-best "))
+        row = next(row for row in self.shown(listing.as_table()).splitlines() if row.startswith("gpu-best "))
         assert "not measured yet" in row
 
     def test_a_seed_tells_what_was_published_and_its_slips(self, measured) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,8 +12,11 @@ import torch
 from vit_course.data import ImageDataset
 from vit_course.recipes import RECIPES, Recipe, RecipeError, find
 from vit_course.recipes.builtin import AS_PUBLISHED
-from vit_course.recipes.listing import TRAINING_IMAGES, minutes_by_calculation, training_operations
+from vit_course.recipes.listing import PEAKS, SHARE, TRAINING_IMAGES, minutes_by_calculation, training_operations
 from vit_course.recipes.result import definition
+
+GPU = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "gpu"
+PREDICTIONS = json.loads((GPU / "predictions.json").read_text())["predictions"]
 
 # top-1, epochs, seconds: what the five notebooks report
 REPORTED = {
@@ -24,8 +28,8 @@ REPORTED = {
     "seed-d-cifar100": (0.37, None, None),
     "seed-e-cifar10": (0.755, 100, None),
 }
-OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-lunch", "colab-t4", "h200-minute", "h200-best")
-TWINS = ("cpu-coffee-cifar100", "colab-t4-cifar100", "h200-minute-cifar100", "h200-best-cifar100")
+OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-lunch", "colab-t4", "gpu-minute", "gpu-best")
+TWINS = ("cpu-coffee-cifar100", "colab-t4-cifar100", "gpu-minute-cifar100", "gpu-best-cifar100")
 
 
 def images(channels: int, height: int, width: int, classes: int = 3) -> ImageDataset:
@@ -62,14 +66,38 @@ def test_what_is_kept_back_is_a_tenth_at_most_and_so_what_a_run_keeps_back(recip
 
 
 def test_the_minutes_by_calculation_follow_from_images_and_epochs() -> None:
-    minute, best = RECIPES["h200-minute"], RECIPES["h200-best"]
-    few, many = minutes_by_calculation(minute)
-    assert many / few == pytest.approx(10 / 3)
-    assert minutes_by_calculation(best)[0] / few == pytest.approx(best.settings.epochs / minute.settings.epochs)
+    minute, best, t4 = RECIPES["gpu-minute"], RECIPES["gpu-best"], RECIPES["colab-t4"]
+    by_images = best.settings.epochs * 49_000 / (minute.settings.epochs * 45_000)
+    assert minutes_by_calculation(best) / minutes_by_calculation(minute) == pytest.approx(by_images)
+    by_peaks = t4.settings.epochs / minute.settings.epochs * 989 / 65
+    assert minutes_by_calculation(t4) / minutes_by_calculation(minute) == pytest.approx(by_peaks)
     # nine blocks of 295 thousand weights for 65 tokens, and what attention and the ends add: 2 operations, 3 passes
     per_image = training_operations(minute) / (45_000 * minute.settings.epochs)
     assert per_image == pytest.approx(3 * 2 * 65 * 9 * 8 * 192**2, rel=0.2)
     assert minutes_by_calculation(RECIPES["cpu-coffee"]) is None
+
+
+def test_the_calculation_rests_on_the_trial_that_is_logged() -> None:
+    trial = json.loads((GPU / "trial_graph_light_40_epochs.json").read_text())
+    minute = RECIPES["gpu-minute"]
+    per_step = training_operations(minute) / (45_000 * minute.settings.epochs) * trial["batch"]
+    in_steps = per_step / (trial["ms_per_step"] / 1000) / PEAKS["H200 or H100"]
+    assert pytest.approx(in_steps * 0.95, abs=0.001) == SHARE  # a twentieth of the time is validation's
+
+
+@pytest.mark.parametrize("each", PREDICTIONS, ids=lambda each: f"{each['what']}: {each['quantity']}")
+def test_every_prediction_can_be_contradicted(each: dict) -> None:
+    assert each["low"] < each["high"]
+    assert each["arithmetic"]
+    recipe = RECIPES.get(each["what"])
+    if recipe and each["quantity"] == "seconds of training":
+        assert each["low"] < 60 * minutes_by_calculation(recipe) < each["high"]
+
+
+def test_an_older_log_still_speaks_of_a_recipe_without_newer_changes() -> None:
+    known = definition(RECIPES["cpu-coffee"])["settings"]["augmentation"]
+    assert set(known) == {"max_shift", "flip", "erase", "mixup", "cutmix", "randaugment"}
+    assert {"affine", "color"} < set(definition(RECIPES["gpu-minute"])["settings"]["augmentation"])
 
 
 @pytest.mark.parametrize("name", REPORTED)

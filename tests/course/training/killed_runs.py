@@ -16,13 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-import torchvision.transforms.v2  # noqa: F401  which MixUp needs: once, here, and not in every child
+import torch._dynamo
 from safetensors import safe_open
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, shapes, train_validation_split
-from vit_course.training import CheckpointError, TrainingSettings, fit, load_model, trainer
-from vit_course.training import trainer as updates
+from vit_course.training import CheckpointError, TrainingSettings, fit, load_model, trainer, updates
 from vit_course.vit import VisionTransformer
 
 SETTINGS = TrainingSettings(
@@ -74,14 +73,14 @@ def in_a_child(action: Callable[[], object]) -> object:
 
 def die_at(step: int, folder: Path) -> None:
     """Train, and be killed by SIGKILL in the given step of the run, counted from 1."""
-    whole = updates.Updates.step
+    whole = updates.Updates.apply
 
-    def stepping(self: updates.Updates, loss: torch.Tensor) -> None:
-        if self.steps + 1 == step:
+    def applying(self: updates.Updates, loss: torch.Tensor) -> None:
+        if self.steps == step:
             os.kill(os.getpid(), signal.SIGKILL)
         whole(self, loss)
 
-    updates.Updates.step = stepping
+    updates.Updates.apply = applying
     train(folder)
 
 
@@ -101,14 +100,14 @@ def die_while_writing(call: str, count: int, folder: Path) -> None:
 
 def interrupted(step: int, folder: Path) -> dict[str, object]:
     """Train, and get Ctrl-C's signal in the given step."""
-    whole = updates.Updates.step
+    whole = updates.Updates.apply
 
-    def stepping(self: updates.Updates, loss: torch.Tensor) -> None:
-        if self.steps + 1 == step:
+    def applying(self: updates.Updates, loss: torch.Tensor) -> None:
+        if self.steps == step:
             os.kill(os.getpid(), signal.SIGINT)
         whole(self, loss)
 
-    updates.Updates.step = stepping
+    updates.Updates.apply = applying
     return train(folder)
 
 

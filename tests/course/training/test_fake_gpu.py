@@ -16,7 +16,7 @@ from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset, shapes
 from vit_course.training import TrainingSettings
 from vit_course.training.loop import Tally
-from vit_course.training.trainer import Updates
+from vit_course.training.updates import Updates
 from vit_course.vit import VisionTransformer
 
 GPU = torch.device("cuda", 0)
@@ -59,6 +59,7 @@ def test_every_tensor_of_a_step_is_on_the_gpu(dataset: ImageDataset, positions: 
             tally.add(F.cross_entropy(logits, labels, reduction="sum"), logits, labels)
             for parameter in model.parameters():
                 parameter.grad = torch.empty_like(parameter)
+            updates.begin()
             updates.update()
         assert images.device == labels.device == tally.sums.device == GPU
         assert {tensor.device for tensor in updates.tensors().values()} == {GPU}

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from vit_course.training import CheckpointError, RunFolderError, TrainingSettings, fit, load_model
-from vit_course.training.trainer import Updates
+from vit_course.training.updates import Updates
 
 SETTINGS = TrainingSettings(epochs=2, batch_size=16, learning_rate=4e-3)
 
@@ -30,15 +30,15 @@ def go_on(folder: Path, tiny_model, random_dataset, settings: TrainingSettings =
 
 def begin(folder: Path, tiny_model, random_dataset, settings: TrainingSettings, monkeypatch) -> None:
     """Train for one epoch, and be stopped by Ctrl-C in the second."""
-    whole = Updates.step
+    whole = Updates.apply
 
-    def step(self: Updates, loss: torch.Tensor) -> None:
-        if self.steps == 5:
+    def apply(self: Updates, loss: torch.Tensor) -> None:
+        if self.steps == 6:
             raise KeyboardInterrupt
         whole(self, loss)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Updates, "step", step)
+        patch.setattr(Updates, "apply", apply)
         history = fit(tiny_model(), random_dataset(), random_dataset(), settings, folder=folder, trackers=())
     assert (history.ending, len(history.seconds)) == ("interrupted", 1)
 

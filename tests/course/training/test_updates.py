@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course.training import TrainingSettings
-from vit_course.training.trainer import Updates
+from vit_course.training.updates import Updates
 
 CPU = torch.device("cpu")
 SETTINGS = TrainingSettings(learning_rate=0.01, muon_learning_rate=0.02, warmup=0.0, ema_decay=0.5)
@@ -22,10 +22,15 @@ def loss_of(model: torch.nn.Module) -> Tensor:
     return F.cross_entropy(model(images), torch.arange(8))
 
 
+def step(updates: Updates, loss: Tensor) -> None:
+    updates.begin()
+    updates.apply(loss)
+
+
 def stepped(model: torch.nn.Module, steps: int, scaled: bool = False, **changes: object) -> Updates:
     updates = Updates(model, replace(SETTINGS, **changes), 10, CPU, scaled)
     for _ in range(steps):
-        updates.step(loss_of(model))
+        step(updates, loss_of(model))
     return updates
 
 
@@ -41,9 +46,9 @@ def test_a_scaled_step_with_an_infinite_gradient_is_left_out(tiny_model) -> None
     model = tiny_model()
     before = model.head.weight.clone()
     updates = Updates(model, SETTINGS, 10, CPU, scaled=True)
-    updates.step(loss_of(model) * 1e38)
+    step(updates, loss_of(model) * 1e38)
     assert torch.equal(model.head.weight, before)
-    updates.step(loss_of(model))
+    step(updates, loss_of(model))
     assert not torch.equal(model.head.weight, before)
 
 
@@ -58,7 +63,7 @@ def test_where_one_optimizers_gradient_overflows_the_other_one_waits_too(
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     updates = Updates(model, replace(SETTINGS, gradient_clip=clip), 10, CPU, scaled=True)
     assert len(updates.optimizers) == 2  # AdamW has the patch embedding, Muon the blocks' matrices
-    updates.step(loss_of(model))
+    step(updates, loss_of(model))
     assert all(torch.equal(before[name], parameter) for name, parameter in model.named_parameters())
     assert updates.scaler.get_scale() < 65536
 
@@ -66,7 +71,7 @@ def test_where_one_optimizers_gradient_overflows_the_other_one_waits_too(
 def test_gradients_are_clipped_to_the_norm(tiny_model) -> None:
     model = tiny_model()
     updates = Updates(model, replace(SETTINGS, gradient_clip=0.01), 10, CPU, scaled=False)
-    updates.step(loss_of(model))
+    step(updates, loss_of(model))
     norm = math.sqrt(sum(float(parameter.grad.square().sum()) for parameter in model.parameters()))
     assert math.isclose(norm, 0.01, rel_tol=1e-3)
 
@@ -76,7 +81,7 @@ def test_the_average_moves_by_its_share(tiny_model) -> None:
     updates = stepped(model, 1)
     first = model.head.weight.detach().clone()
     assert torch.equal(updates.measured.head.weight, first)
-    updates.step(loss_of(model))
+    step(updates, loss_of(model))
     torch.testing.assert_close(updates.measured.head.weight, (first + model.head.weight) / 2)
 
 
@@ -87,8 +92,8 @@ def test_everything_comes_back_by_tensors_and_json(tiny_model) -> None:
     restored = Updates(other, SETTINGS, 10, CPU, scaled=True)
     restored.load(tensors, json.loads(json.dumps(updates.numbers())))
     for each, its in ((updates, model), (restored, other)):
-        each.step(loss_of(its))
-        each.step(loss_of(its))
+        step(each, loss_of(its))
+        step(each, loss_of(its))
     assert restored.steps == 5
     assert restored.learning_rate == updates.learning_rate
     for mine, theirs in zip(updates.tensors().values(), restored.tensors().values(), strict=True):

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, setup_source
+from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, repository_address, setup_source
 from tests.bare_python import bare_python, outside
 
+ROOT = Path(__file__).parents[3]
 ADDRESS = "https://github.com/someone/some_course"
 RUN = """
 import json, sys
@@ -162,7 +164,7 @@ def test_an_old_torch_is_reported_in_words(tmp_path):
 
 
 def test_the_cell_is_short_and_folded():
-    source = setup_source("https://github.com/vit-course/vit_course")
+    source = setup_source(repository_address(ROOT))
     assert len(source.splitlines()) <= 15
     assert max(map(len, source.splitlines())) <= 88
     assert source.startswith("# @title Setup")  # what Colab shows in the place of a form's code

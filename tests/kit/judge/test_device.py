@@ -10,6 +10,9 @@ import torch
 
 from exercise_kit.batch.command import DeviceError, checked
 from exercise_kit.judge.judge import Judge
+from exercise_kit.sandbox.limits import Limits
+from exercise_kit.sandbox.sandbox import Sandbox
+from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.submission import CellSource
@@ -61,6 +64,26 @@ def test_right_answers_are_right_on_another_device(judge, lessons, lesson, exerc
     failed = [(each.name, check.message) for each in result.exercises for check in each.checks if check.message]
     assert not failed
     assert result.score == result.max_score > 0
+
+
+def test_the_device_is_started_once_for_a_submission(judge, lessons, monkeypatch):
+    """A GPU's context costs seconds, and no fork inherits one: one worker for all exercises of a right notebook."""
+    forks, fork = [], WarmProcess.fork
+    monkeypatch.setattr(WarmProcess, "fork", lambda self, *asked: forks.append(1) or fork(self, *asked))
+    result = graded(judge, lessons, "02_positions", "sinusoidal_positions", "add_class_token")
+    assert result.score == result.max_score > 0
+    assert len(forks) == 1
+
+
+def test_on_a_gpu_the_start_and_the_first_calls_may_be_slow():
+    cpu, gpu = Limits(), Limits().on("cuda:0")
+    assert cpu.on("cpu") == cpu
+    assert gpu.start_seconds > 60 > cpu.start_seconds
+    for name in ("cell_seconds", "call_seconds", "total_seconds"):
+        assert getattr(gpu, name) > getattr(cpu, name)
+    assert gpu.memory_bytes == cpu.memory_bytes
+    with Sandbox(device="cuda:0", sandboxed=False) as sandbox:
+        assert sandbox.limits == gpu
 
 
 def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge, lessons):
