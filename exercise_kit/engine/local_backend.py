@@ -170,7 +170,7 @@ class LocalModule:
     def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """See :class:`Module`."""
         held = self.module.state_dict(keep_vars=True)
-        return CallResult(raised=_attempt(_copy_into, (held, weights), NO_OPTIONS)[1])
+        return CallResult(raised=_attempt(self._watch, _copy_into, (held, weights))[1])
 
     def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """See :class:`Module`."""
