@@ -70,7 +70,7 @@ class ImagesClamped(VisionTransformer):
 
 
 def width_cut(config):
-    dim, hidden = config.embed_dim, round(config.embed_dim * config.mlp_ratio)
+    dim, hidden = config.embed_dim, int(config.embed_dim * config.mlp_ratio)
     qkv = 3 * dim * dim + 3 * dim * config.qkv_bias
     block = 4 * dim + qkv + dim * dim + dim + 2 * dim * hidden + hidden + dim
     patches = config.in_channels * config.patch_size**2 * dim + dim

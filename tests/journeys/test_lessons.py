@@ -212,7 +212,9 @@ def test_no_cell_fails_in_the_judge_that_runs_in_a_kernel(
 
 
 def _raised_by_judge_alone(graded: Graded, executed: dict[str, nbformat.NotebookNode]) -> Iterator[str]:
-    runs = {path.stem: cells for path, cells in graded.runs.items() if path.parts[-3:-1] == ("solved", path.stem)}
+    # one result is kept of equal notebooks: it is that of the lesson's model answers, where these were handed in
+    solutions = (path for path in graded.runs if path.parent.name == "solutions" or path.parts[-3] == "solved")
+    runs = {path.stem: graded.runs[path] for path in solutions}
     assert runs.keys() == OUTLINE.keys()
     for lesson, cells in runs.items():
         in_kernel = errors_in(executed[lesson])
