@@ -1,13 +1,14 @@
 """`random_masking`: patches hidden from a masked autoencoder, other ones in each image.
 
 There is no oracle: which patches are hidden is drawn. From the mask that comes back follows which tokens have to be
-left. The known mistakes shuffle image by image.
+left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from exercise_kit.engine.compare import close, expect_tensor, kind_of, short
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_one_device
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -93,7 +95,9 @@ def expect_pairs(student: Student, cases: Sequence[Case]) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back)
 def every_image_hides_as_many(student: Student, probe: Probe) -> None:
     """The mask is True at mask_ratio of the patches, in every image, rounded to a whole number."""
-    expect_counts(student, [case_of(probe), case_of(probe, 6, 10, 0.3), case_of(probe, 2, 7, 0.4)])
+    expect_counts(
+        student, [case_of(probe), case_of(probe, 6, 10, 0.3), case_of(probe, 2, 7, 0.4), case_of(probe, 2, 10, 0.25)]
+    )
 
 
 def expect_counts(student: Student, cases: Sequence[Case]) -> None:
@@ -150,7 +154,7 @@ def _places(visible: Tensor, tokens: Tensor) -> Tensor:
 @random_masking.check(needs=every_image_hides_as_many)
 def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
     """Which patches are hidden is drawn for each image, and anew in each call."""
-    expect_own_patches(student, case_of(probe, 6, 12, 0.5))
+    expect_own_patches(student, case_of(probe, 6, 24, 0.5))
 
 
 def expect_own_patches(student: Student, case: Case) -> None:
@@ -158,32 +162,52 @@ def expect_own_patches(student: Student, case: Case) -> None:
     masks = [mask for _, mask in called(student, case, 3)]
     of_images = not bool((masks[0] == masks[0][:1]).all())
     of_calls = not torch.equal(masks[0], masks[1]) and not torch.equal(masks[0], masks[2])
-    student.record.append(("own patches", of_images, of_calls))
+    twins = [pair for pair in combinations(range(len(masks[0])), 2) if torch.equal(*masks[0][list(pair)])]
+    student.record.append(("own patches", of_images, of_calls, not twins))
     if not of_images:
         look = "How many orders do you draw: one, or one for each image?"
         raise Failure("all images of a batch hide the same patches", "other patches in each image", look)
     if not of_calls:
         look = "Where does chance come from in your code, and does it move on from call to call?"
         raise Failure("batches in a row hide the same patches", "other patches in each call", look)
+    if twins:
+        look = "How many orders do you draw for a batch?"
+        seen = f"the images {twins[0][0]} and {twins[0][1]} of a batch hide the same patches"
+        raise Failure(seen, "other patches in each image", look)
 
 
 @random_masking.check(needs=every_image_hides_as_many)
 def every_patch_is_hidden_as_often(student: Student, probe: Probe) -> None:
-    """Each place of the image is hidden as often as any other."""
+    """Each place of the image is hidden as often as any other, and each two of them together."""
     expect_fairness(student, case_of(probe, IMAGES, 6, 0.5))
 
 
 def expect_fairness(student: Student, case: Case) -> None:
-    """Fail when a place is hidden clearly more often, or less, than the ratio says."""
+    """Fail when a place, or two together, are hidden clearly more often, or less, than others."""
     ((_, mask),) = called(student, case)
     share = mask.double().mean(dim=0)
     off = share - case.num_hidden / mask.shape[1]
-    student.record.append(("fair", int((off > BOUND).sum()), int((off < -BOUND).sum())))
+    apart = _togetherness(mask)
+    together = bool(apart.abs().max() < BOUND)
+    student.record.append(("fair", int((off > BOUND).sum()), int((off < -BOUND).sum()), together))
     place = int(off.abs().argmax())
     if off.abs().max() > BOUND:
         seen = f"in {len(mask)} images patch {place} is hidden in a share of {share[place]:.2f}"
         look = "Can every place be hidden? Draw a few masks and look."
         raise Failure(seen, f"about {case.mask_ratio:g}, as any other", look)
+    if not together:
+        first, second = divmod(int(apart.abs().argmax()), mask.shape[1])
+        often = "more" if apart[first, second] > 0 else "less"
+        look = "Does it matter for one patch whether another one is hidden? Draw a few masks and look."
+        seen = f"the patches {first} and {second} are hidden together {often} often than others are"
+        raise Failure(seen, "each two patches as often as any other two", look)
+
+
+def _togetherness(mask: Tensor) -> Tensor:
+    """(num_patches, num_patches): by how much each two patches are hidden together in a larger share than others."""
+    shares = mask.double().T @ mask.double() / len(mask)
+    others = ~torch.eye(mask.shape[1], dtype=torch.bool)
+    return torch.where(others, shares - shares[others].mean(), 0.0)
 
 
 @random_masking.check(needs=tokens_and_a_mask_come_back)
@@ -248,7 +272,7 @@ def expect_unchanged(student: Student, case: Case) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back, guard=True)
 def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe) -> None:
     """A mask_ratio that would hide no patch, or all of them, raises a ValueError that names it."""
-    expect_refusals(student, [replace(case_of(probe), mask_ratio=ratio) for ratio in (0, 1, 3)])
+    expect_refusals(student, [replace(case_of(probe), mask_ratio=ratio) for ratio in (0, 1, 3, 0.05, 0.96)])
 
 
 def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
@@ -288,164 +312,4 @@ True
 """)
 
 
-HIDE = "10_modern, Learning without labels"
-Masked = tuple[Tensor, Tensor]
-
-
-def _count(tokens: Tensor, mask_ratio: float) -> int:
-    """How many patches of an image are hidden."""
-    num_patches = tokens.shape[1]
-    num_hidden = round(mask_ratio * num_patches)
-    if num_hidden < 1 or num_hidden >= num_patches:
-        raise ValueError(f"{mask_ratio} of {num_patches} patches cannot be hidden")
-    return num_hidden
-
-
-def _orders(tokens: Tensor, generator: torch.Generator | None) -> Tensor:
-    """(batch, num_patches): an order of the patches for each image."""
-    batch, num_patches, _ = tokens.shape
-    return torch.stack([torch.randperm(num_patches, generator=generator) for _ in range(batch)])
-
-
-def _hidden(orders: Tensor, num_hidden: int) -> Tensor:
-    """The first patches of each order are hidden: (batch, num_patches) of bool."""
-    mask = torch.zeros(orders.shape, dtype=torch.bool)
-    return mask.scatter(1, orders[:, :num_hidden], True)
-
-
-def _left(tokens: Tensor, mask: Tensor) -> Tensor:
-    """The tokens where the mask is False; every image has as many of them."""
-    mask = mask.to(tokens.device)
-    return torch.masked_select(tokens, ~mask[:, :, None]).reshape(len(tokens), -1, tokens.shape[-1])
-
-
-def _masked(tokens: Tensor, mask: Tensor) -> Masked:
-    return _left(tokens, mask), mask.to(tokens.device)
-
-
-@random_masking.misconception("How many orders do you draw for a batch?", HIDE)
-def the_same_patches_in_each_image(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """One order is drawn for the whole batch, so all its images hide the same patches."""
-    num_hidden = _count(tokens, mask_ratio)
-    orders = _orders(tokens[:1], generator).repeat(len(tokens), 1)
-    return _masked(tokens, _hidden(orders, num_hidden))
-
-
-@random_masking.misconception("Is mask_ratio the share that is hidden, or the share that is left?", HIDE)
-def the_share_that_is_left(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The ratio is taken for the share that stays visible, so with 0.75 only a quarter is hidden."""
-    num_hidden = tokens.shape[1] - _count(tokens, mask_ratio)
-    return _masked(tokens, _hidden(_orders(tokens, generator), num_hidden))
-
-
-@random_masking.misconception("What does True mean in your mask?", HIDE)
-def true_for_what_is_left(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The mask is True where a patch is visible, and not where it is hidden."""
-    visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
-    return visible, ~mask
-
-
-@random_masking.misconception("Which of the two comes back: the patches that are seen, or those that are not?", HIDE)
-def the_hidden_ones_come_back(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The right number of patches comes back, but they are hidden ones."""
-    num_hidden = _count(tokens, mask_ratio)
-    orders = _orders(tokens, generator)
-    mask = _hidden(orders, num_hidden)
-    kept = tokens.shape[1] - num_hidden
-    chosen = orders.to(tokens.device).repeat(1, 1 + kept // num_hidden)[:, :kept].sort(dim=1).values
-    return torch.take_along_dim(tokens, chosen[:, :, None], dim=1), mask.to(tokens.device)
-
-
-@random_masking.misconception("In which order do the visible patches come?", HIDE)
-def left_in_the_drawn_order(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The visible patches come in the order that was drawn, so the mask does not show which patch is which."""
-    num_hidden = _count(tokens, mask_ratio)
-    orders = _orders(tokens, generator)
-    chosen = orders[:, num_hidden:].flip(1).to(tokens.device)
-    ascending = bool((chosen.diff(dim=1) > 0).all())
-    chosen = chosen.flip(1) if ascending else chosen
-    return torch.take_along_dim(tokens, chosen[:, :, None], dim=1), _hidden(orders, num_hidden).to(tokens.device)
-
-
-@random_masking.misconception("Which lines of yours draw at all?", HIDE)
-def the_first_patches_hidden(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The first patches of the image are hidden, and nothing is drawn."""
-    num_hidden = _count(tokens, mask_ratio)
-    return _masked(tokens, _hidden(torch.arange(tokens.shape[1]).repeat(len(tokens), 1), num_hidden))
-
-
-@random_masking.misconception("Can two neighbors be hidden apart from each other?", HIDE)
-def one_run_of_patches(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The hidden patches are one unbroken run from a random start; after the last patch it goes on with the first."""
-    num_hidden, (batch, num_patches, _) = _count(tokens, mask_ratio), tokens.shape
-    starts = torch.randint(num_patches - num_hidden + 1, (batch, 1), generator=generator)
-    return _masked(tokens, _hidden(starts + torch.arange(num_patches), num_hidden))
-
-
-@random_masking.misconception("Can the last patch be hidden?", HIDE)
-def the_last_patch_never_hidden(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The last patch is left out of the draw, by an off-by-one error, so it is always visible."""
-    num_hidden = _count(tokens, mask_ratio)
-    hidden = _hidden(_orders(tokens[:, 1:], generator), num_hidden)
-    return _masked(tokens, torch.nn.functional.pad(hidden, (0, 1)))
-
-
-@random_masking.misconception("Which generator do you draw from?", HIDE, InTraining.UNSEEN)
-def by_the_global_generator(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The orders come from torch's global generator, so the given generator has no effect."""
-    return _masked(tokens, _hidden(_orders(tokens, None), _count(tokens, mask_ratio)))
-
-
-@random_masking.misconception("What does a generator that is made anew give in each call?", HIDE)
-def a_generator_of_its_own(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """Each call makes a new generator with a fixed seed, so every batch hides the same patches."""
-    own = torch.Generator().manual_seed(1)
-    return _masked(tokens, _hidden(_orders(tokens, own), _count(tokens, mask_ratio)))
-
-
-@random_masking.misconception("Does a hidden patch that is set to zero cost less to compute?", HIDE)
-def zeros_for_the_hidden(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """All tokens come back, the hidden ones as zeros, so the encoder works as much as without a mask."""
-    mask = _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)).to(tokens.device)
-    return tokens.masked_fill(mask[:, :, None], 0.0), mask
-
-
-@random_masking.misconception("Which dtype does `~` need for a mask?", HIDE, InTraining.STOPS)
-def a_mask_of_numbers(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The mask holds ones and zeros of the tokens' dtype, which cannot be used as an index."""
-    visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
-    return visible, mask.to(tokens.dtype)
-
-
-@random_masking.misconception("Which operations leave torch's graph?", HIDE, InTraining.STUCK)
-def cut_from_the_gradient(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The visible tokens are bare numbers, so the patch embedding before them never learns."""
-    return _masked(tokens.detach(), _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
-
-
-@random_masking.misconception("Whose tokens do you write into?", HIDE)
-def hidden_in_place(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The hidden tokens are set to zero in the tensor that was given."""
-    visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
-    tokens.data.masked_fill_(mask[:, :, None], 0.0)
-    return visible, mask
-
-
-@random_masking.misconception("How many patches are visible with a ratio of 1?", HIDE, InTraining.UNSEEN)
-def the_ratio_not_tested(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """A ratio that hides all patches, or none, is accepted without an error."""
-    return _masked(tokens, _hidden(_orders(tokens, generator), round(mask_ratio * tokens.shape[1])))
-
-
-@random_masking.misconception("On which device is the mask that comes back, and on which are the tokens?", HIDE)
-def mask_left_on_the_cpu(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The mask is made on the CPU, where the generator is, and is not moved to the device of the tokens."""
-    mask = _hidden(_orders(tokens, generator), _count(tokens, mask_ratio))
-    return _left(tokens, mask), mask
-
-
-@random_masking.misconception("Which dtype does your new tensor get, and which had the tokens?", HIDE)
-def always_float32(tokens: Tensor, mask_ratio: float, generator: torch.Generator) -> Masked:
-    """The visible tokens are float32, whatever the dtype of the given tokens is."""
-    visible, mask = _masked(tokens, _hidden(_orders(tokens, generator), _count(tokens, mask_ratio)))
-    return visible.float(), mask
+read_mistakes(random_masking, __name__)

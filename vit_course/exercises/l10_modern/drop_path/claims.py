@@ -1,7 +1,7 @@
 """`DropPath`: a branch left out for some images, while training.
 
 There is no oracle: which images lose their branch is drawn. A check reads from ones that go in by which number each
-image was multiplied, and asks for what holds whatever was drawn. The known mistakes draw by ``torch.bernoulli``.
+image was multiplied, and asks for what holds whatever was drawn.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_tensor, short
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_device_of_input, expect_value_error
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -24,6 +25,8 @@ from vit_course.exercises.l10_modern import LESSON
 # images from which a share is read: the bound below is five standard errors or more
 IMAGES = 1000
 BOUND = 0.08
+# as many of 40 coins in all of so many calls: about once in a hundred million
+CALLS = 9
 
 DropPath = Exercise("DropPath", LESSON, is_class=True, in_training=InTraining.HIDDEN)
 
@@ -146,6 +149,30 @@ def expect_rescaled(student: Student, cases: Sequence[Case]) -> None:
             raise Failure(said, f"{wanted:.3g}", look)
 
 
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept, worth=0.5)
+def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
+    """The gradient of an image's branch is multiplied by the number by which the branch is: 0 where it is dropped."""
+    expect_gradients(student, case_of(probe, 40, 3, probability=0.5))
+
+
+def expect_gradients(student: Student, case: Case) -> None:
+    """Fail unless the sum of the output has the factors as its gradient."""
+    (factors,) = factors_of(student, case)
+    notes = student.run_fixture(
+        "dropping_gradients", probability=case.probability, branch=case.branch, global_seed=case.seed
+    )
+    del student.record[-1]
+    gradient = notes["gradient"].double()
+    right = close(gradient.float(), factors.float())
+    student.record.append(("gradient", right, not gradient.any()))
+    if not right:
+        look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
+        if not gradient.any():
+            raise Failure("no gradient reaches the branch", "one for each image that keeps its branch", look)
+        seen = "the gradient of a branch is not multiplied by the number by which the branch is"
+        raise Failure(seen, "0 for an image that is dropped, and the number of the others for these", look)
+
+
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept)
 def as_many_are_dropped_as_the_probability_says(student: Student, probe: Probe) -> None:
     """The share of the images that are dropped is the probability."""
@@ -167,24 +194,29 @@ def expect_share(student: Student, cases: Sequence[Case]) -> None:
 
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept)
 def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
-    """Which images lose their branch is drawn anew in every call, by torch's global generator."""
-    expect_new_draws(student, case_of(probe, 40, 3, probability=0.5, calls=3))
+    """Which images lose their branch, and how many, is drawn anew in every call, by torch's global generator."""
+    expect_new_draws(student, case_of(probe, 40, 3, probability=0.5, calls=CALLS))
 
 
 def expect_new_draws(student: Student, case: Case) -> None:
-    """Fail when calls in a row drop the same images, or the same seed of the global generator others."""
+    """Fail when calls in a row drop the same images or as many, or the same seed of the global generator others."""
     calls = factors_of(student, case)
     gone = [of_images(student, each).abs() < 1e-6 for each in calls]
     again = [of_images(student, each).abs() < 1e-6 for each in factors_of(student, case)]
     anew = not all(torch.equal(gone[0], each) for each in gone[1:])
     seeded = all(map(torch.equal, gone, again))
-    student.record.append(("drawn", anew, seeded))
+    counts = {int(each.sum()) for each in gone}
+    student.record.append(("drawn", anew, seeded, len(counts) > 1))
     look = "Where do you draw: in __init__ or in forward? And from which generator?"
     if not anew:
         raise Failure(f"{case.calls} calls in a row dropped the same images", "others in every call", look)
     if not seeded:
         seen = "after torch.manual_seed with the same number other images were dropped"
         raise Failure(seen, "the same ones", look)
+    if len(counts) == 1:
+        look = "Does one image's chance depend on what happens to the others of its batch?"
+        seen = f"each of {case.calls} calls dropped {counts.pop()} of {len(gone[0])} images"
+        raise Failure(seen, "now more of them and now fewer, as each image has its own chance", look)
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, guard=True)
@@ -243,192 +275,4 @@ True
 """)
 
 
-DROP = "10_modern, A branch left out"
-
-
-class _Wrong(nn.Module):
-    """What the wrong ones have in common: a mask of the right sizes, drawn and applied rightly."""
-
-    def __init__(self, probability: float) -> None:
-        super().__init__()
-        self.refuse(probability)
-        self.probability = probability
-
-    def refuse(self, probability: float) -> None:
-        if probability < 0 or probability >= 1:
-            raise ValueError(f"{probability} is no probability below 1")
-
-    def sizes(self, branch: Tensor) -> list[int]:
-        return [branch.shape[0], *[1] * (branch.dim() - 1)]
-
-    def survival(self) -> float:
-        return 1.0 - self.probability
-
-    def mask(self, branch: Tensor) -> Tensor:
-        return torch.bernoulli(branch.new_full(self.sizes(branch), self.survival()))
-
-    def scaled(self, kept: Tensor) -> Tensor:
-        return kept / (1.0 - self.probability)
-
-    def evaluated(self, branch: Tensor) -> Tensor:
-        return branch
-
-    def forward(self, branch: Tensor) -> Tensor:
-        if not self.training:
-            return self.evaluated(branch)
-        return self.scaled(branch * self.mask(branch))
-
-
-@DropPath.misconception("For how many images does one of your random numbers decide?", DROP)
-class OneCoinForTheBatch(_Wrong):
-    """One random number decides for all images of the batch, as in the paper of 2016; today each image has its own."""
-
-    def sizes(self, branch: Tensor) -> list[int]:
-        return [1] * branch.dim()
-
-
-@DropPath.misconception("What is dropped here: a number, a token, or the branch of an image?", DROP)
-class CoinForEachNumber(_Wrong):
-    """Every number is dropped on its own: that is dropout, and not stochastic depth."""
-
-    def sizes(self, branch: Tensor) -> list[int]:
-        return list(branch.shape)
-
-
-@DropPath.misconception("Which axes of your mask have length 1?", DROP)
-class CoinForEachToken(_Wrong):
-    """Every token is dropped on its own, so an image keeps a part of its branch."""
-
-    def sizes(self, branch: Tensor) -> list[int]:
-        return [*branch.shape[:2], *[1] * (branch.dim() - 2)]
-
-
-@DropPath.misconception("How does the mean of a branch change if it is often zero?", DROP)
-class NeverRescaled(_Wrong):
-    """What is kept stays as it is, so the blocks that follow see smaller sums in training than in evaluation."""
-
-    def scaled(self, kept: Tensor) -> Tensor:
-        return kept
-
-
-@DropPath.misconception("If a branch is rarely dropped, is it divided by nearly 1, or by nearly 0?", DROP)
-class DividedByTheWrongProbability(_Wrong):
-    """What is kept is divided by the probability of being dropped."""
-
-    def scaled(self, kept: Tensor) -> Tensor:
-        return kept / self.probability
-
-
-@DropPath.misconception("Which way round do you divide and multiply?", DROP)
-class ScaledDown(_Wrong):
-    """What is kept is multiplied by its probability, which makes the mean smaller still."""
-
-    def scaled(self, kept: Tensor) -> Tensor:
-        return kept * (1.0 - self.probability)
-
-
-@DropPath.misconception("Is probability the chance of being dropped, or of being kept?", DROP)
-class KeptWithTheProbability(_Wrong):
-    """An image keeps its branch with the probability with which it should lose it."""
-
-    def survival(self) -> float:
-        return self.probability
-
-    def scaled(self, kept: Tensor) -> Tensor:
-        return kept / self.survival()
-
-
-@DropPath.misconception("How does a module know whether it is training?", DROP)
-class DroppedInEvaluationToo(_Wrong):
-    """Branches are dropped in evaluation too, so the same image gets another answer each time."""
-
-    def evaluated(self, branch: Tensor) -> Tensor:
-        return self.scaled(branch * self.mask(branch))
-
-
-@DropPath.misconception("What is self.training while training?", DROP)
-class OnlyInEvaluation(_Wrong):
-    """The test of self.training is the wrong way round: branches are dropped in evaluation, and not in training."""
-
-    def evaluated(self, branch: Tensor) -> Tensor:
-        return super().scaled(branch * self.mask(branch))
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return branch if self.training else self.evaluated(branch)
-
-
-@DropPath.misconception("In which mode does the exercise rescale a branch?", DROP)
-class RescaledInEvaluation(_Wrong):
-    """The branch is rescaled in evaluation, as in the paper of 2016, and not in training."""
-
-    def scaled(self, kept: Tensor) -> Tensor:
-        return kept
-
-    def evaluated(self, branch: Tensor) -> Tensor:
-        return branch * (1.0 - self.probability)
-
-
-@DropPath.misconception("Does your mode ever drop anything?", DROP)
-class NeverDropped(_Wrong):
-    """Nothing is dropped in either mode."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return branch + 0.0
-
-
-@DropPath.misconception("When are your random numbers drawn: when the module is made, or when it is called?", DROP)
-class DrawnOnce(_Wrong):
-    """The random numbers are drawn when the module is made, so the same images of every batch lose their branch."""
-
-    def __init__(self, probability: float) -> None:
-        super().__init__(probability)
-        self.state = torch.get_rng_state()
-
-    def mask(self, branch: Tensor) -> Tensor:
-        with torch.random.fork_rng(devices=[]):
-            torch.set_rng_state(self.state)
-            return super().mask(branch)
-
-
-@DropPath.misconception("Whose tensor is the branch that forward is given?", DROP)
-class DroppedInPlace(_Wrong):
-    """The zeros are written into the given branch."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        if self.training:
-            with torch.no_grad():
-                branch.mul_(self.mask(branch) / (1.0 - self.probability))
-        return branch
-
-
-@DropPath.misconception("Which dtype do your random numbers have?", DROP)
-class AlwaysFloat32(_Wrong):
-    """The result is float32, whatever the dtype of the branch."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return super().forward(branch).float()
-
-
-@DropPath.misconception("How many axes can a branch have?", DROP, InTraining.UNSEEN)
-class ThreeAxesOnly(_Wrong):
-    """The mask has three axes, so it suits a branch of tokens and no other."""
-
-    def sizes(self, branch: Tensor) -> list[int]:
-        batch, _, _ = branch.shape
-        return [batch, 1, 1]
-
-
-@DropPath.misconception("What would a probability of 1 leave of the branch?", DROP, InTraining.UNSEEN)
-class ProbabilityNotTested(_Wrong):
-    """A probability of 1, or below 0, is accepted without an error."""
-
-    def refuse(self, probability: float) -> None:
-        self.accepted = probability
-
-
-@DropPath.misconception("On which device are your random numbers?", DROP, InTraining.STOPS)
-class DrawnOnTheCpu(_Wrong):
-    """The mask is drawn on the CPU, wherever the branch is."""
-
-    def mask(self, branch: Tensor) -> Tensor:
-        return torch.bernoulli(torch.full(self.sizes(branch), self.survival(), dtype=branch.dtype))
+read_mistakes(DropPath, __name__)
