@@ -1,19 +1,19 @@
 """`extract_features`: what a model's head receives for every image, computed once.
 
-The oracle is torch's own functions, on weights that are loaded by name. The known mistakes use a model with the same
-weights; they take the wrong numbers from it, or leave something changed in it.
+The oracle is torch's own functions, on weights that are loaded by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor, kind_of, listed, short
 from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
@@ -26,7 +26,7 @@ from vit_course.exercises.l05_vit.vision_transformer import (
     normed,
     parameter_shapes,
 )
-from vit_course.exercises.l08_inside.predict_with_attention import (
+from vit_course.exercises.l08_inside.predict_with_attention.claims import (
     APART,
     WHAT_STILL_RUNS,
     expect_own_modes,
@@ -263,196 +263,4 @@ extract_features.example("""
 """)
 
 
-TAKEN = "09_fine_tuning, Computing features once"
-Taken = tuple[Tensor, Tensor]
-
-
-def _wrong(
-    model: Any,
-    loader: Any,
-    device: Any,
-    taken: Callable[[Any, Tensor], Tensor] | None = None,
-    training: bool | None = False,
-    back: bool = True,
-) -> Taken:
-    """Features and labels, by a walk through the model's parts; ``taken(model, stream)`` chooses from the stream."""
-    modes = {part: part.training for part in model.modules()}
-    if training is not None:
-        model.train(training)
-    rows, labels = [], []
-    try:
-        with torch.no_grad():
-            for images, some in loader:
-                stream = _stream(model, images.to(device))
-                rows.append(((taken or _class_token)(model, stream)).cpu())
-                labels.append(some.cpu())
-    finally:
-        for part, mode in modes.items() if back else ():
-            part.training = mode
-    return torch.cat(rows), torch.cat(labels)
-
-
-def _stream(model: Any, images: Tensor) -> Tensor:
-    tokens = model.patch_embedding(images)
-    x = torch.cat([model.class_token.expand(len(images), -1, -1), tokens], dim=1) + model.positions
-    for block in model.blocks:
-        x = block(x)
-    return x
-
-
-def _class_token(model: Any, stream: Tensor) -> Tensor:
-    return torch.select(model.norm(stream), 1, 0)
-
-
-@extract_features.misconception("Which mode turns the dropout off?", TAKEN, InTraining.WORSE)
-def taken_in_training_mode(model: Any, loader: Any, device: Any) -> Taken:
-    """The model is run in the mode in which it comes, so in training mode its dropout changes the features."""
-    return _wrong(model, loader, device, training=None)
-
-
-@extract_features.misconception("In which mode was the model before you touched it?", TAKEN)
-def left_in_evaluation_mode(model: Any, loader: Any, device: Any) -> Taken:
-    """The model stays in evaluation mode, even if it came in training mode."""
-    return _wrong(model, loader, device, back=False)
-
-
-@extract_features.misconception("In which mode was the model before you touched it?", TAKEN)
-def always_back_to_training(model: Any, loader: Any, device: Any) -> Taken:
-    """The model is put into training mode afterward, even if it came in evaluation mode."""
-    taken = _wrong(model, loader, device)
-    model.train()
-    return taken
-
-
-@extract_features.misconception("How many modes does a model have: one, or one for each of its modules?", TAKEN)
-def one_mode_for_all_modules(model: Any, loader: Any, device: Any) -> Taken:
-    """Only the model's own mode is restored, and train() gives it to all modules, also to one that had another."""
-    model.train(model.training)
-    return _wrong(model, loader, device)
-
-
-@extract_features.misconception(WHAT_STILL_RUNS, TAKEN)
-def not_undone_after_an_error(model: Any, loader: Any, device: Any) -> Taken:
-    """The lines that restore the mode and remove the hook are skipped when the model raises an error."""
-    modes = {part: part.training for part in model.modules()}
-    handle = model.head.register_forward_pre_hook(lambda *_: None)
-    model.eval()
-    taken = _wrong(model, loader, device)
-    handle.remove()
-    for part, mode in modes.items():
-        part.training = mode
-    return taken
-
-
-@extract_features.misconception("What does the head do to the features?", TAKEN, InTraining.WORSE)
-def logits_for_features(model: Any, loader: Any, device: Any) -> Taken:
-    """The logits of the old classes come back, and not the features from which the head makes them."""
-    return _wrong(model, loader, device, lambda model, x: model.head(_class_token(model, x)))
-
-
-@extract_features.misconception("What stands between the last block and the head?", TAKEN)
-def before_the_last_norm(model: Any, loader: Any, device: Any) -> Taken:
-    """The features are taken after the last block, and the last norm is missing."""
-    return _wrong(model, loader, device, lambda model, x: torch.select(x, 1, 0))
-
-
-@extract_features.misconception("Which of the tokens does the head read?", TAKEN)
-def the_mean_of_all_tokens(model: Any, loader: Any, device: Any) -> Taken:
-    """The features are the mean of all tokens, but the head of this model reads the class token."""
-    return _wrong(model, loader, device, lambda model, x: model.norm(x).mean(dim=1))
-
-
-@extract_features.misconception("Which of the tokens does the head read?", TAKEN)
-def the_last_token(model: Any, loader: Any, device: Any) -> Taken:
-    """The last token is taken, which is a patch; the class token stands first."""
-    return _wrong(model, loader, device, lambda model, x: torch.select(model.norm(x), 1, -1))
-
-
-@extract_features.misconception("How many tokens does the head read of an image?", TAKEN, InTraining.STOPS)
-def all_tokens(model: Any, loader: Any, device: Any) -> Taken:
-    """All tokens of every image come back, and not only the one that the head reads."""
-    return _wrong(model, loader, device, lambda model, x: model.norm(x))
-
-
-@extract_features.misconception("Does the head read rows of length one?", TAKEN)
-def rows_of_length_one(model: Any, loader: Any, device: Any) -> Taken:
-    """Each row is divided by its length, but the head reads it undivided."""
-    return _wrong(model, loader, device, lambda model, x: nn.functional.normalize(_class_token(model, x), dim=1))
-
-
-@extract_features.misconception("How many batches have gone into your result?", TAKEN, InTraining.WORSE)
-def the_last_batch_alone(model: Any, loader: Any, device: Any) -> Taken:
-    """Each batch replaces the one before, so only the last one comes back."""
-    batches = list(loader)
-    return _wrong(model, batches[-1:], device)
-
-
-@extract_features.misconception("How many images does the loader give, and how many rows come back?", TAKEN)
-def the_short_batch_dropped(model: Any, loader: Any, device: Any) -> Taken:
-    """A last batch that is shorter than the first is left out."""
-    batches = list(loader)
-    return _wrong(model, [each for each in batches if len(each[1]) == len(batches[0][1])], device)
-
-
-@extract_features.misconception("Whose labels come back, the loader's or the model's?", TAKEN, InTraining.WORSE)
-def guesses_for_labels(model: Any, loader: Any, device: Any) -> Taken:
-    """The classes that the model predicts come back instead of the labels."""
-    rows, _ = _wrong(model, loader, device)
-    with torch.no_grad():
-        return rows, model.head(rows).argmax(dim=1)
-
-
-@extract_features.misconception("What does torch keep for a backward pass that never comes?", TAKEN, InTraining.STOPS)
-def the_graph_kept(model: Any, loader: Any, device: Any) -> Taken:
-    """The features keep their graph, so everything that the model computed for every image stays in memory."""
-    rows, labels = _wrong(model, loader, device)
-    return rows + 0 * model.norm.weight.sum().cpu(), labels
-
-
-@extract_features.misconception("Where does your no_grad end?", TAKEN, InTraining.STOPS)
-def gradients_switched_off_for_good(model: Any, loader: Any, device: Any) -> Taken:
-    """Torch's recording of gradients is switched off and never on again, so nothing learns after the call."""
-    torch.set_grad_enabled(False)
-    return _wrong(model, loader, device)
-
-
-@extract_features.misconception("Does taking features need a change to what learns?", TAKEN)
-def the_model_frozen(model: Any, loader: Any, device: Any) -> Taken:
-    """Every parameter is frozen in the function, and stays frozen."""
-    model.requires_grad_(False)
-    return _wrong(model, loader, device)
-
-
-@extract_features.misconception("What does registering a hook return, and what can you do with it?", TAKEN)
-def a_hook_left_behind(model: Any, loader: Any, device: Any) -> Taken:
-    """The hook that collects the features is never removed, so it goes on collecting."""
-    model.head.register_forward_pre_hook(lambda *_: None)
-    return _wrong(model, loader, device)
-
-
-@extract_features.misconception("What stands where the head was, after your call?", TAKEN, InTraining.STOPS)
-def the_head_taken_off(model: Any, loader: Any, device: Any) -> Taken:
-    """The head is replaced by an nn.Identity and not put back, so the model gives features from now on."""
-    taken = _wrong(model, loader, device)
-    model.head = nn.Identity()
-    return taken
-
-
-@extract_features.misconception("How often does a shuffled loader give the same order?", TAKEN, InTraining.WORSE)
-def labels_in_a_second_pass(model: Any, loader: Any, device: Any) -> Taken:
-    """The labels are collected in a second pass, in which a loader that shuffles has another order."""
-    rows, _ = _wrong(model, loader, device)
-    return rows, torch.cat([labels for _, labels in loader])
-
-
-@extract_features.misconception("Where is the model, and where do the images come from?", TAKEN, InTraining.STOPS)
-def images_left_where_they_are(model: Any, loader: Any, device: Any) -> Taken:
-    """The images are not moved to the device of the model."""
-    return _wrong(model, loader, "cpu")
-
-
-@extract_features.misconception("Where would the features of 50,000 images take up memory?", TAKEN)
-def features_left_on_the_device(model: Any, loader: Any, device: Any) -> Taken:
-    """The features stay on the device of the model."""
-    rows, labels = _wrong(model, loader, device)
-    return rows.to(device), labels
+read_mistakes(extract_features, __name__)

@@ -5,14 +5,12 @@ The model knows the name of each of its parameters; nobody has to tell them apar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import torch
-from torch import Tensor, nn
 
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -29,6 +27,15 @@ MANY_HEADS: Parameters = {
     "blocks.0.heads": ("Linear", (8, 8)),
     "ahead": ("LayerNorm", (8,)),
     "head": ("Linear", (8, 5)),
+}
+# a head of several layers that stands first, and others that look like it
+HEAD_FIRST: Parameters = {
+    "head.0": ("LayerNorm", (8,)),
+    "head.1": ("Linear", (8, 5)),
+    "headline": ("Linear", (8, 5)),
+    "positions": ("Parameter", (1, 5, 8)),
+    "blocks.0.head": ("Linear", (8, 5)),
+    "norm": ("LayerNorm", (8,)),
 }
 FROZEN = ("patch_embedding.projection.weight", "positions", "head.bias")
 
@@ -163,6 +170,12 @@ def other_names_with_head_are_backbone(student: Student, probe: Probe) -> None:
     expect_rates(student, MANY_HEADS, RATES)
 
 
+@fine_tuning_groups.check(needs=the_head_has_its_own_rate)
+def the_head_is_what_the_model_calls_head(student: Student, probe: Probe) -> None:
+    """The head is the model's own part `head`, even where it has several layers, or stands first."""
+    expect_rates(student, HEAD_FIRST, RATES)
+
+
 @fine_tuning_groups.check(needs=every_parameter_is_in_one_group)
 def frozen_parameters_have_their_group(student: Student, probe: Probe) -> None:
     """A frozen parameter is in its group as well, since it may be trained again later."""
@@ -177,118 +190,4 @@ fine_tuning_groups.example("""
 """)
 
 
-TWO = "09_fine_tuning, Two learning rates"
-
-
-def _dealt(model: nn.Module, backbone_lr: float, head_lr: float, belongs: Any) -> Groups:
-    """The parameters for which ``belongs(name)`` says that they are the head's, behind all others."""
-    piles: tuple[list[Tensor], list[Tensor]] = ([], [])
-    for name, parameter in model.named_parameters():
-        piles[bool(belongs(name))].append(parameter)
-    return [{"params": piles[0], "lr": backbone_lr}, {"params": piles[1], "lr": head_lr}]
-
-
-def _of_the_head(name: str) -> bool:
-    return name.partition(".")[0] == "head"
-
-
-@fine_tuning_groups.misconception("Which part has learned already, and should move little?", TWO, InTraining.WORSE)
-def rates_swapped(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """The head gets the backbone's rate and the backbone the head's."""
-    return _dealt(model, head_lr, backbone_lr, _of_the_head)
-
-
-@fine_tuning_groups.misconception("Where does the argument head_lr go?", TWO)
-def one_rate_for_all(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """Both groups have the backbone's rate."""
-    return _dealt(model, backbone_lr, backbone_lr, _of_the_head)
-
-
-@fine_tuning_groups.misconception("Which group is named first in the exercise?", TWO)
-def the_head_first(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """The head is the first group and the backbone the second."""
-    return _dealt(model, backbone_lr, head_lr, _of_the_head)[::-1]
-
-
-@fine_tuning_groups.misconception("Is a parameter of the head a parameter of the model?", TWO, InTraining.STOPS)
-def the_head_in_both_groups(model: Any, backbone_lr: float, head_lr: float) -> Groups:
-    """The first group holds every parameter of the model, the head's too, and an optimizer refuses that."""
-    everything = _dealt(model, backbone_lr, head_lr, lambda _: False)[0]["params"]
-    return [{"params": everything, "lr": backbone_lr}, {"params": [*model.head.parameters()], "lr": head_lr}]
-
-
-@fine_tuning_groups.misconception("Which other names have the word head in them?", TWO)
-def every_name_with_head_in_it(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """Every parameter with "head" anywhere in its name goes into the head's group, even one of attention's heads."""
-    return _dealt(model, backbone_lr, head_lr, lambda name: "head" in name)
-
-
-@fine_tuning_groups.misconception("Which parameters are the head's, and how does your code find them?", TWO)
-def the_last_part_of_the_model(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """Only the last parameter is taken for the head, whatever it is."""
-    last = [name for name, _ in model.named_parameters()][-1:]
-    return _dealt(model, backbone_lr, head_lr, lambda name: name in last)
-
-
-@fine_tuning_groups.misconception("Which parameters belong to no layer, but to the model itself?", TWO)
-def class_token_and_positions_forgotten(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """Only the parameters of layers are collected, and those of the model itself are left out."""
-    groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
-    own = {id(each) for each in model.parameters(recurse=False)}
-    groups[0]["params"] = [each for each in groups[0]["params"] if id(each) not in own]
-    return groups
-
-
-@fine_tuning_groups.misconception("Which parts of the backbone are no blocks?", TWO)
-def the_blocks_alone(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """The first group holds the blocks, and patch embedding, last norm and tokens are in no group."""
-    groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
-    blocks = {id(each) for name, each in model.named_parameters() if name.startswith("blocks.")}
-    groups[0]["params"] = [each for each in groups[0]["params"] if id(each) in blocks]
-    return groups
-
-
-@fine_tuning_groups.misconception("Does the exercise say anything of requires_grad?", TWO)
-def frozen_parameters_left_out(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """Frozen parameters are in no group, so they will not learn when they are trained again later."""
-    groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
-    for group in groups:
-        group["params"] = [each for each in group["params"] if each.requires_grad]
-    return groups
-
-
-@fine_tuning_groups.misconception("Which key has the learning rate in torch.optim?", TWO, InTraining.WORSE)
-def the_rate_under_another_key(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """The rate stands under the key learning_rate, which no optimizer of torch reads."""
-    groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
-    return [{"params": each["params"], "learning_rate": each["lr"]} for each in groups]
-
-
-@fine_tuning_groups.misconception("What is left of a generator after one loop over it?", TWO, InTraining.WORSE)
-def generators_for_lists(model: nn.Module, backbone_lr: float, head_lr: float) -> list[Mapping[str, Any]]:
-    """The params are generators, which are empty once they have been read."""
-    groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
-    return [{"params": (each for each in group["params"]), "lr": group["lr"]} for group in groups]
-
-
-@fine_tuning_groups.misconception("What does an optimizer move that was given copies?", TWO, InTraining.STUCK)
-def copies_of_the_parameters(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """The groups hold copies, so the optimizer moves these and the model stays as it is."""
-    groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
-    return [{"params": [torch.clone(each) for each in group["params"]], "lr": group["lr"]} for group in groups]
-
-
-@fine_tuning_groups.misconception("Does the exercise ask for a frozen backbone?", TWO)
-def the_backbone_frozen(model: nn.Module, backbone_lr: float, head_lr: float) -> Groups:
-    """The function freezes the backbone, which makes its learning rate meaningless."""
-    groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
-    for each in groups[0]["params"]:
-        each.requires_grad_(False)
-    return groups
-
-
-@fine_tuning_groups.misconception("How many groups does the exercise ask for?", TWO, InTraining.STOPS)
-def one_dict_for_both(model: nn.Module, backbone_lr: float, head_lr: float) -> dict[str, Any]:
-    """One dict comes back, with a key for each part, and no optimizer accepts it."""
-    groups = _dealt(model, backbone_lr, head_lr, _of_the_head)
-    return {"backbone": groups[0], "head": groups[1]}
+read_mistakes(fine_tuning_groups, __name__)

@@ -1,22 +1,20 @@
 """`linear_probe`: the best linear classifier of features.
 
-The oracle is the objective itself: it is convex, so an answer near its minimum is right, however it was found. The
-known mistakes minimize something else, or stop early.
+The oracle is the objective itself: it is convex, so an answer near its minimum is right, however it was found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from exercise_kit.engine.compare import short
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_one_device
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -235,197 +233,4 @@ linear_probe.example("""
 """)
 
 
-PROBE = "09_fine_tuning, A linear probe"
-
-
-def _minimized(
-    features: Tensor,
-    num_classes: int,
-    loss: Callable[[Tensor, Tensor, Tensor], Tensor],
-    steps: int = 300,
-    bias: bool = True,
-    device: str = "",
-) -> nn.Linear:
-    """The Linear with the lowest ``loss(logits, weight, bias)``, by L-BFGS."""
-    options: dict[str, Any] = {"dtype": features.dtype, "device": device or features.device}
-    layer = nn.Linear(features.shape[1], num_classes, bias=bias, **options)
-    parameters = list(layer.parameters())
-    for each in parameters:
-        nn.init.zeros_(each)
-    optimizer = torch.optim.LBFGS(parameters, max_iter=steps, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        value = loss(layer(features), layer.weight, layer.bias if bias else torch.zeros(1))
-        value.backward()
-        return value
-
-    optimizer.step(closure)
-    return layer
-
-
-def _squares(*parameters: Tensor) -> Tensor:
-    return torch.stack([torch.vdot(each.flatten(), each.flatten()) for each in parameters]).sum()
-
-
-def _right(labels: Tensor, weight_decay: float) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    return lambda logits, weight, _: F.cross_entropy(logits, labels) + _squares(weight) * weight_decay / 2
-
-
-@linear_probe.misconception("What does F.cross_entropy do to its first argument?", PROBE, InTraining.WORSE)
-def softmax_before_the_loss(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """A softmax stands before F.cross_entropy, which takes a softmax itself."""
-    right = _right(labels, weight_decay)
-    return _minimized(features, num_classes, lambda logits, *rest: right(logits.softmax(dim=1), *rest))
-
-
-@linear_probe.misconception("Where does weight_decay enter your loss?", PROBE)
-def no_weight_decay(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The weights are not penalized, so where a probe can separate the classes, its weights grow without end."""
-    return _minimized(features, num_classes, _right(labels, 0.0))
-
-
-@linear_probe.misconception("Which parameters are in the term with the squares?", PROBE)
-def the_bias_decayed_too(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The bias is penalized like the weights, though it only says how common a class is."""
-
-    def loss(logits: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels) + _squares(weight, bias) * weight_decay / 2
-
-    return _minimized(features, num_classes, loss)
-
-
-@linear_probe.misconception("Is the cross-entropy of the exercise a sum or a mean?", PROBE)
-def a_sum_over_the_images(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The cross-entropy is summed over the images, so with more images the weight decay counts less."""
-    right = _right(labels, weight_decay / len(labels))
-    return _minimized(features, num_classes, right)
-
-
-@linear_probe.misconception("Which factor stands before the squares?", PROBE)
-def decay_without_the_half(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The squares are multiplied by the whole weight decay, and not by half of it."""
-    return _minimized(features, num_classes, _right(labels, 2 * weight_decay))
-
-
-@linear_probe.misconception("Is the penalty the norm, or its square?", PROBE)
-def the_norm_and_not_its_square(
-    features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT
-) -> Any:
-    """The penalty is the length of the weights and not their squares."""
-
-    def loss(logits: Tensor, weight: Tensor, _: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels) + (_squares(weight) + 1e-12).sqrt() * weight_decay / 2
-
-    return _minimized(features, num_classes, loss)
-
-
-@linear_probe.misconception("Which objective is lowest where AdamW comes to rest?", PROBE)
-def the_decay_of_adamw(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The decay is AdamW's, which is no term of the loss: it shrinks the weights whatever the gradient's size."""
-    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
-    groups = [{"params": [layer.weight], "weight_decay": weight_decay}, {"params": [layer.bias], "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=0.05)
-    for _ in range(300):
-        optimizer.zero_grad()
-        F.cross_entropy(layer(features), labels).backward()
-        optimizer.step()
-    return layer
-
-
-@linear_probe.misconception("How do you know that the minimum is reached?", PROBE, InTraining.WORSE)
-def three_steps_only(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """It stops after three steps, long before the minimum."""
-    return _minimized(features, num_classes, _right(labels, weight_decay), steps=3)
-
-
-@linear_probe.misconception("Which step is too large where features are eight times as large?", PROBE, InTraining.WORSE)
-def steps_of_one_size(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """Gradient descent has one learning rate, which suits features of size 1 and is too large for larger ones."""
-    weight, bias = features.new_zeros(num_classes, features.shape[1]), features.new_zeros(num_classes)
-    one_hot = F.one_hot(labels, num_classes).to(features.dtype)
-    for _ in range(1500):
-        slope = (F.linear(features, weight, bias).softmax(dim=1) - one_hot) / len(labels)  # of the loss by the logits
-        weight.sub_(slope.T @ features + weight_decay * weight, alpha=min(0.4, 1 / weight_decay))
-        bias.sub_(slope.sum(dim=0), alpha=0.4)
-    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
-    layer.weight.data, layer.bias.data = weight, bias
-    return layer
-
-
-@linear_probe.misconception("Which line moves the weights?", PROBE, InTraining.WORSE)
-def never_trained(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The layer comes back as it was made, without any training."""
-    return nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
-
-
-@linear_probe.misconception("Which loss does the exercise name?", PROBE)
-def least_squares(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The one-hot labels are fitted by least squares, which is another loss with another minimum."""
-    one_hot = F.one_hot(labels, num_classes).to(features.dtype)
-    return _minimized(features, num_classes, lambda logits, w, _: F.mse_loss(logits, one_hot) + _squares(w) * 5e-4)
-
-
-@linear_probe.misconception("Which loss does the exercise name?", PROBE)
-def means_of_the_classes(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """An image gets the class whose mean feature is nearest; nothing is minimized."""
-    means = torch.stack([features[labels == each].mean(dim=0) for each in range(num_classes)])
-    layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype, device=features.device)
-    layer.weight.data, layer.bias.data = 2 * means, -means.square().sum(dim=1)
-    return layer
-
-
-@linear_probe.misconception("Which features will the layer be given that you return?", PROBE, InTraining.WORSE)
-def standardized_and_forgotten(
-    features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT
-) -> Any:
-    """The features are standardized for the training, but the returned layer will be given others as they are."""
-    own = (features - features.mean(dim=0)) / features.std(dim=0)
-    return _minimized(own, num_classes, _right(labels, weight_decay))
-
-
-@linear_probe.misconception("What can a classifier without a bias not say?", PROBE)
-def no_bias(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The layer has no bias, so it cannot say that one class is more common than another."""
-    return _minimized(features, num_classes, _right(labels, weight_decay), bias=False)
-
-
-@linear_probe.misconception("Where did you use the argument weight_decay?", PROBE)
-def a_decay_written_down(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The decay is the default one, whatever the argument says."""
-    return _minimized(features, num_classes, _right(labels, DEFAULT))
-
-
-@linear_probe.misconception("Whose features are these after the call?", PROBE, InTraining.UNSEEN)
-def centered_in_place(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The features are centered in place, so code that uses them again gets other numbers."""
-    layer = _minimized(features.clone(), num_classes, _right(labels, weight_decay))
-    features -= features.mean(dim=0)
-    return layer
-
-
-@linear_probe.misconception("Which features did the layer see, and which will it be given?", PROBE, InTraining.UNSEEN)
-def centered_in_place_for_the_fit(
-    features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT
-) -> Any:
-    """The features are centered in place, and the layer fits the centered ones, not those that were given."""
-    features -= features.mean(dim=0)
-    return _minimized(features, num_classes, _right(labels, weight_decay))
-
-
-@linear_probe.misconception("On which device does nn.Linear make its weight when you name none?", PROBE)
-def layer_on_the_cpu(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The layer is always made on the CPU, so it cannot be used with features on a GPU."""
-    return _minimized(features, num_classes, _right(labels, weight_decay), device="cpu")
-
-
-@linear_probe.misconception("What does the function's last line give back?", PROBE, InTraining.STOPS)
-def guesses_for_a_layer(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The predictions come back, and not the layer that makes them."""
-    return _minimized(features, num_classes, _right(labels, weight_decay))(features).argmax(dim=1)
-
-
-@linear_probe.misconception("Which dtype does nn.Linear choose when you name none?", PROBE)
-def always_float32(features: Tensor, labels: Tensor, num_classes: int, weight_decay: float = DEFAULT) -> Any:
-    """The layer is float32, also for float64 features, which then cannot be given to it."""
-    return _minimized(features.float(), num_classes, _right(labels, weight_decay))
+read_mistakes(linear_probe, __name__)

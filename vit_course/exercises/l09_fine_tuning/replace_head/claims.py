@@ -1,27 +1,26 @@
 """`replace_head`: a copy of a model with another head.
 
-What the new head starts with is its author's choice; each check is a fact that holds for all of them. The known
-mistakes copy a little less, or a little more, than was asked for.
+What the new head starts with is its author's choice; each check is a fact that holds for all of them.
 """
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit.vision_transformer import TALL_MODEL, WIDE_MODEL, parameter_shapes
 from vit_course.exercises.l09_fine_tuning import LESSON
-from vit_course.exercises.l09_fine_tuning.fine_tuning_groups import in_code
+from vit_course.exercises.l09_fine_tuning.fine_tuning_groups.claims import in_code
 
 FROZEN = ("positions", "blocks.0.mlp.fc1.weight")
+OLD_HEAD = ("head.weight", "head.bias")
 
 replace_head = Exercise("replace_head", LESSON, in_training=InTraining.HIDDEN)
 
@@ -129,16 +128,17 @@ def expect_own_memory(student: Student, probe: Probe, config: ViTConfig, num_cla
 
 @replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
 def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
-    """What is frozen in the model is frozen in the copy, and all else learns, the new head too."""
+    """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""
     expect_frozen(student, probe, WIDE_MODEL, 7, ())
     expect_frozen(student, probe, WIDE_MODEL, 7, FROZEN)
+    expect_frozen(student, probe, WIDE_MODEL, 7, OLD_HEAD)
 
 
 def expect_frozen(student: Student, probe: Probe, config: ViTConfig, num_classes: int, frozen: tuple[str, ...]) -> None:
-    """Fail unless exactly those parameters of the copy require no gradient."""
+    """Fail unless those parameters of the copy, its new head apart, require no gradient, and all others do."""
     found = sorted(notes_of(student, probe, config, num_classes, frozen=frozen)["frozen"])
     student.record.append(("frozen", tuple(found)))
-    if wrong := sorted({*found} ^ {*frozen}):
+    if wrong := sorted({*found} ^ ({*frozen} - {*OLD_HEAD})):
         seen = "are frozen in the copy" if wrong[0] in found else "learn in the copy"
         look = "Who decides what is frozen: this function, or who trains the model?"
         raise Failure(f"{in_code(wrong)} {seen}", "frozen what was frozen before", look)
@@ -169,119 +169,4 @@ True
 """)
 
 
-HEAD = "09_fine_tuning, Another head"
-
-
-def _with_head(model: Any, head: nn.Module) -> Any:
-    model.head = head.to(model.positions.dtype)
-    return model
-
-
-def _fresh(model: Any, num_classes: int, **options: Any) -> nn.Linear:
-    return nn.Linear(model.head.in_features, num_classes, dtype=model.head.weight.dtype, **options)
-
-
-@replace_head.misconception("Which other code uses the model that you write into?", HEAD)
-def the_shared_object_changed(model: Any, num_classes: int) -> Any:
-    """The new head is put into the given model, so the old head is lost."""
-    return _with_head(model, _fresh(model, num_classes))
-
-
-@replace_head.misconception("How deep does copy.copy copy?", HEAD)
-def a_shallow_copy(model: Any, num_classes: int) -> Any:
-    """copy.copy copies only the outer object, and both models share the parts, so the new head is in both."""
-    return _with_head(copy.copy(model), _fresh(model, num_classes))
-
-
-@replace_head.misconception("Where do the parameters of the copy lie in memory?", HEAD)
-def parameters_shared(model: Any, num_classes: int) -> Any:
-    """The copy has a head of its own, but its other parameters are the model's, so training one changes both."""
-    other = copy.deepcopy(model)
-    for (name, _), given in zip(list(other.named_parameters()), list(model.parameters()), strict=True):
-        home, _, last = name.rpartition(".")
-        setattr(other.get_submodule(home), last, given)
-    return _with_head(other, _fresh(model, num_classes))
-
-
-@replace_head.misconception("What has the backbone learned, and where did it go?", HEAD, InTraining.WORSE)
-def the_backbone_started_anew(model: Any, num_classes: int) -> Any:
-    """The parts of the copy are initialized again, so nothing is left of what the model had learned."""
-    other = copy.deepcopy(model)
-    for part in other.modules():
-        if isinstance(part, nn.Linear | nn.LayerNorm):
-            part.reset_parameters()
-    return _with_head(other, _fresh(model, num_classes))
-
-
-@replace_head.misconception("What did class 0 mean before, and what does it mean now?", HEAD)
-def old_rows_kept(model: Any, num_classes: int) -> Any:
-    """The first rows of the old head are kept, although they stand for other classes."""
-    head = _fresh(model, num_classes)
-    rows = min(num_classes, model.head.out_features)
-    head.weight.data[:rows] = model.head.weight.data[:rows]
-    return _with_head(copy.deepcopy(model), head)
-
-
-@replace_head.misconception("If a new layer comes after the old head, what does it read?", HEAD, InTraining.WORSE)
-def a_head_on_the_old_head(model: Any, num_classes: int) -> Any:
-    """The new layer comes after the old head, so it reads the logits of the old classes and not the features."""
-    other = copy.deepcopy(model)
-    old = other.head
-    return _with_head(other, nn.Sequential(old, nn.Linear(old.out_features, num_classes, dtype=old.weight.dtype)))
-
-
-@replace_head.misconception("Is a bias part of an nn.Linear, unless you say otherwise?", HEAD)
-def no_bias(model: Any, num_classes: int) -> Any:
-    """The new head has no bias."""
-    return _with_head(copy.deepcopy(model), _fresh(model, num_classes, bias=False))
-
-
-@replace_head.misconception("What is the head called in forward?", HEAD, InTraining.STOPS)
-def under_another_name(model: Any, num_classes: int) -> Any:
-    """The new layer is put into the model under another name, and forward goes on using the old head."""
-    other = copy.deepcopy(model)
-    other.new_head = _fresh(model, num_classes)
-    return other
-
-
-@replace_head.misconception("What have you changed: a number, or a layer?", HEAD, InTraining.STOPS)
-def only_the_number_changed(model: Any, num_classes: int) -> Any:
-    """Only the attribute out_features of the old head is set; its weight has as many rows as before."""
-    other = copy.deepcopy(model)
-    other.head.out_features = num_classes
-    return other
-
-
-@replace_head.misconception("Does the exercise ask for a frozen backbone?", HEAD)
-def the_backbone_frozen(model: Any, num_classes: int) -> Any:
-    """The function freezes the backbone, though the code that trains the model should decide this."""
-    other = copy.deepcopy(model).requires_grad_(False)
-    return _with_head(other, _fresh(model, num_classes))
-
-
-@replace_head.misconception("What was frozen in the model, and is it still?", HEAD)
-def everything_thawed(model: Any, num_classes: int) -> Any:
-    """Every parameter of the copy learns, even those that were frozen in the model."""
-    other = copy.deepcopy(model).requires_grad_(True)
-    return _with_head(other, _fresh(model, num_classes))
-
-
-@replace_head.misconception("Which dtype does nn.Linear choose when you name none?", HEAD, InTraining.STOPS)
-def always_float32(model: Any, num_classes: int) -> Any:
-    """The new head is float32, also in a model of another dtype, which then cannot run."""
-    other = copy.deepcopy(model)
-    other.head = nn.Linear(model.head.in_features, num_classes)
-    return other
-
-
-@replace_head.misconception("In which mode was the model before you touched it?", HEAD)
-def the_model_put_into_evaluation(model: Any, num_classes: int) -> Any:
-    """The given model is put into evaluation mode and left there."""
-    model.eval()
-    return _with_head(copy.deepcopy(model), _fresh(model, num_classes))
-
-
-@replace_head.misconception("What does your `return` line give back?", HEAD, InTraining.STOPS)
-def the_head_alone(model: Any, num_classes: int) -> Tensor | nn.Module:
-    """The new head comes back, without the model around it."""
-    return _fresh(model, num_classes)
+read_mistakes(replace_head, __name__)
