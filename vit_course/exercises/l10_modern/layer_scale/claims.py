@@ -1,6 +1,6 @@
 """`LayerScale`: a learned number for each dimension of a branch.
 
-The oracle is one multiplication. The wrong ones hold a parameter that is used, or made, in a wrong way.
+The oracle is one multiplication.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, gradient_of
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
@@ -120,128 +121,4 @@ LayerScale.example("""
 """)
 
 
-SCALE = "10_modern, A branch that starts small"
-
-
-class _Scale(nn.Module):
-    """What the wrong ones have in common: the right parameter, and a right step wherever none is overridden."""
-
-    def __init__(self, embed_dim: int, initial: float) -> None:
-        super().__init__()
-        self.gamma = nn.Parameter(self.start(torch.ones(self.count(embed_dim)), initial))
-
-    def count(self, embed_dim: int) -> int:
-        return embed_dim
-
-    def start(self, ones: Tensor, initial: float) -> Tensor:
-        return ones * initial
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return torch.mul(self.gamma, branch)
-
-
-@LayerScale.misconception("How many numbers can a branch of embed_dim dimensions be scaled by?", SCALE)
-class OneNumberForAllDimensions(_Scale):
-    """The parameter is a single number for the whole branch."""
-
-    def count(self, embed_dim: int) -> int:
-        return 1
-
-
-@LayerScale.misconception("Where did you use the argument initial?", SCALE)
-class StartsAtOne(_Scale):
-    """The parameter starts at 1, so the branch is as large as without it."""
-
-    def start(self, ones: Tensor, initial: float) -> Tensor:
-        return ones
-
-
-@LayerScale.misconception("Where did you use the argument initial?", SCALE)
-class AStartWrittenDown(_Scale):
-    """The parameter starts at 1e-5, whatever the argument says."""
-
-    def start(self, ones: Tensor, initial: float) -> Tensor:
-        return ones * 1e-5
-
-
-@LayerScale.misconception("Which numbers does torch.randn give, and which were asked for?", SCALE)
-class StartsAtRandom(_Scale):
-    """The parameter starts with random numbers of the size of initial."""
-
-    def start(self, ones: Tensor, initial: float) -> Tensor:
-        waves = torch.linspace(-1.7, 1.7, len(ones)) * (1 + 0.1 * torch.rand(len(ones)))
-        return waves * initial
-
-
-@LayerScale.misconception("What adds a branch to the stream, the LayerScale or the block?", SCALE)
-class ResidualInside(_Scale):
-    """The branch is added to its scaled self, so it is never small."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return branch + super().forward(branch)
-
-
-@LayerScale.misconception("Is gamma a factor, or something to be added?", SCALE)
-class AddedAndNotMultiplied(_Scale):
-    """Gamma is added to the branch, as a bias would be."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return branch + self.gamma
-
-
-@LayerScale.misconception("Does a factor of 0.1 make the branch smaller in your code?", SCALE)
-class DividedByGamma(_Scale):
-    """The branch is divided by gamma, so it starts large and not small."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return torch.div(branch, self.gamma)
-
-
-@LayerScale.misconception("Does a gradient reach gamma from what you multiply by?", SCALE)
-class GammaDetached(_Scale):
-    """The branch is multiplied by a copy of gamma without a gradient, so gamma never learns."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return torch.mul(self.gamma.detach(), branch)
-
-
-@LayerScale.misconception("Which axes has a tensor that is one token?", SCALE)
-class ScaledAlongTheTokens(_Scale):
-    """The mean of gamma scales the branch, so all dimensions get one and the same factor."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return torch.mul(self.gamma.mean(), branch)
-
-
-@LayerScale.misconception("Does the exercise ask for a positive factor?", SCALE)
-class TheSizeOfGammaAlone(_Scale):
-    """The branch is multiplied by the absolute value of gamma, so gamma cannot change a sign."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return torch.mul(self.gamma.abs(), branch)
-
-
-@LayerScale.misconception("How many axes may a branch have?", SCALE, InTraining.UNSEEN)
-class ThreeAxesOnly(_Scale):
-    """Gamma has three axes, so a single token is returned as a batch."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return torch.mul(self.gamma.reshape(1, 1, -1), branch)
-
-
-@LayerScale.misconception("Whose tensor is the branch that forward is given?", SCALE)
-class ScaledInPlace(_Scale):
-    """The scaled numbers are written into the given branch."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        scaled = super().forward(branch)
-        branch.data.mul_(self.gamma.data)
-        return scaled
-
-
-@LayerScale.misconception("Which layers get their gradient through the branch that you have detached?", SCALE)
-class BranchOutOfTheGraph(_Scale):
-    """The branch is detached before it is scaled, so the layers before it never learn."""
-
-    def forward(self, branch: Tensor) -> Tensor:
-        return super().forward(branch.detach())
+read_mistakes(LayerScale, __name__)
