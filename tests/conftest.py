@@ -29,7 +29,17 @@ SHARE = 20
 # these are dealt out over the parts by their places, so that no part has two journeys, or no exercise
 JOURNEYS = ("two processes", "gradebook", "own exercise", "train", "nbgrader agrees", "many machines", "simulate")
 JOURNEYS += ("the second course", "exchange", "same file", "jupyterlab", "site", "autograder")
-JOURNEYS += ("formgrader", "cluster", "two graders", "git classroom", "policy without namespaces")
+JOURNEYS += (
+    "interrupted",
+    "hand grading",
+    "released again",
+    "validate",
+    "formgrader",
+    "cluster",
+    "two graders",
+    "git classroom",
+    "policy without namespaces",
+)
 LESSONS = json.loads((Path(__file__).parents[1] / "vit_course" / "exercises" / "outline.json").read_text("utf-8"))
 DEALT = (JOURNEYS, [*LESSONS], [exercise for lesson in LESSONS.values() for exercise in lesson["points"]])
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]

@@ -4,9 +4,11 @@ import pytest
 
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.expect import expect_device_of_input, expect_value_error
-from vit_course.exercises.l10_modern.drop_path import (
+from vit_course.exercises.l10_modern.drop_path.claims import (
+    CALLS,
     IMAGES,
     case_of,
+    expect_gradients,
     expect_half,
     expect_identity,
     expect_new_draws,
@@ -44,9 +46,10 @@ def test_an_image_is_dropped_whole_or_kept(student, probe):
 
 @pytest.mark.exercise("DropPath", points=0.75)
 def test_the_others_make_up_for_it(student, probe):
-    """What is kept is divided by the probability of being kept, so the mean stays."""
+    """What is kept is divided by the probability of being kept, so the mean stays, and its gradient with it."""
     cases = [case_of(probe, 60, 3, probability=_probability(probe)) for _ in range(2)]
     expect_rescaled(student, cases)
+    expect_gradients(student, cases[0])
 
 
 @pytest.mark.exercise("DropPath", points=0.5)
@@ -54,7 +57,9 @@ def test_as_many_are_dropped_as_the_probability_says(student, probe):
     """The share of the images that are dropped is the probability, and other images are dropped in every call."""
     few = 0.1 + _probability(probe) / 5
     expect_share(student, [case_of(probe, IMAGES, 2, probability=each) for each in (few, 0.7)])
-    expect_new_draws(student, case_of(probe, 40, 3, probability=0.5, calls=3, seed=int(probe.integers(1, high=999))))
+    expect_new_draws(
+        student, case_of(probe, 40, 3, probability=0.5, calls=CALLS, seed=int(probe.integers(1, high=999)))
+    )
 
 
 @pytest.mark.exercise("DropPath", points=0.5)

@@ -7,7 +7,7 @@ from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, gradient_of
 from vit_course.exercises.l04_block.mlp.claims import expect_gradients
-from vit_course.exercises.l10_modern.layer_scale import expect_sizes, expect_start, loaded
+from vit_course.exercises.l10_modern.layer_scale.claims import expect_sizes, expect_start, loaded
 
 LOOK = "Follow one number of one token: with which number of gamma does it meet, and by which operation?"
 

@@ -13,7 +13,7 @@ from exercise_kit.engine.expect import (
 )
 from vit_course.exercises.l03_attention.split_heads.claims import TOKEN_AXES
 from vit_course.exercises.l04_block.mlp.claims import expect_gradients
-from vit_course.exercises.l10_modern.qk_norm_attention import expect_no_sharpening, expect_output, loaded, steps
+from vit_course.exercises.l10_modern.qk_norm_attention.claims import expect_no_sharpening, expect_output, loaded, steps
 from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
 

@@ -10,7 +10,7 @@ from exercise_kit.engine.expect import (
     expect_left_alone,
     expect_result_of_its_own,
 )
-from vit_course.exercises.l10_modern.add_registers import AXES, LOOK, drawn, expect_class_token
+from vit_course.exercises.l10_modern.add_registers.claims import AXES, LOOK, drawn, expect_class_token
 
 
 def _expect_right(student, reference, inputs):

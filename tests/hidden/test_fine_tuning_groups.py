@@ -4,8 +4,9 @@ import pytest
 
 from exercise_kit.engine.exercise import expect_example
 from vit_course.exercises.l06_training.parameter_groups import VIT
-from vit_course.exercises.l09_fine_tuning.fine_tuning_groups import (
+from vit_course.exercises.l09_fine_tuning.fine_tuning_groups.claims import (
     FROZEN,
+    HEAD_FIRST,
     MANY_HEADS,
     expect_each_once,
     expect_order,
@@ -48,8 +49,9 @@ def test_the_backbone_comes_first(student, probe):
 
 @pytest.mark.exercise("fine_tuning_groups", points=0.75)
 def test_other_names_with_head_are_backbone(student, probe):
-    """Parameters whose names merely contain the word head belong to the backbone."""
+    """Parameters whose names merely contain the word head belong to the backbone; the head may have several layers."""
     expect_rates(student, _second_block(MANY_HEADS), _rates(probe))
+    expect_rates(student, _second_block(HEAD_FIRST), _rates(probe))
 
 
 @pytest.mark.exercise("fine_tuning_groups", points=0.25)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
-from vit_course.exercises.l09_fine_tuning.linear_probe import (
+from vit_course.exercises.l09_fine_tuning.linear_probe.claims import (
     FEW_STEPS,
     clouds,
     expect_device,

@@ -11,7 +11,7 @@ from exercise_kit.engine.expect import (
     expect_result_of_its_own,
     expect_value_error,
 )
-from vit_course.exercises.l08_inside.mean_attention_distance import attention_to
+from vit_course.exercises.l08_inside.mean_attention_distance.claims import attention_to
 
 AXES = ("head",)
 

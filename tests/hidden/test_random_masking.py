@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
-from vit_course.exercises.l10_modern.random_masking import (
+from vit_course.exercises.l10_modern.random_masking.claims import (
     IMAGES,
     case_of,
     expect_counts,
@@ -36,7 +36,13 @@ def _half(probe, batch, num_patches):
 @pytest.mark.exercise("random_masking", points=0.5)
 def test_tokens_and_a_mask_come_back(student, probe):
     """It gives the visible tokens and a bool mask, which is True at as many patches as the ratio says."""
-    cases = [_case(probe), _case(probe, 1), case_of(probe, 2, 7, 0.4), case_of(probe, 2, 6, 1 / 6)]
+    cases = [
+        _case(probe),
+        _case(probe, 1),
+        case_of(probe, 2, 7, 0.4),
+        case_of(probe, 2, 6, 1 / 6),
+        case_of(probe, 2, 10, 0.25),
+    ]
     expect_pairs(student, cases)
     expect_counts(student, cases)
 
@@ -50,12 +56,12 @@ def test_what_is_left_is_what_the_mask_leaves(student, probe):
 @pytest.mark.exercise("random_masking", points=0.75)
 def test_each_image_hides_other_patches(student, probe):
     """Which patches are hidden is drawn for each image, anew in each call."""
-    expect_own_patches(student, _half(probe, 6, 12))
+    expect_own_patches(student, _half(probe, 6, 24))
 
 
 @pytest.mark.exercise("random_masking", points=0.5)
 def test_every_patch_is_hidden_as_often(student, probe):
-    """Each place of the image is hidden as often as any other."""
+    """Each place of the image is hidden as often as any other, and each two of them together."""
     expect_fairness(student, _half(probe, IMAGES, 6))
 
 
@@ -83,7 +89,7 @@ def test_a_ratio_that_hides_all_or_nothing_is_refused(student, probe):
     """A mask_ratio that would hide no patch, or all of them, raises a ValueError that names it."""
     expect_visible(student, [_case(probe)])
     beyond = 2 + int(probe.integers(1, high=7))
-    expect_refusals(student, [replace(_case(probe), mask_ratio=ratio) for ratio in (0, 1, beyond)])
+    expect_refusals(student, [replace(_case(probe), mask_ratio=ratio) for ratio in (0, 1, beyond, 0.04, 0.96)])
 
 
 @pytest.mark.exercise("random_masking", points=0.1)

@@ -6,8 +6,9 @@ import pytest
 
 from exercise_kit.engine.exercise import expect_example
 from vit_course.exercises.l05_vit.vision_transformer import TALL_MODEL, WIDE_MODEL
-from vit_course.exercises.l09_fine_tuning.replace_head import (
+from vit_course.exercises.l09_fine_tuning.replace_head.claims import (
     FROZEN,
+    OLD_HEAD,
     expect_backbone,
     expect_dtype,
     expect_fresh_head,
@@ -77,10 +78,10 @@ def test_the_two_share_no_memory(student, probe):
 
 @pytest.mark.exercise("replace_head", points=0.25)
 def test_what_learns_goes_on_learning(student, probe):
-    """What is frozen in the model is frozen in the copy, and all else learns."""
+    """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""
     config = _config(probe)
     _expect_right_head(student, probe, config)
-    for frozen in ((), FROZEN):
+    for frozen in ((), FROZEN, OLD_HEAD):
         expect_frozen(student, probe, config, _classes(probe, config), frozen)
 
 

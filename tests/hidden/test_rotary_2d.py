@@ -10,7 +10,7 @@ from exercise_kit.engine.expect import (
     expect_result_of_its_own,
     expect_value_error,
 )
-from vit_course.exercises.l10_modern.rotary_2d import (
+from vit_course.exercises.l10_modern.rotary_2d.claims import (
     AXES,
     drawn,
     expect_angles,

@@ -56,6 +56,28 @@ def dropping(
     }
 
 
+def dropping_gradients(
+    made: Callable[..., Any], probability: float, branch: Tensor, global_seed: int
+) -> dict[str, Any]:
+    """Make a module in training mode, call it once, and add up what it gives. The global generator is put back.
+
+    Returns:
+        "gradient" of the branch, zeros where none came.
+    """
+    kept = torch.get_rng_state()
+    try:
+        torch.default_generator.manual_seed(global_seed)
+        module = made(probability)
+        module.train()
+        leaf = branch.clone().requires_grad_()
+        result = module(leaf)
+        if result.requires_grad:
+            result.sum().backward()
+    finally:
+        torch.set_rng_state(kept)
+    return {"gradient": torch.zeros_like(branch) if leaf.grad is None else leaf.grad}
+
+
 def masking(
     function: Callable[..., Any], tokens: Tensor, mask_ratio: float, seed: int, calls: int = 1
 ) -> dict[str, Any]:
@@ -133,6 +155,7 @@ def masking_gradients(function: Callable[..., Any], tokens: Tensor, mask_ratio: 
 
 FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {
     "dropping": dropping,
+    "dropping_gradients": dropping_gradients,
     "masking": masking,
     "masking_by_chance": masking_by_chance,
     "masking_refused": masking_refused,

@@ -16,7 +16,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.impostors import LineUp
 from vit_course.exercises.l10_modern import LESSON, rotary_cases
-from vit_course.exercises.l10_modern.rotary_2d import Grid, Pair, oracle
+from vit_course.exercises.l10_modern.rotary_2d.claims import Grid, Pair, oracle
 
 LINE_UP = LineUp("a rotate", "your own rotary_2d", rotary_cases.RIGHT, rotary_cases.WRONG)
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.exercises.l10_modern.rotary_2d import Grid, Pair, turned
+from vit_course.exercises.l10_modern.rotary_2d.claims import Grid, Pair, turned
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
 BASE = 100.0

@@ -1,0 +1,266 @@
+"""`extract_features`: what a model's head receives for every image, computed once.
+
+The oracle is torch's own functions, on weights that are loaded by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import expect_equal, expect_tensor, kind_of, listed, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Undecided
+from vit_course.config import ViTConfig
+from vit_course.exercises.l05_vit.vision_transformer import (
+    TALL_MODEL,
+    WIDE_MODEL,
+    after_block,
+    embedded,
+    normed,
+    parameter_shapes,
+)
+from vit_course.exercises.l08_inside.predict_with_attention.claims import (
+    APART,
+    WHAT_STILL_RUNS,
+    expect_own_modes,
+    left_after_an_error,
+)
+from vit_course.exercises.l09_fine_tuning import LESSON
+
+Batches = list[tuple[Tensor, Tensor]]
+AXES = ("image", "feature")
+FROZEN = ("blocks.0.norm1.weight", "head.bias")
+
+extract_features = Exercise("extract_features", LESSON, in_training=InTraining.HIDDEN)
+
+
+def features_of(weights: Mapping[str, Tensor], images: Tensor, config: ViTConfig) -> Tensor:
+    """The oracle: the class token behind all blocks and the last norm, (batch, embed_dim)."""
+    x = embedded(weights, images, config)
+    for number in range(config.depth):
+        x = after_block(weights, number, x, config)
+    return normed(weights, "norm", x, config)[:, 0]
+
+
+class _Call:
+    """One call: the model's weights, the batches, what came back, and all else that the fixture has noted."""
+
+    def __init__(
+        self,
+        student: Student,
+        probe: Probe,
+        config: ViTConfig,
+        *judged: str,
+        sizes: Sequence[int] = (4, 4, 2),
+        **fields: Any,
+    ) -> None:
+        self.config = config
+        self.weights = probe.weights(parameter_shapes(config))
+        self.batches: Batches = [
+            (probe.normal(size, config.in_channels, config.height, config.width), probe.integers(size, high=9))
+            for size in sizes
+        ]
+        named = {"weights": self.weights, "config": config, "batches": self.batches}
+        self.notes: dict[str, Any] = student.run_fixture("featuring", "returned", *judged, **named, **fields)
+        returned = self.notes["returned"]
+        if not isinstance(returned, list | tuple) or len(returned) != 2:
+            look = "What does your `return` line give back?"
+            raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: features, labels", look)
+        self.features, self.labels = returned
+
+    def expect_shapes(self) -> None:
+        count = sum(len(labels) for _, labels in self.batches)
+        expect_tensor(self.features, (count, self.config.embed_dim), "the first of the two, the features,")
+        labels = expect_tensor(self.labels, (count,), "the second of the two, the labels,")
+        if labels.dtype != torch.int64:
+            look = "Whose labels are these: the loader's?"
+            raise Failure(f"the labels are {short(labels.dtype)}", "int64, as the loader's are", look)
+
+    def expect_right(self, context: str = "", look: str = "") -> None:
+        """Fail in words unless both tensors hold the right numbers."""
+        self.expect_shapes()
+        images = torch.cat([images for images, _ in self.batches])
+        wanted = features_of(self.weights, images, self.config)
+        expect_equal(self.features, wanted, f"the features tensor{context}", AXES, look=look)
+        labels = torch.cat([labels for _, labels in self.batches])
+        expect_equal(self.labels, labels, f"the labels tensor{context}", ("image",))
+
+
+@extract_features.check(guard=True)
+def every_image_has_a_row(student: Student, probe: Probe) -> None:
+    """It gives a row of embed_dim numbers for every image, and its label, a short last batch included."""
+    expect_rows(student, probe, WIDE_MODEL)
+
+
+def expect_rows(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail unless features and labels have the right shapes, for batches of several sizes."""
+    for sizes in ((4, 4, 2), (3,)):
+        _Call(student, probe, config, sizes=sizes).expect_shapes()
+
+
+@extract_features.check(needs=every_image_has_a_row)
+def the_features_are_what_the_head_reads(student: Student, probe: Probe) -> None:
+    """The features are what the head reads: after all blocks and the last norm, before the head."""
+    for config in (WIDE_MODEL, TALL_MODEL):
+        expect_features(student, probe, config)
+
+
+def expect_features(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail unless features and labels are right, of a model in evaluation mode."""
+    look = "Which tensor goes into `model.head`? Which steps of forward are still to come when you take yours?"
+    _Call(student, probe, config).expect_right("", look)
+
+
+@extract_features.check(needs=every_image_has_a_row)
+def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
+    """A model that comes in training mode is run in evaluation mode."""
+    expect_evaluation(student, probe, WIDE_MODEL)
+
+
+def expect_evaluation(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail unless the features are right where the model comes in training mode."""
+    look = "This model has dropout. Which call turns it off?"
+    _Call(student, probe, config, training=True).expect_right(" of a model that was training", look)
+
+
+@extract_features.check(needs=every_image_has_a_row, guard=True)
+def the_mode_is_put_back(student: Student, probe: Probe) -> None:
+    """Afterward each module is in the mode that it had before."""
+    expect_mode(student, probe, WIDE_MODEL)
+
+
+def expect_mode(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail when a part of the model is in another mode than before."""
+    for training, mode in ((True, "training"), (False, "evaluation")):
+        call = _Call(student, probe, config, "modes", training=training)
+        call.expect_shapes()
+        if call.notes["modes"]:
+            seen = f"a model that came in {mode} mode is not in it afterward: {listed(call.notes['modes'], 2)}"
+            raise Failure(seen, f"{mode} mode, as before", "Where do you keep the mode before you change it?")
+    for training in (True, False):
+        call = _Call(student, probe, config, "modes", training=training, apart=APART)
+        expect_own_modes(call.notes["modes"], training)
+
+
+@extract_features.check(needs=every_image_has_a_row, guard=True)
+def no_graph_is_kept(student: Student, probe: Probe) -> None:
+    """The features have no graph, so nothing is kept in memory for a backward pass."""
+    expect_no_graph(student, probe, WIDE_MODEL)
+
+
+def expect_no_graph(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail when the features hold a graph."""
+    call = _Call(student, probe, config, "graph")
+    call.expect_shapes()
+    if call.notes["graph"]:
+        look = "All that the model computed for every image stays in memory. What tells torch that no backward comes?"
+        raise Failure("the features still know how they were computed", "tensors without a graph", look)
+
+
+@extract_features.check(needs=every_image_has_a_row, guard=True)
+def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
+    """The model has its old head and no hook, and what was frozen is frozen; torch records gradients as before."""
+    expect_no_trace(student, probe, WIDE_MODEL)
+
+
+def expect_no_trace(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail when something stays behind in the model, or in torch's settings."""
+    judged = ("hooks", "head", "frozen", "gradients", "recording")
+    call = _Call(student, probe, config, *judged, frozen=FROZEN)
+    call.expect_shapes()
+    notes = call.notes
+    frozen = sorted({*map(str, notes["frozen"])} ^ {*FROZEN})
+    left = (
+        (notes["hooks"] is True, "a hook is left behind", "What did the registration give you, and what can that do?"),
+        (not notes["head"], "the model has another head than before", "What did you put in its place, and until when?"),
+        (bool(frozen), f"{', '.join(frozen)}: frozen or freed", "Does taking features need a change to what learns?"),
+        (bool(notes["gradients"]), "parameters have a gradient now", "Who called backward?"),
+        (not notes["recording"], "torch records no gradients any more", "Where does your no_grad end?"),
+    )
+    for is_wrong, seen, look in left:
+        if is_wrong:
+            raise Failure(f"after the call {seen}", "everything as it was", look)
+
+
+@extract_features.check(needs=every_image_has_a_row, guard=True)
+def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
+    """Even if the model raises an error at a batch, as for images of another size, it is left as it was."""
+    _Call(student, probe, WIDE_MODEL).expect_shapes()
+    expect_nothing_after_an_error(student, probe, WIDE_MODEL)
+
+
+def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail when something is left behind of a call in which the second batch stops the model."""
+    heights = (config.height, config.height + config.patch_size)
+    batches = [
+        (probe.normal(3, config.in_channels, height, config.width), probe.integers(3, high=9)) for height in heights
+    ]
+    weights = probe.weights(parameter_shapes(config))
+    notes = student.run_fixture("featuring_stopped", weights=weights, config=config, batches=batches)
+    traces = left_after_an_error(notes) or ("" if notes["head"] else "the model has another head")
+    student.record[-1:] = [("left after an error", bool(traces))]
+    if traces:
+        seen = f"a batch of images of another size stopped the model, and afterward {traces}"
+        raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)
+
+
+@extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
+def the_loader_is_gone_through_once(student: Student, probe: Probe) -> None:
+    """The loader is read only once: it may shuffle, and then a second pass has another order."""
+    expect_one_pass(student, probe, WIDE_MODEL)
+
+
+def expect_one_pass(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail when the loader was begun more than once."""
+    call = _Call(student, probe, config, "passes")
+    call.expect_shapes()
+    if call.notes["passes"] != 1:
+        look = "Could the labels come along with the images?"
+        raise Failure(f"the loader was gone through {call.notes['passes']} times", "once", look)
+
+
+@extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
+def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -> None:
+    """Images go to the device of the model, and features and labels come back on the CPU."""
+    expect_on_the_cpu(student, probe, WIDE_MODEL)
+
+
+def expect_on_the_cpu(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail unless a model on another device gets its images there, and both results are on the CPU.
+
+    Raises:
+        Undecided: it stopped there for another reason.
+    """
+    call = _Call(student, probe, config)
+    call.expect_shapes()
+    named = {"weights": call.weights, "config": config, "batches": call.batches}
+    notes = student.run_fixture("featuring_elsewhere", **named)
+    mixed, elsewhere = notes["mixed"] is True, any(each != "cpu" for each in notes["devices"])
+    student.record[-1:] = [("devices", mixed, elsewhere)]
+    if mixed:
+        look = "Where is the model, and where are the images that you give it?"
+        raise Failure("with the model on another device, a tensor on the CPU got in the way", "images there", look)
+    if notes["raised"]:
+        raise Undecided("only a GPU could show whether it works there")
+    if elsewhere:
+        look = "Where would the features of 50,000 images take up memory?"
+        raise Failure("of a model on another device, what came back is there too", "tensors on the CPU", look)
+
+
+extract_features.example("""
+>>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
+>>> batches = [(torch.rand(2, 3, 8, 8), torch.tensor([7, 1])), (torch.rand(1, 3, 8, 8), torch.tensor([4]))]
+>>> features, labels = extract_features(model, batches, "cpu")
+>>> tuple(features.shape), labels.tolist()
+((3, 6), [7, 1, 4])
+""")
+
+
+read_mistakes(extract_features, __name__)

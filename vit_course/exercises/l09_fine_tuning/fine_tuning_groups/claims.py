@@ -1,0 +1,193 @@
+"""`fine_tuning_groups`: the backbone with one learning rate, the head with another.
+
+The model knows the name of each of its parameters; nobody has to tell them apart by their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from exercise_kit.engine.compare import listed
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l06_training.parameter_groups import VIT, Parameters, figure, names_in
+from vit_course.exercises.l09_fine_tuning import LESSON
+
+Groups = list[dict[str, Any]]
+RATES = (1e-4, 3e-3)
+# names with "head" in them that are not the head's
+MANY_HEADS: Parameters = {
+    "patch_embedding.projection": ("Linear", (12, 8)),
+    "positions": ("Parameter", (1, 5, 8)),
+    "blocks.0.multi_head.qkv": ("Linear", (8, 24)),
+    "blocks.0.heads": ("Linear", (8, 8)),
+    "ahead": ("LayerNorm", (8,)),
+    "head": ("Linear", (8, 5)),
+}
+# a head of several layers that stands first, and others that look like it
+HEAD_FIRST: Parameters = {
+    "head.0": ("LayerNorm", (8,)),
+    "head.1": ("Linear", (8, 5)),
+    "headline": ("Linear", (8, 5)),
+    "positions": ("Parameter", (1, 5, 8)),
+    "blocks.0.head": ("Linear", (8, 5)),
+    "norm": ("LayerNorm", (8,)),
+}
+FROZEN = ("patch_embedding.projection.weight", "positions", "head.bias")
+
+fine_tuning_groups = Exercise("fine_tuning_groups", LESSON, in_training=InTraining.HIDDEN)
+
+
+def groups_of(student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any) -> Groups:
+    """The groups as the fixture noted them; Failure when they are no two dicts with what an optimizer needs."""
+    made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
+    notes = student.run_fixture("rates", parts=made_of, backbone_lr=rates[0], head_lr=rates[1], **fields)
+    del student.record[-1]
+    changed = sorted({*map(str, notes["frozen"])} ^ {*fields.get("frozen", ())})
+    found = notes["groups"]
+    keys = [None if each is None else tuple(sorted({"params", "lr"} & set(each["keys"]))) for each in found]
+    is_pair = keys == [("lr", "params")] * 2 and notes["returned"] in ("list", "tuple")
+    if changed or not is_pair:
+        student.record.append(("odd", notes["returned"], tuple(keys), tuple(changed)))
+    if changed:
+        look = "What are the groups for: to deal the parameters out, or to change them?"
+        raise Failure(f"the call changed whether `{changed[0]}` learns", "parameters as they were", look)
+    if not is_pair:
+        kind = f"a {notes['returned']} of {len(found)}" if found else str(notes["returned"]).replace("NoneType", "None")
+        wanted = "a list of two dicts, each with the keys `params` and `lr`"
+        look = "What does torch.optim's page say under “per-parameter options”?"
+        raise Failure(f"{student.name} gave {kind}, with keys {_keys(found)}", wanted, look)
+    groups: Groups = found
+    return groups
+
+
+def _keys(found: Sequence[dict[str, Any] | None]) -> str:
+    return listed([" and ".join(each["keys"]) if each else "none" for each in found] or ["none"])
+
+
+def rates_of(student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any) -> dict[str, Any]:
+    """For each parameter the learning rates that it gets, which go on record."""
+    found: dict[str, list[Any]] = {name: [] for name in names_in(parts)}
+    for group in groups_of(student, parts, rates, **fields):
+        for name in group["names"]:
+            found.setdefault(str(name), []).append(group["lr"])
+    student.record.append(tuple((name, tuple(sorted(map(figure, each)))) for name, each in found.items()))
+    return found
+
+
+def in_code(names: Sequence[str]) -> str:
+    """The first names, as code."""
+    return listed([f"`{name}`" for name in names], 3)
+
+
+@fine_tuning_groups.check(guard=True)
+def it_gives_two_groups(student: Student, probe: Probe) -> None:
+    """It gives two groups, each a dict with `params`, a list, and `lr`."""
+    expect_two_groups(student, VIT)
+
+
+def expect_two_groups(student: Student, parts: Parameters) -> None:
+    """Fail unless there are two dicts whose params can be looked at more than once."""
+    holders = [str(group["holder"]) for group in groups_of(student, parts)]
+    once = [holder for holder in holders if holder not in ("list", "tuple")]
+    student.record.append(("holders", bool(once)))
+    if once:
+        look = "What is left of a generator after one loop over it?"
+        raise Failure(f"a group's params are a {once[0]}", "a list", look)
+
+
+@fine_tuning_groups.check(needs=it_gives_two_groups)
+def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
+    """Every parameter of the model is in exactly one of the groups."""
+    expect_each_once(student, VIT)
+
+
+def expect_each_once(student: Student, parts: Parameters, **fields: Any) -> None:
+    """Fail unless the groups hold the model's own parameters, each of them once."""
+    found = rates_of(student, parts, **fields)
+    foreign = [name[2:] for name in found if name.startswith("?")]
+    if foreign:
+        look = (
+            "What does named_parameters() give: names, parameters, or pairs of both? And what does an optimizer move?"
+        )
+        raise Failure(f"the groups hold a {foreign[0]} that is no parameter of the model", "its parameters", look)
+    missing, twice = ([name for name, each in found.items() if wrong(len(each))] for wrong in (_none, _many))
+    if missing:
+        look = "Which parameters belong to no layer, but to the model itself?"
+        raise Failure(f"in no group: {in_code(missing)}", "an optimizer that moves all of them", look)
+    if twice:
+        look = "Is a parameter of the head a parameter of the model, too?"
+        raise Failure(f"in more than one place: {in_code(twice)}", "one group for each parameter", look)
+
+
+def _none(count: int) -> bool:
+    return count == 0
+
+
+def _many(count: int) -> bool:
+    return count > 1
+
+
+@fine_tuning_groups.check(needs=every_parameter_is_in_one_group)
+def the_head_has_its_own_rate(student: Student, probe: Probe) -> None:
+    """The head's parameters get head_lr, and all others backbone_lr."""
+    for rates in (RATES, (0.5, 0.02)):
+        expect_rates(student, VIT, rates)
+
+
+def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float], **fields: Any) -> None:
+    """Fail unless every parameter has the rate of its part."""
+    found = rates_of(student, parts, rates, **fields)
+    for name, each in found.items():
+        wanted = rates[1] if name.startswith("head.") else rates[0]
+        if [figure(rate) for rate in each] != [figure(wanted)]:
+            seen = f"`{name}` has the rate {listed([figure(rate) for rate in each]) or 'of no group'}"
+            raise Failure(seen, figure(wanted), "Which parameters are the head's, and which rate is theirs?")
+
+
+@fine_tuning_groups.check(needs=it_gives_two_groups)
+def the_backbone_comes_first(student: Student, probe: Probe) -> None:
+    """The backbone is the first group, the head the second."""
+    expect_order(student, VIT)
+
+
+def expect_order(student: Student, parts: Parameters) -> None:
+    """Fail when the head's parameters are in the first group."""
+    first = [str(name) for name in groups_of(student, parts)[0]["names"]]
+    holds_head, holds_others = "head.weight" in first, "positions" in first
+    student.record.append(("first", holds_head, holds_others))
+    if holds_head or not holds_others:
+        raise Failure("the first group is not the backbone", "the backbone, then the head", "Which is named first?")
+
+
+@fine_tuning_groups.check(needs=the_head_has_its_own_rate)
+def other_names_with_head_are_backbone(student: Student, probe: Probe) -> None:
+    """Parameters whose names merely contain the word head belong to the backbone."""
+    expect_rates(student, MANY_HEADS, RATES)
+
+
+@fine_tuning_groups.check(needs=the_head_has_its_own_rate)
+def the_head_is_what_the_model_calls_head(student: Student, probe: Probe) -> None:
+    """The head is the model's own part `head`, even where it has several layers, or stands first."""
+    expect_rates(student, HEAD_FIRST, RATES)
+
+
+@fine_tuning_groups.check(needs=every_parameter_is_in_one_group)
+def frozen_parameters_have_their_group(student: Student, probe: Probe) -> None:
+    """A frozen parameter is in its group as well, since it may be trained again later."""
+    expect_each_once(student, VIT, frozen=FROZEN)
+
+
+fine_tuning_groups.example("""
+>>> model = nn.Sequential()
+>>> model.body, model.head = nn.Linear(3, 4), nn.Linear(4, 2)
+>>> [(len(group["params"]), group["lr"]) for group in fine_tuning_groups(model, 0.1, 0.5)]
+[(2, 0.1), (2, 0.5)]
+""")
+
+
+read_mistakes(fine_tuning_groups, __name__)

@@ -1,0 +1,236 @@
+"""`linear_probe`: the best linear classifier of features.
+
+The oracle is the objective itself: it is convex, so an answer near its minimum is right, however it was found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from exercise_kit.engine.compare import short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_one_device
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l09_fine_tuning import LESSON
+
+# how far above the lowest objective an answer may be: as the exercise says
+ALLOWED = 0.01
+# how many times longer the weights are than at the minimum where nothing holds them back, and classes are apart
+BOUNDLESS = 7
+DEFAULT = 1e-3
+# of Newton's method, which needs about ten steps, and where a slope counts as none
+_MOST_NEWTON_STEPS, _MOST_HALVES, _FLAT = 100, 40, 1e-10
+
+linear_probe = Exercise("linear_probe", LESSON, in_training=InTraining.HIDDEN)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Features of images, their labels, and how to classify them; ``weight_decay`` None where it is not given."""
+
+    features: Tensor
+    labels: Tensor
+    num_classes: int
+    weight_decay: float | None = None
+
+    def objective(self, weight: Tensor, bias: Tensor) -> float:
+        """What is to be as low as possible."""
+        decay = DEFAULT if self.weight_decay is None else self.weight_decay
+        features, weight, bias = (each.double() for each in (self.features, weight, bias))
+        loss = F.cross_entropy(F.linear(features, weight, bias), self.labels)
+        return float(loss + decay / 2 * weight.square().sum())
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias at the objective's minimum, in float64: by Newton's steps, halved where they lead up."""
+        decay = DEFAULT if self.weight_decay is None else self.weight_decay
+        inputs = F.pad(self.features.double(), (0, 1), value=1.0)  # (rows, features + 1): the last is for the bias
+        rows, width = inputs.shape
+        one_hot = F.one_hot(self.labels, self.num_classes).double()
+        held_back = torch.full((width,), decay, dtype=torch.float64)
+        held_back[-1] = 0.0
+        found = inputs.new_zeros(self.num_classes, width)  # weight and bias, side by side
+        for _ in range(_MOST_NEWTON_STEPS):
+            guess = (inputs @ found.T).softmax(dim=1)
+            slope = (guess - one_hot).T @ inputs / rows + held_back * found
+            if slope.abs().max() < _FLAT:
+                break
+            spread = torch.diag_embed(guess) - guess.unsqueeze(2) * guess.unsqueeze(1)  # (rows, classes, classes)
+            curvature = torch.einsum("rik,ra,rb->iakb", spread, inputs, inputs).flatten(2).flatten(0, 1) / rows
+            curvature.diagonal().add_(held_back.repeat(self.num_classes))
+            # a number that is added to every bias changes nothing: of all ways down the shortest
+            step = (torch.linalg.pinv(curvature, hermitian=True) @ slope.flatten()).view_as(found)
+            found = self._downhill(found, step)
+        return found[:, :-1].contiguous(), found[:, -1].contiguous()
+
+    def _downhill(self, found: Tensor, step: Tensor) -> Tensor:
+        """The first of ``found - step``, half of the step and so on that lies no higher than ``found``."""
+        now = self.objective(found[:, :-1], found[:, -1])
+        for _ in range(_MOST_HALVES):
+            if self.objective((found - step)[:, :-1], (found - step)[:, -1]) <= now:
+                return found - step
+            step = step / 2
+        return found
+
+
+def clouds(
+    probe: Probe, count: int, dim: int, num_classes: int, weight_decay: float | None = None, apart: float = 1.5
+) -> Task:
+    """A cloud of points for each class, which overlap; class 0 has most of them."""
+    labels = (probe.integers(count, high=2 * num_classes) - num_classes).clamp(min=0)
+    labels[:num_classes] = torch.arange(num_classes)
+    centers = apart * probe.normal(num_classes, dim)
+    return Task(probe.normal(count, dim) + centers[labels] + 0.5, labels, num_classes, weight_decay)
+
+
+def fitted(student: Student, task: Task) -> tuple[Tensor, Tensor]:
+    """Weight and bias that came back, of which nothing goes on record; Failure where it is no such nn.Linear."""
+    fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
+    if task.weight_decay is not None:
+        fields["weight_decay"] = task.weight_decay
+    notes = student.run_fixture("probing", **fields)
+    del student.record[-1]
+    weight, bias = notes["weight"], notes["bias"]
+    facts = (notes["kind"], tuple(weight.shape), tuple(bias.shape), str(weight.dtype))
+    wanted = (task.num_classes, task.features.shape[1])
+    student.record.append(facts)
+    if facts[:3] != ("Linear", wanted, wanted[:1]):
+        seen = f"{student.name} gave {facts[0]}" if facts[0] != "Linear" else f"its weight has shape {facts[1]}"
+        if facts[0] == "Linear" and facts[1] == wanted:
+            seen = "the nn.Linear has no bias"
+        look = "Which layer turns a row of features into logits?"
+        raise Failure(seen, f"an nn.Linear with a weight of shape {wanted} and a bias", look)
+    if not (weight.isfinite().all() and bias.isfinite().all()):
+        raise Failure("the classifier holds numbers that are not finite", "finite ones", "How large are your steps?")
+    return weight, bias
+
+
+def expect_minimum(student: Student, task: Task, what: str, look: str) -> None:
+    """Fail unless the objective of what came back is at most ``ALLOWED`` above its minimum."""
+    weight, bias = fitted(student, task)
+    best = task.best()
+    found, lowest = task.objective(weight, bias), task.objective(*best)
+    # how large weights get that nothing holds back depends on the way there: it is no trace of the mistake
+    boundless = bool(weight.norm() > BOUNDLESS * best[0].norm())
+    student.record.append(("objective", "boundless" if boundless else _rounded(found), _rounded(lowest)))
+    if found > lowest + ALLOWED:
+        seen = f"{what} the objective is {found:.3f}"
+        raise Failure(seen, f"{lowest:.3f}, the lowest there is, or at most {ALLOWED} more", look)
+
+
+def _rounded(number: float) -> float:
+    """A hundredth more or less is the way there, and more is the mistake."""
+    return round(number, 1 if number < 100 else -1)
+
+
+FEW_STEPS = "What do you minimize, and have you reached its minimum?"
+
+
+@linear_probe.check(guard=True)
+def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
+    """It gives an nn.Linear with a bias, from features to logits."""
+    for task in (clouds(probe, 40, 5, 3), clouds(probe, 30, 3, 6)):
+        fitted(student, task)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back, guard=True)
+def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
+    """The features and labels that go in are not changed."""
+    expect_unchanged(student, clouds(probe, 40, 5, 3))
+
+
+def expect_unchanged(student: Student, task: Task) -> None:
+    """Fail when the call writes into its inputs."""
+    notes = student.run_fixture("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
+    changed = [str(each) for each in notes["changed"]]
+    student.record[-1:] = [("changed", tuple(changed))]
+    if changed:
+        look = "Which of your operations writes in place?"
+        raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back)
+def it_finds_the_minimum(student: Student, probe: Probe) -> None:
+    """It minimizes the mean cross-entropy plus half the weight decay times the sum of the squared weights."""
+    for count, dim, num_classes in ((80, 6, 4), (60, 3, 3)):
+        expect_minimum(student, clouds(probe, count, dim, num_classes), f"for {count} rows of {dim} numbers", FEW_STEPS)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back)
+def the_weight_decay_counts(student: Student, probe: Probe) -> None:
+    """The sum of the squared weights is multiplied by half of the weight decay that was given."""
+    for weight_decay in (0.03, 0.3):
+        task = clouds(probe, 90, 5, 3, weight_decay)
+        look = "Write your loss beside the formula of the exercise: which term has which factor?"
+        expect_minimum(student, task, f"with weight_decay={weight_decay}", look)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back)
+def the_bias_is_free(student: Student, probe: Probe) -> None:
+    """The bias is not decayed: even with a huge weight decay it shows how common each class is."""
+    expect_free_bias(student, clouds(probe, 120, 4, 3, 20.0))
+
+
+def expect_free_bias(student: Student, task: Task) -> None:
+    """Fail unless the minimum is found where only the bias can lower the loss."""
+    look = "Which parameters are in the term with the squares?"
+    expect_minimum(student, task, f"with weight_decay={task.weight_decay:g}", look)
+
+
+@linear_probe.check(needs=it_finds_the_minimum)
+def features_may_be_large(student: Student, probe: Probe) -> None:
+    """Features that are larger, or far from zero, are classified as well."""
+    expect_large_features(student, clouds(probe, 80, 5, 3))
+
+
+def expect_large_features(student: Student, task: Task) -> None:
+    """Fail unless the minimum is found for features that are eight times as large, with means at 4."""
+    task = Task(8 * task.features + 4, task.labels, task.num_classes)
+    look = "Does your optimizer need features of size 1? Then the layer that comes back has to make up for that."
+    expect_minimum(student, task, "for features eight times as large", look)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
+def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
+    """The layer has the dtype of the features, so float64 features can be given to it."""
+    expect_dtype(student, clouds(probe, 40, 5, 3))
+
+
+def expect_dtype(student: Student, task: Task) -> None:
+    """Fail unless float64 features give a float64 layer."""
+    weight, _ = fitted(student, Task(task.features.double(), task.labels, task.num_classes))
+    if weight.dtype != torch.float64:
+        look = "Which dtype does nn.Linear choose when you name none?"
+        raise Failure(f"for float64 features the layer is {short(weight.dtype)}", "float64", look)
+
+
+@linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
+def it_computes_where_the_features_are(student: Student, probe: Probe) -> None:
+    """If the features are on another device, the layer is made there, as far as a check without numbers can see."""
+    expect_device(student, clouds(probe, 40, 5, 3))
+
+
+def expect_device(student: Student, task: Task) -> None:
+    """Fail when something on the CPU meets features on another device, before a number is looked at there.
+
+    Whoever minimizes looks at one sooner or later, and there are none: what has come so far has not mixed devices.
+    """
+    fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
+    expect_one_device(student, student.run_fixture("probing_elsewhere", **fields) | {"raised": ""})
+
+
+linear_probe.example("""
+>>> features = torch.tensor([[-1.0], [1.0]])
+>>> probe = linear_probe(features, torch.tensor([0, 1]), 2, weight_decay=0.5)
+>>> (probe(features).softmax(dim=1) * 10).round().tolist()
+[[7.0, 3.0], [3.0, 7.0]]
+""")
+
+
+read_mistakes(linear_probe, __name__)

@@ -1,0 +1,172 @@
+"""`replace_head`: a copy of a model with another head.
+
+What the new head starts with is its author's choice; each check is a fact that holds for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.config import ViTConfig
+from vit_course.exercises.l05_vit.vision_transformer import TALL_MODEL, WIDE_MODEL, parameter_shapes
+from vit_course.exercises.l09_fine_tuning import LESSON
+from vit_course.exercises.l09_fine_tuning.fine_tuning_groups.claims import in_code
+
+FROZEN = ("positions", "blocks.0.mlp.fc1.weight")
+OLD_HEAD = ("head.weight", "head.bias")
+
+replace_head = Exercise("replace_head", LESSON, in_training=InTraining.HIDDEN)
+
+
+def notes_of(student: Student, probe: Probe, config: ViTConfig, num_classes: int, *judged: str, **fields: Any) -> Any:
+    """What the fixture noted of one call; Failure where no module came back."""
+    weights = probe.weights(parameter_shapes(config))
+    if dtype := fields.pop("dtype", None):
+        weights = {name: each.to(dtype) for name, each in weights.items()}
+    named = {"weights": weights, "config": config, "num_classes": num_classes}
+    notes = student.run_fixture("rehead", "kind", *judged, **named, **fields)
+    if notes["kind"] != "module":
+        kind = str(notes["kind"]).replace("NoneType", "None")
+        raise Failure(f"{student.name} gave {kind}", "a model", "What does your `return` line give back?")
+    return notes | {"old": weights["head.weight"]}
+
+
+def expect_head(student: Student, notes: Any, config: ViTConfig, num_classes: int) -> None:
+    """Fail unless the head is an nn.Linear of the right sizes, with a bias."""
+    head = notes["head"]
+    facts = (head["kind"], tuple(head["sizes"]), head["bias"])
+    student.record.append(("head", *facts, tuple(head["says"])))
+    if facts != ("Linear", (config.embed_dim, num_classes), True):
+        sizes = f" of {head['sizes'][0]} to {head['sizes'][1]} numbers" if head["sizes"] else ""
+        bias = "" if head["bias"] or not head["sizes"] else ", without a bias"
+        wanted = f"an nn.Linear of {config.embed_dim} to {num_classes} numbers, with a bias"
+        look = "What does the head read, and what does it give?"
+        raise Failure(f"the head is a {head['kind']}{sizes}{bias}", wanted, look)
+
+
+@replace_head.check(guard=True)
+def the_head_has_the_new_sizes(student: Student, probe: Probe) -> None:
+    """The head is an nn.Linear from embed_dim to num_classes, with a bias."""
+    for config, num_classes in ((WIDE_MODEL, 7), (TALL_MODEL, 3)):
+        expect_head(student, notes_of(student, probe, config, num_classes), config, num_classes)
+
+
+@replace_head.check(needs=the_head_has_the_new_sizes)
+def the_backbone_keeps_what_it_has_learned(student: Student, probe: Probe) -> None:
+    """All parameters except the head's keep their numbers."""
+    expect_backbone(student, probe, WIDE_MODEL, 7)
+
+
+def expect_backbone(student: Student, probe: Probe, config: ViTConfig, num_classes: int) -> None:
+    """Fail unless the copy has every parameter of the body, with its numbers, and no other."""
+    notes = notes_of(student, probe, config, num_classes, "missing", "other", "added")
+    look = "Where do the numbers of your copy come from?"
+    if notes["missing"]:
+        raise Failure(f"the copy has no parameter {in_code(notes['missing'])}", "all of the model's", look)
+    if notes["other"]:
+        raise Failure(f"{in_code(notes['other'])} have other numbers", "those of the model that was given", look)
+    if notes["added"]:
+        look = "What else did you put into the model?"
+        raise Failure(f"the copy has parameters that are new: {in_code(notes['added'])}", "a new head alone", look)
+
+
+@replace_head.check(needs=the_backbone_keeps_what_it_has_learned)
+def the_head_starts_afresh(student: Student, probe: Probe) -> None:
+    """The new head does not begin with rows of the old one, which stand for other classes."""
+    expect_fresh_head(student, probe, WIDE_MODEL)
+
+
+def expect_fresh_head(student: Student, probe: Probe, config: ViTConfig) -> None:
+    """Fail when a row of the new head is a row of the old one, for fewer, as many and more classes."""
+    for num_classes in (config.num_classes - 2, config.num_classes, config.num_classes + 3):
+        notes = notes_of(student, probe, config, num_classes)
+        new, old = notes["head"]["weight"].double(), notes["old"].double()
+        known = [bool((old - row).abs().amax(dim=1).min() < 1e-6) for row in new]
+        student.record.append(("old rows", any(known)))
+        if any(known):
+            seen = f"of {num_classes} rows of the new head {sum(known)} are rows of the old one"
+            raise Failure(seen, "a head that starts afresh", "What did class 0 mean before, and what does it mean now?")
+
+
+@replace_head.check(needs=the_head_has_the_new_sizes, guard=True)
+def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
+    """The given model is the same as before: its head, its numbers, its mode, and what is frozen in it."""
+    expect_left_alone(student, probe, WIDE_MODEL, 7)
+
+
+def expect_left_alone(student: Student, probe: Probe, config: ViTConfig, num_classes: int) -> None:
+    """Fail when the call changes the model that it was given, in either mode."""
+    for training in (False, True):
+        notes = notes_of(student, probe, config, num_classes, "itself", "changed", training=training, frozen=FROZEN)
+        if notes["itself"] or notes["changed"]:
+            seen = "what comes back is the model itself" if notes["itself"] else f"changed: {in_code(notes['changed'])}"
+            look = "Somebody still needs the old model. Which function of Python copies an object with all its parts?"
+            raise Failure(f"in the model that was given, {seen}" if not notes["itself"] else seen, "a copy", look)
+
+
+@replace_head.check(needs=the_head_has_the_new_sizes, guard=True)
+def the_two_share_no_memory(student: Student, probe: Probe) -> None:
+    """The copy's parameters are its own: training the copy changes nothing in the given model."""
+    expect_own_memory(student, probe, WIDE_MODEL, 7)
+
+
+def expect_own_memory(student: Student, probe: Probe, config: ViTConfig, num_classes: int) -> None:
+    """Fail when a parameter of the copy lies in the memory of the model's."""
+    notes = notes_of(student, probe, config, num_classes)
+    student.record.append(("shared", bool(notes["shared"])))
+    if notes["shared"]:
+        look = "What happens to the old model when the new one is trained?"
+        raise Failure(f"copy and model share {in_code(notes['shared'])}", "parameters of the copy's own", look)
+
+
+@replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
+def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
+    """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""
+    expect_frozen(student, probe, WIDE_MODEL, 7, ())
+    expect_frozen(student, probe, WIDE_MODEL, 7, FROZEN)
+    expect_frozen(student, probe, WIDE_MODEL, 7, OLD_HEAD)
+
+
+def expect_frozen(student: Student, probe: Probe, config: ViTConfig, num_classes: int, frozen: tuple[str, ...]) -> None:
+    """Fail unless those parameters of the copy, its new head apart, require no gradient, and all others do."""
+    found = sorted(notes_of(student, probe, config, num_classes, frozen=frozen)["frozen"])
+    student.record.append(("frozen", tuple(found)))
+    if wrong := sorted({*found} ^ ({*frozen} - {*OLD_HEAD})):
+        seen = "are frozen in the copy" if wrong[0] in found else "learn in the copy"
+        look = "Who decides what is frozen: this function, or who trains the model?"
+        raise Failure(f"{in_code(wrong)} {seen}", "frozen what was frozen before", look)
+
+
+@replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
+def the_head_has_the_models_dtype(student: Student, probe: Probe) -> None:
+    """The new head has the dtype of the old one, so a float64 model still runs."""
+    expect_dtype(student, probe, TALL_MODEL, 3)
+
+
+def expect_dtype(student: Student, probe: Probe, config: ViTConfig, num_classes: int) -> None:
+    """Fail unless a float64 model has a float64 head."""
+    notes = notes_of(student, probe, config, num_classes, dtype=torch.float64)
+    student.record.append(("dtype", notes["head"]["dtype"]))
+    if notes["head"]["dtype"] != "float64":
+        look = "Which dtype and which device has the old head's weight?"
+        raise Failure(f"in a float64 model the new head is {notes['head']['dtype']}", "float64", look)
+
+
+replace_head.example("""
+>>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
+>>> other = replace_head(model, 3)
+>>> model.head.out_features, other.head.out_features
+(10, 3)
+>>> torch.equal(model.positions, other.positions)
+True
+""")
+
+
+read_mistakes(replace_head, __name__)

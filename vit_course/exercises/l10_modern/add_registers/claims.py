@@ -1,0 +1,109 @@
+"""`add_registers`: tokens that belong to no place, between the class token and the patches.
+
+The oracle writes into an empty tensor.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_left_alone
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l10_modern import LESSON
+
+AXES = ("image", "token", "dimension")
+LOOK = "Write down which token stands at which index before and after the call."
+
+add_registers = Exercise("add_registers", LESSON, in_training=InTraining.HIDDEN)
+
+
+def with_registers(tokens: Tensor, registers: Tensor) -> Tensor:
+    """The oracle."""
+    batch, count, embed_dim = tokens.shape
+    result = tokens.new_empty(batch, count + registers.shape[1], embed_dim)
+    behind = 1 + registers.shape[1]
+    result[:, 0], result[:, 1:behind], result[:, behind:] = tokens[:, 0], registers[0], tokens[:, 1:]
+    return result
+
+
+def drawn(probe: Probe, batch: int = 3, num_patches: int = 6, num_registers: int = 4, embed_dim: int = 5) -> tuple[
+    Tensor, Tensor
+]:  # fmt: skip
+    """Tokens and registers, all of order 1."""
+    return probe.normal(batch, 1 + num_patches, embed_dim), probe.normal(1, num_registers, embed_dim)
+
+
+@add_registers.check(guard=True)
+def there_are_so_many_more_tokens(student: Student, probe: Probe) -> None:
+    """There are num_registers more tokens than before, in every image."""
+    for sizes in ((3, 6, 4, 5), (1, 2, 1, 3), (4, 3, 6, 2)):
+        tokens, registers = drawn(probe, *sizes)
+        wanted = with_registers(tokens, registers).shape
+        expect_tensor(student(tokens, registers), wanted, f"add_registers of tokens {tuple(tokens.shape)}")
+
+
+@add_registers.check(needs=there_are_so_many_more_tokens)
+def the_class_token_stays_first(student: Student, probe: Probe) -> None:
+    """The class token is still at index 0, where the head looks for it."""
+    expect_class_token(student, *drawn(probe))
+
+
+def expect_class_token(student: Student, tokens: Tensor, registers: Tensor) -> None:
+    """Fail unless token 0 is the class token in every image."""
+    wanted = with_registers(tokens, registers)
+    found = expect_tensor(student(tokens, registers), wanted.shape, "what add_registers gives")
+    if not close(found[:, 0], tokens[:, 0].to(found.dtype)):
+        kinds = {"a register": registers[0], "a patch": tokens[0, 1:]}
+        here = [name for name, each in kinds.items() if any(close(found[0, 0], one) for one in each.to(found.dtype))]
+        seen = f"token 0 is {here[0] if here else 'neither the class token, nor a register, nor a patch'}"
+        raise Failure(seen, "the class token", "Which token does the head read?")
+
+
+@add_registers.check(needs=there_are_so_many_more_tokens)
+def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) -> None:
+    """After it come the registers and then the patches, each in its order, in every image."""
+    for sizes in ((3, 6, 4, 5), (4, 4, 4, 4), (1, 2, 1, 3)):
+        tokens, registers = drawn(probe, *sizes)
+        name = f"add_registers of tokens {tuple(tokens.shape)} and registers {tuple(registers.shape)}"
+        expect_equal(student(tokens, registers), with_registers(tokens, registers), name, AXES, look=LOOK)
+
+
+@add_registers.check(needs=registers_come_behind_it_and_patches_last)
+def everything_can_be_learned(student: Student, probe: Probe) -> None:
+    """Tokens and registers get their gradients; a register gets the sum of those from all images."""
+    expect_input_gradients(student, drawn(probe), ("tokens", "registers"), with_registers, AXES)
+
+
+@add_registers.check(needs=registers_come_behind_it_and_patches_last, worth=0.5)
+def tokens_keep_their_dtype(student: Student, probe: Probe) -> None:
+    """Tokens of float64 stay in float64."""
+    inputs = tuple(each.double() for each in drawn(probe))
+    expect_equal(student(*inputs), with_registers(*inputs), "add_registers of double tokens", AXES, look=LOOK)
+
+
+@add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
+def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
+    """The tokens and registers that go in are not changed."""
+    student(*drawn(probe))
+    expect_left_alone(student)
+
+
+@add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
+def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
+    """The result is on the device of the tokens."""
+    expect_device_of_input(student, *drawn(probe))
+
+
+add_registers.example("""
+>>> tokens = torch.tensor([[[1.0], [2.0], [3.0]]])  # a class token and two patches
+>>> add_registers(tokens, torch.tensor([[[8.0], [9.0]]])).flatten().tolist()
+[1.0, 8.0, 9.0, 2.0, 3.0]
+""")
+
+
+read_mistakes(add_registers, __name__)

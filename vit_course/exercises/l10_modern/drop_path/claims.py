@@ -1,0 +1,278 @@
+"""`DropPath`: a branch left out for some images, while training.
+
+There is no oracle: which images lose their branch is drawn. A check reads from ones that go in by which number each
+image was multiplied, and asks for what holds whatever was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import close, expect_tensor, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_device_of_input, expect_value_error
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l10_modern import LESSON
+
+# images from which a share is read: the bound below is five standard errors or more
+IMAGES = 1000
+BOUND = 0.08
+# as many of 40 coins in all of so many calls: about once in a hundred million
+CALLS = 9
+
+DropPath = Exercise("DropPath", LESSON, is_class=True, in_training=InTraining.HIDDEN)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A branch (batch, ...) without zeros, with which probability it is dropped, and how it is tried."""
+
+    branch: Tensor
+    probability: float
+    training: bool = True
+    calls: int = 1
+    seed: int = 0
+
+
+def case_of(
+    probe: Probe, *sizes: int, probability: float = 0.3, training: bool = True, calls: int = 1, seed: int = 1
+) -> Case:
+    """A branch of these sizes, whose numbers are all between 1/2 and 3/2 or between the negatives of these."""
+    drawn = probe.normal(*sizes)
+    branch = torch.where(drawn < 0, -1.0, 1.0) * (1 + 0.5 * drawn.tanh())
+    return Case(branch, probability, training, calls, seed)
+
+
+def factors_of(student: Student, case: Case) -> list[Tensor]:
+    """By which numbers each call multiplied the branch, of which nothing goes on record; Failure in words."""
+    fields = {"probability": case.probability, "branch": case.branch, "training": case.training, "calls": case.calls}
+    notes = student.run_fixture("dropping", **fields, global_seed=case.seed)
+    del student.record[-1]
+    if notes["changed"]:
+        student.record.append(("changed",))
+        look = "Which operation works in place: `*=`, a name that ends in an underscore, an assignment to a slice?"
+        raise Failure("forward changed the branch that it was given", "a new tensor", look)
+    if notes["parameters"]:
+        student.record.append(("parameters",))
+        look = "What is there to learn in a coin that is tossed?"
+        raise Failure(f"DropPath has the parameter {notes['parameters'][0]}", "no parameters", look)
+    return [_factors(student, case.branch, each) for each in notes["returned"]]
+
+
+def _factors(student: Student, branch: Tensor, returned: Any) -> Tensor:
+    try:
+        tensor = expect_tensor(returned, branch.shape, "forward's output")
+    except Failure as odd:
+        student.record.append(("odd", odd.seen))
+        raise
+    if tensor.dtype != branch.dtype:
+        student.record.append(("dtype", short(tensor.dtype)))
+        look = "Which line chooses the dtype of what it makes?"
+        raise Failure(f"for a branch of {short(branch.dtype)} the output is {short(tensor.dtype)}",
+                      short(branch.dtype), look)  # fmt: skip
+    return (tensor / branch).double()
+
+
+def of_images(student: Student, factors: Tensor) -> Tensor:
+    """(batch,): by which number each image was multiplied; Failure where it was not one number."""
+    flat = factors.flatten(1)
+    is_one = bool((flat.amax(1) - flat.amin(1) < 1e-3).all())
+    tokens = factors.flatten(2) if factors.ndim > 2 else factors[:, :, None]
+    is_one_of_token = bool((tokens.amax(2) - tokens.amin(2) < 1e-3).all())
+    student.record.append(("one number", is_one, is_one_of_token))
+    if not is_one:
+        part = "different numbers" if is_one_of_token else "different numbers within a token"
+        look = "How many random numbers do you draw, and which shape have they?"
+        raise Failure(f"parts of one image's branch are multiplied by {part}", "one number for each image", look)
+    return flat[:, 0]
+
+
+@DropPath.check(guard=True)
+def a_branch_keeps_its_shape(student: Student, probe: Probe) -> None:
+    """A branch of any shape comes back in that shape, and in its dtype."""
+    expect_shapes(student, [case_of(probe, *sizes) for sizes in ((4, 5), (3, 4, 6), (2, 3, 4, 5), (1, 3, 2))])
+
+
+def expect_shapes(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless each branch, and that branch in float64, comes back in its shape and dtype."""
+    for case in cases:
+        factors_of(student, case)
+        factors_of(student, Case(case.branch.double(), case.probability))
+    student.record.append(("shapes",))
+
+
+@DropPath.check(needs=a_branch_keeps_its_shape)
+def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
+    """While training, the whole branch of an image is multiplied by one number, which is 0 for some of the images."""
+    expect_whole(student, case_of(probe, 60, 3, 4))
+
+
+def expect_whole(student: Student, case: Case) -> None:
+    """Fail unless some images are dropped as a whole, and some are not."""
+    (factors,) = factors_of(student, case)
+    found = of_images(student, factors)
+    gone = found.abs() < 1e-6
+    student.record.append(("gone", bool(gone.any()), bool(gone.all())))
+    look = "Does each image have its own random number?"
+    if not gone.any() or gone.all():
+        seen = "all images are dropped" if gone.all() else "no image is dropped"
+        raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
+
+
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept)
+def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
+    """What is kept is divided by the probability of being kept, so that the mean stays."""
+    expect_rescaled(student, [case_of(probe, 60, 4, probability=each) for each in (0.2, 0.75)])
+
+
+def expect_rescaled(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless the images that are kept are multiplied by 1 / (1 - probability)."""
+    for case in cases:
+        (factors,) = factors_of(student, case)
+        found = of_images(student, factors)
+        kept = found[found.abs() > 1e-6]
+        wanted = 1 / (1 - case.probability)
+        alike = len(kept) > 0 and close(kept.float(), torch.full_like(kept, wanted).float())
+        seen = round(float(kept[0]), 2) if len(kept) else 0.0
+        student.record.append(("kept", alike, seen))
+        if not alike:
+            look = "If 3 of 4 images are dropped, by how much must the fourth grow for the mean to stay?"
+            said = f"with probability={case.probability:g} a branch that is kept is multiplied by {seen:g}"
+            raise Failure(said, f"{wanted:.3g}", look)
+
+
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept, worth=0.5)
+def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
+    """The gradient of an image's branch is multiplied by the number by which the branch is: 0 where it is dropped."""
+    expect_gradients(student, case_of(probe, 40, 3, probability=0.5))
+
+
+def expect_gradients(student: Student, case: Case) -> None:
+    """Fail unless the sum of the output has the factors as its gradient."""
+    (factors,) = factors_of(student, case)
+    notes = student.run_fixture(
+        "dropping_gradients", probability=case.probability, branch=case.branch, global_seed=case.seed
+    )
+    del student.record[-1]
+    gradient = notes["gradient"].double()
+    right = close(gradient.float(), factors.float())
+    student.record.append(("gradient", right, not gradient.any()))
+    if not right:
+        look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
+        if not gradient.any():
+            raise Failure("no gradient reaches the branch", "one for each image that keeps its branch", look)
+        seen = "the gradient of a branch is not multiplied by the number by which the branch is"
+        raise Failure(seen, "0 for an image that is dropped, and the number of the others for these", look)
+
+
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept)
+def as_many_are_dropped_as_the_probability_says(student: Student, probe: Probe) -> None:
+    """The share of the images that are dropped is the probability."""
+    expect_share(student, [case_of(probe, IMAGES, 2, probability=each) for each in (0.15, 0.6)])
+
+
+def expect_share(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless about as many images are dropped as the probability says."""
+    for case in cases:
+        (factors,) = factors_of(student, case)
+        gone = float((of_images(student, factors).abs() < 1e-6).double().mean())
+        off = gone - case.probability
+        student.record.append(("share", (off > BOUND) - (off < -BOUND)))
+        if abs(off) > BOUND:
+            look = "Is probability the chance of being dropped, or of being kept?"
+            seen = f"with probability={case.probability:g} the share that is dropped is {gone:.2f}"
+            raise Failure(seen, f"about {case.probability:g}", look)
+
+
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept)
+def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
+    """Which images lose their branch, and how many, is drawn anew in every call, by torch's global generator."""
+    expect_new_draws(student, case_of(probe, 40, 3, probability=0.5, calls=CALLS))
+
+
+def expect_new_draws(student: Student, case: Case) -> None:
+    """Fail when calls in a row drop the same images or as many, or the same seed of the global generator others."""
+    calls = factors_of(student, case)
+    gone = [of_images(student, each).abs() < 1e-6 for each in calls]
+    again = [of_images(student, each).abs() < 1e-6 for each in factors_of(student, case)]
+    anew = not all(torch.equal(gone[0], each) for each in gone[1:])
+    seeded = all(map(torch.equal, gone, again))
+    counts = {int(each.sum()) for each in gone}
+    student.record.append(("drawn", anew, seeded, len(counts) > 1))
+    look = "Where do you draw: in __init__ or in forward? And from which generator?"
+    if not anew:
+        raise Failure(f"{case.calls} calls in a row dropped the same images", "others in every call", look)
+    if not seeded:
+        seen = "after torch.manual_seed with the same number other images were dropped"
+        raise Failure(seen, "the same ones", look)
+    if len(counts) == 1:
+        look = "Does one image's chance depend on what happens to the others of its batch?"
+        seen = f"each of {case.calls} calls dropped {counts.pop()} of {len(gone[0])} images"
+        raise Failure(seen, "now more of them and now fewer, as each image has its own chance", look)
+
+
+@DropPath.check(needs=a_branch_keeps_its_shape, guard=True)
+def in_evaluation_nothing_is_dropped(student: Student, probe: Probe) -> None:
+    """In evaluation mode the branch is returned unchanged."""
+    expect_identity(student, [case_of(probe, 50, 3, probability=0.6, training=False)])
+
+
+@DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
+def with_a_probability_of_zero_nothing_is_dropped(student: Student, probe: Probe) -> None:
+    """With a probability of 0 the branch is returned unchanged, while training too."""
+    expect_identity(student, [case_of(probe, 50, 3, probability=0.0)])
+
+
+def expect_identity(student: Student, cases: Sequence[Case]) -> None:
+    """Fail unless every number is returned unchanged."""
+    for case in cases:
+        (factors,) = factors_of(student, case)
+        right = bool((factors - 1).abs().max() < 1e-5)
+        alike = bool(factors.max() - factors.min() < 1e-5)
+        seen = round(float(factors.max()), 2) if alike else "different numbers"
+        student.record.append(("identity", right, seen))
+        if not right:
+            mode = "training" if case.training else "evaluation"
+            said = f"in {mode} mode, with probability={case.probability:g}, the branch is multiplied by {seen}"
+            raise Failure(said, "the branch as it was", "How does a module know whether it is training?")
+
+
+@DropPath.check(guard=True)
+def a_probability_out_of_range_is_refused(student: Student, probe: Probe) -> None:
+    """A probability below 0, or of 1 and more, raises a ValueError that names it when DropPath is made."""
+    for probability in (-2, 1, 3):
+        expect_value_error(student, (probability,), (probability,), f"probability {probability}")
+
+
+@DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
+def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
+    """What it draws is on the device of the branch, and in half precision where the branch is."""
+    expect_half(student, case_of(probe, 4, 3, 2))
+    expect_device_of_input(student, probe.normal(4, 3, 2), arguments=(0.5,))
+
+
+def expect_half(student: Student, case: Case) -> None:
+    """Fail unless a branch in float16 comes back in float16."""
+    factors_of(student, replace(case, branch=case.branch.half()))
+    student.record.append(("half",))
+
+
+DropPath.example("""
+>>> drop_path = DropPath(0.5)
+>>> branch = torch.ones(1000, 2, 3)
+>>> sorted(set(drop_path(branch).flatten().tolist()))
+[0.0, 2.0]
+>>> torch.equal(drop_path.eval()(branch), branch)
+True
+""")
+
+
+read_mistakes(DropPath, __name__)

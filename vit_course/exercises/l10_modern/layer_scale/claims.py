@@ -1,0 +1,124 @@
+"""`LayerScale`: a learned number for each dimension of a branch.
+
+The oracle is one multiplication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, gradient_of
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student, StudentModule
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.reasons import Reason
+from vit_course.exercises.l04_block.layer_norm import TOKEN_AXES
+from vit_course.exercises.l04_block.mlp.claims import expect_gradients
+from vit_course.exercises.l10_modern import LESSON
+
+LayerScale = Exercise("LayerScale", LESSON, is_class=True, in_training=InTraining.HIDDEN)
+
+
+def loaded(student: Student, probe: Probe, embed_dim: int = 5) -> tuple[StudentModule, Mapping[str, Tensor]]:
+    """A module of the student's with random numbers in gamma, and these."""
+    module = student.build(embed_dim, 0.1)
+    weights = probe.weights({"gamma": (embed_dim,)})
+    module.load(weights)
+    return module, weights
+
+
+@LayerScale.check(guard=True)
+def gamma_is_its_one_parameter(student: Student, probe: Probe) -> None:
+    """Its one parameter is gamma, with embed_dim numbers."""
+    for embed_dim in (5, 8):
+        loaded(student, probe, embed_dim)
+
+
+@LayerScale.check(needs=gamma_is_its_one_parameter, guard=True)
+def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
+    """All numbers of gamma start at initial."""
+    for embed_dim, initial in ((4, 0.25), (6, 1e-3)):
+        expect_start(student, embed_dim, initial)
+
+
+def expect_start(student: Student, embed_dim: int, initial: float) -> None:
+    """Fail unless gamma starts with ``initial`` everywhere."""
+    found = student.build(embed_dim, initial).tensors()["gamma"]
+    wanted = torch.full((embed_dim,), initial)
+    look = "Which number do you write into the parameter when it is made?"
+    student.record.append(("starts", tuple(round(each, 5) for each in found.flatten().tolist())))
+    expect_equal(found, wanted, f"gamma of LayerScale({embed_dim}, initial={initial:g})", ("dimension",), look=look)
+
+
+@LayerScale.check(needs=gamma_is_its_one_parameter)
+def each_dimension_has_its_own_number(student: Student, probe: Probe) -> None:
+    """Dimension i of every token is multiplied by number i of gamma, and nothing else happens."""
+    module, weights = loaded(student, probe)
+    x = probe.normal(2, 3, 5)
+    look = "Follow the last number of one token: with which number of gamma does it meet, and by which operation?"
+    expect_equal(module(x), x * weights["gamma"], "the output", TOKEN_AXES, look=look)
+
+
+@LayerScale.check(needs=each_dimension_has_its_own_number, worth=0.5)
+def any_tokens_and_either_mode_will_do(student: Student, probe: Probe) -> None:
+    """One token, a batch and a grid work too, while training and after `.eval()`, in float64 too."""
+    module, weights = loaded(student, probe)
+    look = "Does your forward ask how many axes there are, or whether it trains?"
+    for change, mode in ((module.train, "train"), (module.eval, "eval")):
+        change()
+        for front in ((), (4,), (1, 4), (2, 3, 4)):
+            x = probe.normal(*front, 5)
+            name = f"after {mode}() the output for a tensor of shape {tuple(x.shape)}"
+            expect_equal(module(x), x * weights["gamma"], name, look=look)
+    module.double()
+    x = probe.normal(2, 3, 5, dtype=torch.float64)
+    expect_equal(module(x), x * weights["gamma"].double(), "the output in float64", TOKEN_AXES, look=look)
+
+
+@LayerScale.check(needs=gamma_is_its_one_parameter)
+def gamma_learns(student: Student, probe: Probe) -> None:
+    """A gradient reaches gamma."""
+    module, _ = loaded(student, probe)
+    x = probe.normal(2, 3, 5)
+    expect_gradients(module, expect_sizes(module(x), x))
+
+
+def expect_sizes(output: object, x: Tensor) -> Tensor:
+    """The output, where it is a tensor of the shape of ``x``; Failure otherwise."""
+    if not isinstance(output, Tensor) or output.shape != x.shape:
+        seen = "forward gave something else than a tensor of its input's shape"
+        raise Failure(seen, "one number for each number", reason=Reason.KIND)
+    return output
+
+
+@LayerScale.check(needs=each_dimension_has_its_own_number, worth=0.5)
+def the_gradient_reaches_the_branch(student: Student, probe: Probe) -> None:
+    """The branch gets its gradient."""
+    module, weights = loaded(student, probe)
+    x = probe.normal(2, 3, 5)
+    wanted = gradient_of(lambda branch: branch * weights["gamma"], x)
+    expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the branch"])
+
+
+@LayerScale.check(needs=gamma_is_its_one_parameter, worth=0.5, guard=True)
+def the_branch_is_left_alone(student: Student, probe: Probe) -> None:
+    """The branch that goes in is not changed."""
+    module, _ = loaded(student, probe)
+    module(probe.normal(2, 3, 5))
+    expect_left_alone(student)
+
+
+LayerScale.example("""
+>>> scale = LayerScale(embed_dim=4, initial=0.5)
+>>> scale(torch.ones(2, 3, 4))[0, 0].tolist()
+[0.5, 0.5, 0.5, 0.5]
+""")
+
+
+read_mistakes(LayerScale, __name__)

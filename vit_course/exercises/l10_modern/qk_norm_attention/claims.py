@@ -1,0 +1,188 @@
+"""`QKNormAttention`: attention whose queries and keys are normalized, head by head.
+
+The oracle writes every step out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import (
+    expect_gradients_of_inputs,
+    expect_left_alone,
+    expect_value_error,
+    gradient_of,
+    located,
+)
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student, StudentModule
+from vit_course.exercises.l03_attention.split_heads.claims import TOKEN_AXES, heads_of, merged
+from vit_course.exercises.l04_block.mlp.claims import expect_gradients
+from vit_course.exercises.l10_modern import LESSON
+from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
+
+Weights = Mapping[str, Tensor]
+PARTS = ("qkv", "query_norm", "key_norm", "projection")
+
+QKNormAttention = Exercise("QKNormAttention", LESSON, is_class=True, in_training=InTraining.HIDDEN)
+
+
+def shapes_of(embed_dim: int, num_heads: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter by its name."""
+    head_dim = embed_dim // num_heads
+    return {
+        "qkv.weight": (3 * embed_dim, embed_dim),
+        "qkv.bias": (3 * embed_dim,),
+        **{f"{name}.{part}": (head_dim,) for name in ("query_norm", "key_norm") for part in ("weight", "bias")},
+        "projection.weight": (embed_dim, embed_dim),
+        "projection.bias": (embed_dim,),
+    }
+
+
+def steps(weights: Weights, x: Tensor, num_heads: int) -> dict[str, Tensor]:
+    """The oracle: what the parts are given and give, in their order."""
+    qkv = F.linear(x, weights["qkv.weight"], weights["qkv.bias"])
+    query, key, value = (heads_of(part, num_heads) for part in qkv.tensor_split(3, dim=-1))
+    normed = [_normed(each, weights, name) for each, name in ((query, "query_norm"), (key, "key_norm"))]
+    scores = torch.einsum("bhqd,bhkd->bhqk", *normed) / query.shape[-1] ** 0.5
+    heads = merged(torch.einsum("bhqk,bhkd->bhqd", scores.softmax(dim=-1), value))
+    output = F.linear(heads, weights["projection.weight"], weights["projection.bias"])
+    return {
+        "qkv:in": x,
+        "qkv:out": qkv,
+        "query_norm:in": query,
+        "query_norm:out": normed[0],
+        "key_norm:in": key,
+        "key_norm:out": normed[1],
+        "projection:in": heads,
+        "projection:out": output,
+    }
+
+
+def _normed(x: Tensor, weights: Weights, name: str) -> Tensor:
+    centered = x - x.mean(dim=-1, keepdim=True)
+    deviation = (centered.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
+    return centered / deviation * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def loaded(student: Student, probe: Probe, embed_dim: int = 12, num_heads: int = 3) -> tuple[StudentModule, Weights]:
+    """The student's module with random weights, and these."""
+    module = student.build(embed_dim, num_heads)
+    weights = probe.weights(shapes_of(embed_dim, num_heads))
+    module.load(weights)
+    return module, weights
+
+
+@QKNormAttention.check(guard=True)
+def its_parameters_are_two_linears_and_two_norms(student: Student, probe: Probe) -> None:
+    """Its parameters are those of qkv, of projection, and of two LayerNorms over head_dim."""
+    for embed_dim, num_heads in ((12, 3), (8, 4)):
+        loaded(student, probe, embed_dim, num_heads)
+
+
+@QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms, guard=True)
+def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
+    """forward gives tokens of the same shape, and for the same tokens the same result twice."""
+    module, _ = loaded(student, probe)
+    for batch, tokens in ((2, 5), (1, 7)):
+        x = probe.normal(batch, tokens, 12)
+        expect_tensor(module(x), (batch, tokens, 12), "forward's output")
+    x = probe.normal(2, 5, 12)
+    expect_one_kind(kinds_of_results(student, lambda: module(x), x.shape))
+
+
+@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def the_output_is_right(student: Student, probe: Probe) -> None:
+    """The output is right, for several numbers of heads and of tokens."""
+    for embed_dim, num_heads, tokens in ((12, 3, 5), (8, 2, 6)):
+        expect_output(student, probe, embed_dim, num_heads, tokens)
+
+
+def expect_output(student: Student, probe: Probe, embed_dim: int, num_heads: int, tokens: int) -> None:
+    """Fail unless the output for random tokens and weights is the oracle's."""
+    module, weights = loaded(student, probe, embed_dim, num_heads)
+    x = probe.normal(2, tokens, embed_dim)
+    right = steps(weights, x, num_heads)
+    where = located(module, right, PARTS, x, axes=TOKEN_AXES)
+    look = "Which of query, key and value go through a norm, and which shape have they when they do?"
+    expect_equal(module(x), right["projection:out"], f"the output with {num_heads} heads", TOKEN_AXES, where, look)
+
+
+@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def large_tokens_do_not_sharpen_it(student: Student, probe: Probe) -> None:
+    """Queries and keys that are a hundred times as large give the same weights."""
+    expect_no_sharpening(student, probe, 12, 3)
+
+
+def expect_no_sharpening(student: Student, probe: Probe, embed_dim: int, num_heads: int) -> None:
+    """Fail unless the output stays where the queries' and keys' rows of qkv grow a hundred times."""
+    module, weights = loaded(student, probe, embed_dim, num_heads)
+    large = torch.cat([torch.full((2 * embed_dim,), 100.0), torch.ones(embed_dim)])
+    grown = {**weights, "qkv.weight": weights["qkv.weight"] * large[:, None], "qkv.bias": weights["qkv.bias"] * large}
+    module.load(grown)
+    x = probe.normal(2, 5, embed_dim)
+    look = "What does a norm do to the size of what goes in? Which tensors go through yours?"
+    name = "the output with queries and keys a hundred times as large"
+    expect_equal(module(x), steps(grown, x, num_heads)["projection:out"], name, TOKEN_AXES, look=look)
+
+
+@QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms)
+def every_parameter_learns(student: Student, probe: Probe) -> None:
+    """A gradient reaches every parameter, those of both norms too."""
+    module, _ = loaded(student, probe)
+    x = probe.normal(2, 5, 12)
+    expect_gradients(module, expect_tensor(module(x), x.shape, "forward's output"))
+
+
+@QKNormAttention.check(needs=the_output_is_right, worth=0.5)
+def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
+    """The tokens get their gradient, through queries, keys and values."""
+    module, weights = loaded(student, probe)
+    x = probe.normal(2, 5, 12)
+    wanted = gradient_of(lambda tokens: steps(weights, tokens, 3)["projection:out"], x)
+    expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
+
+
+@QKNormAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
+def either_mode_and_float64_will_do(student: Student, probe: Probe) -> None:
+    """The output is the same after `.eval()`, and right in float64."""
+    module, weights = loaded(student, probe)
+    x = probe.normal(2, 5, 12)
+    module.eval()
+    expect_equal(module(x), steps(weights, x, 3)["projection:out"], "after eval() the output", TOKEN_AXES)
+    module.double()
+    doubled = {name: each.double() for name, each in weights.items()}
+    expect_equal(module(x.double()), steps(doubled, x.double(), 3)["projection:out"], "the output in float64")
+
+
+@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
+def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
+    """The tokens that go in are not changed."""
+    module, _ = loaded(student, probe)
+    module(probe.normal(2, 5, 12))
+    expect_left_alone(student)
+
+
+@QKNormAttention.check(guard=True)
+def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
+    """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
+    for embed_dim, num_heads in ((10, 4), (14, 3)):
+        described = f"embed_dim {embed_dim} with {num_heads} heads"
+        expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)
+
+
+QKNormAttention.example("""
+>>> attention = QKNormAttention(embed_dim=12, num_heads=3)
+>>> tuple(attention(torch.zeros(2, 5, 12)).shape), tuple(attention.query_norm.weight.shape)
+((2, 5, 12), (4,))
+""")
+
+
+read_mistakes(QKNormAttention, __name__)

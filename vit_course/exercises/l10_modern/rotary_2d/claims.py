@@ -1,0 +1,216 @@
+"""`rotary_2d`: queries and keys turned by the place of their patch.
+
+The oracle is complex numbers: a pair of numbers is one of them, and turning it is a multiplication.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, kind_of, short
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_value_error,
+)
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l10_modern import LESSON
+
+AXES = ("image", "head", "token", "dimension")
+LOOK = "Take one token and one pair of its numbers: by which angle is it turned, and by which should it be?"
+Grid = tuple[int, int]
+Pair = tuple[Tensor, Tensor]
+
+rotary_2d = Exercise("rotary_2d", LESSON, in_training=InTraining.HIDDEN)
+
+
+def angles_of(tokens: int, grid_size: Grid, head_dim: int) -> Tensor:
+    """(tokens, head_dim / 2): by which angle each pair of each token is turned, in float64."""
+    rows, columns = grid_size
+    quarter = head_dim // 4
+    angles = torch.zeros(tokens, 2 * quarter, dtype=torch.float64)
+    for patch in range(rows * columns):
+        place = divmod(patch, columns)
+        for pair in range(2 * quarter):
+            angles[tokens - rows * columns + patch, pair] = place[pair // quarter] * 100 ** -(pair % quarter / quarter)
+    return angles
+
+
+def turned(x: Tensor, angles: Tensor) -> Tensor:
+    """The oracle for one of the two: numbers 2i and 2i + 1 are a complex number."""
+    numbers = torch.view_as_complex(x.double().unflatten(-1, (-1, 2)))
+    return torch.view_as_real(numbers * torch.polar(torch.ones_like(angles), angles)).flatten(-2).to(x.dtype)
+
+
+def oracle(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    """The right answer."""
+    angles = angles_of(query.shape[-2], grid_size, query.shape[-1])
+    return turned(query, angles), turned(key, angles)
+
+
+def drawn(probe: Probe, grid_size: Grid, in_front: int = 1, head_dim: int = 8) -> Pair:
+    """Queries and keys of two images and three heads, all of order 1."""
+    sizes = (2, 3, in_front + grid_size[0] * grid_size[1], head_dim)
+    return probe.normal(*sizes), probe.normal(*sizes)
+
+
+def both(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    """What the student's function gives; Failure where it is no pair of tensors of these shapes."""
+    returned = student(query, key, grid_size)
+    if not isinstance(returned, list | tuple) or len(returned) != 2:
+        look = "What goes into attention: how many tensors have you turned, and how many do you return?"
+        raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: query, key", look)
+    first = expect_tensor(returned[0], query.shape, "the first of the two, the query,")
+    return first, expect_tensor(returned[1], key.shape, "the second of the two, the key,")
+
+
+@rotary_2d.check(guard=True)
+def query_and_key_come_back(student: Student, probe: Probe) -> None:
+    """It gives a pair: query and key, of the shapes that they had."""
+    for grid_size, in_front, head_dim in (((2, 3), 1, 8), ((4, 2), 5, 12), ((1, 3), 0, 4)):
+        both(student, *drawn(probe, grid_size, in_front, head_dim), grid_size)
+
+
+@rotary_2d.check(needs=query_and_key_come_back)
+def nothing_changes_its_length(student: Student, probe: Probe) -> None:
+    """Every token keeps its length, even a patch that is turned."""
+    expect_lengths(student, *drawn(probe, (3, 4)), (3, 4))
+
+
+def expect_lengths(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
+    """Fail unless every token is as long as before, and patches behind the first are other ones than before."""
+    for name, before, found in zip(("query", "key"), (query, key), both(student, query, key, grid_size), strict=True):
+        if not close(found.double().norm(dim=-1), before.double().norm(dim=-1)):
+            look = "Is (a cos t - b sin t, a sin t + b cos t) what you compute, with one and the same t?"
+            raise Failure(f"tokens of the {name} have another length than before", "the same length", look)
+        if close(found[..., -1, :].double(), before[..., -1, :].double()):
+            raise Failure(f"the last patch of the {name} is not turned", "turned by its row and column", LOOK)
+
+
+@rotary_2d.check(needs=query_and_key_come_back, guard=True)
+def what_stands_in_front_is_not_turned(student: Student, probe: Probe) -> None:
+    """A class token and registers, which stand in front of the patches, come out unchanged."""
+    for in_front in (1, 4):
+        expect_front(student, *drawn(probe, (3, 4), in_front), (3, 4))
+
+
+def expect_front(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
+    """Fail when a token in front of the patches has changed."""
+    count = query.shape[-2] - grid_size[0] * grid_size[1]
+    look = "How many tokens stand in front of the patches? They are at no place of the image."
+    for name, before, found in zip(("query", "key"), (query, key), both(student, query, key, grid_size), strict=True):
+        what = f"the {name}, before the patches,"
+        if one_for_one := _in_other_places(found[..., :count, :], before[..., :count, :]):
+            raise one_for_one
+        expect_equal(found[..., :count, :], before[..., :count, :], what, AXES, look=look)
+
+
+def _in_other_places(found: Tensor, before: Tensor) -> Failure | None:
+    """A failure for tokens whose numbers are those that they had, in another order."""
+    first, second = (each.double().sort(dim=-1).values for each in (found, before))
+    if not before.numel() or close(found, before) or not close(first, second):
+        return None
+    look = "You have taken the pairs apart. In which order do their numbers go back together?"
+    seen = "the numbers of a token in front of the patches stand in other places than before"
+    return Failure(seen, "each number in its place", look)
+
+
+@rotary_2d.check(needs=query_and_key_come_back)
+def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
+    """The dot product of two patches depends on their numbers and on the offset between them, not on their places."""
+    expect_offsets(student, probe.normal(8), probe.normal(8), (4, 5))
+
+
+def expect_offsets(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
+    """Fail unless the dot products of one query and one key at all places follow from rows and columns between them."""
+    rows, columns = grid_size
+    everywhere = [each.expand(1, 1, rows * columns, -1) for each in (query, key)]
+    turned_query, turned_key = both(student, everywhere[0], everywhere[1], grid_size)
+    scores = (turned_query.double() @ turned_key.double().mT)[0, 0].float().reshape(rows, columns, rows, columns)
+    same = close(scores[1:, :, 1:], scores[:-1, :, :-1]) and close(scores[:, 1:, :, 1:], scores[:, :-1, :, :-1])
+    student.record.append(("offsets", same))
+    look = "Query and key of one patch: are both turned, in the same direction and by the same angle?"
+    if not same:
+        raise Failure("two pairs of patches at the same distance have different dot products", "the same ones", look)
+    if close(scores, scores[0, 0, 0, 0].expand(scores.shape)):
+        raise Failure("all pairs of patches have the same dot product", "one that tells how far apart they are", look)
+
+
+@rotary_2d.check(needs=query_and_key_come_back)
+def every_pair_is_turned_by_its_angle(student: Student, probe: Probe) -> None:
+    """Every pair of numbers is turned by the angle of its place: rows in the first half, columns in the second."""
+    for grid_size, in_front, head_dim in (((6, 2), 3, 16), ((3, 5), 1, 8), ((1, 4), 0, 4)):
+        expect_angles(student, *drawn(probe, grid_size, in_front, head_dim), grid_size)
+
+
+def expect_angles(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
+    """Fail unless both are what the oracle gives."""
+    found = both(student, query, key, grid_size)
+    head_dim = query.shape[-1]
+    for name, one, right in zip(("query", "key"), found, oracle(query, key, grid_size), strict=True):
+        what = f"the {name} on a grid of {grid_size[0]} rows and {grid_size[1]} columns, with a head_dim of {head_dim},"
+        expect_equal(one, right, what, AXES, look=LOOK)
+
+
+@rotary_2d.check(needs=every_pair_is_turned_by_its_angle)
+def gradients_reach_query_and_key(student: Student, probe: Probe) -> None:
+    """Query and key get their gradients."""
+    expect_input_gradients(student, (*drawn(probe, (2, 3)), (2, 3)), ("query", "key"), oracle, AXES)
+
+
+@rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5)
+def both_keep_their_dtype(student: Student, probe: Probe) -> None:
+    """Queries and keys of float64 stay in float64, to the last digit."""
+    expect_dtype(student, *drawn(probe, (3, 4)), (3, 4))
+
+
+def expect_dtype(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
+    """Fail unless float64 comes back as float64, and right; what is wrong in float32 too is reported as that."""
+    expect_angles(student, query, key, grid_size)
+    inputs = query.double(), key.double()
+    found = both(student, *inputs, grid_size)
+    for name, one, right in zip(("query", "key"), found, oracle(*inputs, grid_size), strict=True):
+        if one.dtype != right.dtype:
+            look = "Which dtype have your cosines and sines?"
+            raise Failure(f"the {name} of a float64 one is {short(one.dtype)}", "float64", look)
+        expect_equal(one, right, f"the {name} in float64", AXES, look="Which dtype have your angles?")
+
+
+@rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
+def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
+    """The queries and keys that go in are not changed."""
+    both(student, *drawn(probe, (2, 3)), (2, 3))
+    expect_left_alone(student)
+
+
+@rotary_2d.check(guard=True)
+def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
+    """A head_dim that 4 does not divide, or fewer tokens than patches, raises a ValueError that names the number."""
+    for head_dim in (6, 9):
+        inputs = (*drawn(probe, (2, 3), 1, head_dim), (2, 3))
+        expect_value_error(student, inputs, (head_dim,), f"a head_dim of {head_dim}")
+    query, key = drawn(probe, (2, 3), 1)
+    expect_value_error(student, (query[..., :5, :], key[..., :5, :], (2, 3)), (5,), "5 tokens for 6 patches")
+
+
+@rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
+def it_computes_where_the_query_is(student: Student, probe: Probe) -> None:
+    """The result is on the device of the query."""
+    expect_device_of_input(student, *drawn(probe, (2, 3)), (2, 3))
+
+
+rotary_2d.example("""
+>>> query = torch.tensor([[1.0, 0.0, 1.0, 0.0]]).repeat(4, 1)  # four patches: a pair for rows, one for columns
+>>> turned, _ = rotary_2d(query, query, (2, 2))
+>>> [round(number, 2) for number in turned[1].tolist()]  # row 0, column 1: the second pair, by 1 radian
+[1.0, 0.0, 0.54, 0.84]
+""")
+
+
+read_mistakes(rotary_2d, __name__)
