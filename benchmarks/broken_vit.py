@@ -31,7 +31,7 @@ from wrong_models import WrongModel, wrong_models
 
 from exercise_kit import files
 from vit_course.config import ViTConfig
-from vit_course.data import ImageDataset, load_npz
+from vit_course.data import Augmentation, ImageDataset, load_npz
 from vit_course.training import TrainingDivergedError, TrainingSettings, fit
 from vit_course.vit import VisionTransformer
 
@@ -123,6 +123,13 @@ def conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettin
     return json.loads(json.dumps(known))
 
 
+def _with_what_came_later(settings: dict[str, Any]) -> dict[str, Any]:
+    """A log's settings with those that the training did not have yet, which are off."""
+    augmentation = asdict(Augmentation()) | settings.get("augmentation", {})
+    now = json.loads(json.dumps(asdict(TrainingSettings(seed=0))))
+    return {name: value for name, value in now.items() if name != "seed"} | settings | {"augmentation": augmentation}
+
+
 def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
     """The rows of an earlier run under the same conditions, which is gone on with; or empty rows.
 
@@ -132,7 +139,8 @@ def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
     rows = {name: Row(name) for name in names}
     if path.exists():
         result = json.loads(path.read_text())
-        other = [name for name, value in known.items() if result.get(name) != value]
+        logged = result | {"settings": _with_what_came_later(result.get("settings", {}))}
+        other = [name for name, value in known.items() if logged.get(name) != value]
         if other:
             raise ValueError(f"{path} holds rows of another {', '.join(other)}: give another --output, or remove it")
         rows |= {row["name"]: Row(**row) for row in result["rows"] if row["name"] in rows}
