@@ -10,7 +10,7 @@ from exercise_kit.engine.compare import close, kind_of
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_training.evaluate import expect_floats
+from vit_course.exercises.l06_training.evaluate.claims import expect_floats
 from vit_course.exercises.l06_training.loop_cases import Setting, expect_on_the_device, number_in
 
 EITHER = "one of both"  # a slip in one number costs its own check, and not those of all else

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
-from vit_course.exercises.l05_vit.vision_transformer import TALL_MODEL, WIDE_MODEL
+from vit_course.exercises.l05_vit.vision_transformer.claims import TALL_MODEL, WIDE_MODEL
 from vit_course.exercises.l09_fine_tuning.extract_features.claims import (
     expect_evaluation,
     expect_features,

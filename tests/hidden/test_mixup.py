@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
-from vit_course.exercises.l07_experiments.mixup import (
+from vit_course.exercises.l07_experiments.mixup.claims import (
     Case,
     expect_a_permutation,
     expect_beta,

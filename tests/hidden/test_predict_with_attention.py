@@ -13,7 +13,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import both_tensors
-from vit_course.exercises.l05_vit.vision_transformer import parameter_shapes
+from vit_course.exercises.l05_vit.vision_transformer.claims import parameter_shapes
 from vit_course.exercises.l08_inside.predict_with_attention.claims import (
     APART,
     expect_nothing_after_an_error,

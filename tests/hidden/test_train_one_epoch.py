@@ -12,7 +12,7 @@ from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l06_training.loop_cases import Setting, expect_on_the_device, number_in
-from vit_course.exercises.l06_training.train_one_epoch import expect_float
+from vit_course.exercises.l06_training.train_one_epoch.claims import expect_float
 
 
 def _fields(probe, sizes=None, **changed):

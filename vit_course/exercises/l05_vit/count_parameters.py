@@ -22,7 +22,7 @@ from exercise_kit.engine.two_mistakes import Parts, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit import LESSON
-from vit_course.exercises.l05_vit.vision_transformer import (
+from vit_course.exercises.l05_vit.vision_transformer.claims import (
     NO_QKV_BIAS,
     TALL_MODEL,
     WIDE_MODEL,

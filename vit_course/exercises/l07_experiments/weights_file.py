@@ -19,7 +19,7 @@ from exercise_kit.engine.course import MOST_BYTES
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from vit_course.config import ViTConfig
-from vit_course.exercises.l05_vit.vision_transformer import parameter_shapes
+from vit_course.exercises.l05_vit.vision_transformer.claims import parameter_shapes
 from vit_course.metrics import operations_of
 
 MOST_PARAMETERS = 10_000_000

@@ -22,7 +22,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import both_tensors, weights_of
-from vit_course.exercises.l05_vit.vision_transformer import (
+from vit_course.exercises.l05_vit.vision_transformer.claims import (
     TALL_MODEL,
     WIDE_MODEL,
     after_block,

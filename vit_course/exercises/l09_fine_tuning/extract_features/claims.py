@@ -18,7 +18,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from vit_course.config import ViTConfig
-from vit_course.exercises.l05_vit.vision_transformer import (
+from vit_course.exercises.l05_vit.vision_transformer.claims import (
     TALL_MODEL,
     WIDE_MODEL,
     after_block,

@@ -15,7 +15,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
-from vit_course.exercises.l05_vit.vision_transformer import TALL_MODEL, WIDE_MODEL, parameter_shapes
+from vit_course.exercises.l05_vit.vision_transformer.claims import TALL_MODEL, WIDE_MODEL, parameter_shapes
 from vit_course.exercises.l09_fine_tuning import LESSON
 from vit_course.exercises.l09_fine_tuning.fine_tuning_groups.claims import in_code
 

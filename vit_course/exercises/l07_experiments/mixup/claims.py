@@ -1,7 +1,7 @@
 """`mixup`: images, and their labels, blended with those of a partner.
 
 There is no oracle, since share and partners are drawn. A check finds by least squares how much of every image is in
-each blended image, and tests only properties that hold for every draw. The known mistakes blend by ``torch.lerp``.
+each blended image, and tests only properties that hold for every draw.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_tensor, kind_of, short
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_one_device
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -368,192 +368,4 @@ tensor([1., 1.])
 """)
 
 
-BLEND = "07_experiments, Blending images"
-Pair = tuple[Tensor, Tensor]
-
-
-def _refuse(alpha: float) -> None:
-    if alpha <= 0:
-        raise ValueError(f"alpha is {alpha}, but has to be above 0")
-
-
-def _one_hot(labels: Tensor, num_classes: int, like: Tensor) -> Tensor:
-    return (labels[:, None] == torch.arange(num_classes, device=labels.device)).to(like.dtype)
-
-
-def _blended(images: Tensor, targets: Tensor, share: Any, partners: Any) -> Pair:
-    weight = torch.as_tensor(share, dtype=images.dtype)
-    sizes = (-1, 1, 1, 1) if weight.ndim else ()
-    mixed = torch.lerp(images[partners], images, weight.reshape(sizes))
-    return mixed, torch.lerp(targets[partners], targets, weight.reshape(sizes[:2]))
-
-
-def _drawn(images: Tensor, alpha: float, generator: np.random.Generator) -> tuple[float, Tensor]:
-    _refuse(alpha)
-    return generator.beta(alpha, alpha), torch.from_numpy(generator.permutation(len(images)))
-
-
-@mixup.misconception("What do the two weights of a blend add up to?", BLEND, InTraining.WORSE)
-def added_and_not_blended(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The share of the partner is added to the whole image, so the result is brighter than both."""
-    share, partners = _drawn(images, alpha, generator)
-    targets = _one_hot(labels, num_classes, images)
-    return torch.add(images, images[partners], alpha=share), torch.add(targets, targets[partners], alpha=share)
-
-
-@mixup.misconception("How much of a cat is an image that is a third cat?", BLEND, InTraining.WORSE)
-def labels_left_hard(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The images are blended and the labels are not, so a picture that is mostly a dog may be called a cat."""
-    share, partners = _drawn(images, alpha, generator)
-    targets = _one_hot(labels, num_classes, images)
-    return _blended(images, targets, share, partners)[0], targets
-
-
-@mixup.misconception("Which label belongs to the partner that you have drawn?", BLEND, InTraining.WORSE)
-def partners_drawn_twice(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The labels are shuffled once more, so an image and its label are blended with two different partners."""
-    share, partners = _drawn(images, alpha, generator)
-    targets = _one_hot(labels, num_classes, images)
-    others = torch.from_numpy(generator.permutation(len(images)))
-    return _blended(images, targets, share, partners)[0], _blended(images, targets, share, others)[1]
-
-
-@mixup.misconception("Which of the two labels gets the share, and which the rest?", BLEND, InTraining.WORSE)
-def shares_swapped_for_labels(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The image gets the share and its label gets the rest, so the label is strong where the image is weak."""
-    share, partners = _drawn(images, alpha, generator)
-    targets = _one_hot(labels, num_classes, images)
-    return _blended(images, targets, share, partners)[0], _blended(images, targets, 1 - share, partners)[1]
-
-
-@mixup.misconception("What does alpha change about the share?", BLEND)
-def uniform_share(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The share is drawn evenly from 0 to 1, whatever alpha is; that is Beta(1, 1)."""
-    _, partners = _drawn(images, alpha, generator)
-    return _blended(images, _one_hot(labels, num_classes, images), generator.random(), partners)
-
-
-@mixup.misconception("Is the share drawn, or written down?", BLEND)
-def always_half_and_half(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """Every image is blended half and half, whatever alpha is."""
-    _, partners = _drawn(images, alpha, generator)
-    return _blended(images, _one_hot(labels, num_classes, images), 0.5, partners)
-
-
-@mixup.misconception("What is the mean of Beta(a, b)?", BLEND)
-def beta_of_alpha_and_one(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The share is drawn from Beta(alpha, 1), so with a small alpha almost nothing is left of the image itself."""
-    _, partners = _drawn(images, alpha, generator)
-    return _blended(images, _one_hot(labels, num_classes, images), generator.beta(alpha, 1), partners)
-
-
-@mixup.misconception("May a partner outweigh the image itself?", BLEND)
-def the_larger_share_kept(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The image always keeps the larger share, as in MixMatch; mixup lets chance decide."""
-    share, partners = _drawn(images, alpha, generator)
-    return _blended(images, _one_hot(labels, num_classes, images), max(share, 1 - share), partners)
-
-
-@mixup.misconception("How many shares does a batch have?", BLEND)
-def a_share_for_each_image(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """Every image of the batch has a share of its own."""
-    _, partners = _drawn(images, alpha, generator)
-    shares = generator.beta(alpha, alpha, size=len(images))
-    return _blended(images, _one_hot(labels, num_classes, images), shares, partners)
-
-
-@mixup.misconception("Which image is the partner of image 0, and which one was it in the batch before?", BLEND)
-def the_neighbor_for_a_partner(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The partner is always the image before it in the batch; nothing is drawn."""
-    share, _ = _drawn(images, alpha, generator)
-    partners = torch.arange(len(images)).roll(1)
-    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
-
-
-@mixup.misconception("Which image is the partner of image 0, and which one was it in the batch before?", BLEND)
-def the_batch_backward(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The partners are the batch in reverse order, so the first and the last image are partners every time."""
-    share, _ = _drawn(images, alpha, generator)
-    partners = torch.arange(len(images)).flip(0)
-    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
-
-
-@mixup.misconception("Can two images draw the same partner?", BLEND)
-def partners_put_back(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """Each partner is drawn from the whole batch, so some images are partners twice and others never."""
-    share, _ = _drawn(images, alpha, generator)
-    partners = torch.from_numpy(generator.integers(0, len(images), size=len(images)))
-    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
-
-
-@mixup.misconception("How many partners do you draw for a batch?", BLEND)
-def one_partner_for_all(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """One image is drawn, and all others are blended with it."""
-    share, _ = _drawn(images, alpha, generator)
-    partners = torch.full((len(images),), int(generator.integers(len(images))))
-    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
-
-
-@mixup.misconception("Which generator shuffles, and who has set its seed?", BLEND)
-def partners_by_the_global_generator(
-    images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any
-) -> Pair:
-    """The partners are drawn from torch's global generator, and the given generator has no effect."""
-    share, _ = _drawn(images, alpha, generator)
-    return _blended(images, _one_hot(labels, num_classes, images), share, torch.randperm(len(images)))
-
-
-@mixup.misconception("Which generator draws the share, and who has set its seed?", BLEND)
-def share_by_the_global_generator(
-    images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any
-) -> Pair:
-    """The share is drawn by torch.distributions, from torch's global generator."""
-    _, partners = _drawn(images, alpha, generator)
-    share = torch.distributions.Beta(alpha, alpha).sample().item()
-    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
-
-
-@mixup.misconception("Where does the generator that you were given enter?", BLEND)
-def a_generator_of_its_own(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """Each call makes a new generator with a fixed seed, so every batch is blended in the same way."""
-    share, partners = _drawn(images, alpha, np.random.default_rng(0))
-    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
-
-
-@mixup.misconception("Whose images are these after the call?", BLEND, InTraining.UNSEEN)
-def blended_in_place(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The blend is written into the given images, so code that uses them again gets the blend."""
-    share, partners = _drawn(images, alpha, generator)
-    mixed, targets = _blended(images, _one_hot(labels, num_classes, images), share, partners)
-    return images.copy_(mixed), targets
-
-
-@mixup.misconception("Which two things does the loss need, and how many do you return?", BLEND, InTraining.STOPS)
-def two_labels_and_a_share(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Any:
-    """It gives the images, two labels and the share, as the paper's own code does, for a loss that knows of them."""
-    share, partners = _drawn(images, alpha, generator)
-    return _blended(images, _one_hot(labels, num_classes, images), share, partners)[0], labels, labels[partners], share
-
-
-@mixup.misconception("Of which dtype are the targets?", BLEND, InTraining.STOPS)
-def targets_of_another_dtype(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The targets are float64 where the images are float32."""
-    share, partners = _drawn(images, alpha, generator)
-    mixed, targets = _blended(images, _one_hot(labels, num_classes, images), share, partners)
-    return mixed, targets.double()
-
-
-@mixup.misconception("Which line tests alpha?", BLEND, InTraining.UNSEEN)
-def alpha_not_tested(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """An alpha of 0 or less is left to the generator, whose error does not name it."""
-    share, partners = generator.beta(alpha, alpha), torch.from_numpy(generator.permutation(len(images)))
-    return _blended(images, _one_hot(labels, num_classes, images), share, partners)
-
-
-@mixup.misconception("On which device are the labels, and on which the table of ones?", BLEND, InTraining.STOPS)
-def targets_made_on_the_cpu(images: Tensor, labels: Tensor, num_classes: int, alpha: float, generator: Any) -> Pair:
-    """The table of one-hot rows is made on the CPU, wherever the images are."""
-    share, partners = _drawn(images, alpha, generator)
-    one_hot = torch.eye(num_classes, dtype=images.dtype)
-    targets = torch.lerp(one_hot[labels[partners]], one_hot[labels], share)
-    return _blended(images, images.flatten(1), share, partners)[0], targets.to("cpu")
+read_mistakes(mixup, __name__)

@@ -1,0 +1,339 @@
+"""`VisionTransformer`: the whole model; and `fix_vit`, its bug hunt.
+
+The oracle is torch's own functions, on weights that are loaded by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, short
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.expect import expect_device_of_input, located
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student, StudentModule
+from exercise_kit.engine.verdict import Failure
+from vit_course.config import ViTConfig
+from vit_course.exercises.l01_patchify.patchify.claims import patches_of
+from vit_course.exercises.l05_vit import LESSON
+
+Weights = Mapping[str, Tensor]
+
+WIDE_MODEL = ViTConfig(
+    image_size=(8, 10), patch_size=2, in_channels=2, num_classes=7, embed_dim=12, depth=3, num_heads=2, mlp_ratio=2.5
+)
+TALL_MODEL = ViTConfig(
+    image_size=(15, 9), patch_size=3, in_channels=4, num_classes=6, embed_dim=8, depth=2, num_heads=4, mlp_ratio=3.0
+)
+NO_QKV_BIAS = replace(TALL_MODEL, in_channels=2, num_heads=2, qkv_bias=False)
+
+
+def parameter_shapes(config: ViTConfig) -> dict[str, tuple[int, ...]]:
+    """The name and the shape of every parameter that the exercise asks for."""
+    dim, hidden = config.embed_dim, config.hidden_dim
+    shapes: dict[str, tuple[int, ...]] = {"class_token": (1, 1, dim), "positions": (1, 1 + config.num_patches, dim)}
+
+    def add(name: str, *size: int, bias: bool = True) -> None:
+        shapes[f"{name}.weight"] = size
+        if bias:
+            shapes[f"{name}.bias"] = size[:1]
+
+    add("patch_embedding.projection", dim, config.in_channels * config.patch_size**2)
+    for number in range(config.depth):
+        add(f"blocks.{number}.norm1", dim)
+        add(f"blocks.{number}.attention.qkv", 3 * dim, dim, bias=config.qkv_bias)
+        add(f"blocks.{number}.attention.projection", dim, dim)
+        add(f"blocks.{number}.norm2", dim)
+        add(f"blocks.{number}.mlp.fc1", hidden, dim)
+        add(f"blocks.{number}.mlp.fc2", dim, hidden)
+    add("norm", dim)
+    add("head", config.num_classes, dim)
+    return shapes
+
+
+def _linear(weights: Weights, name: str, x: Tensor) -> Tensor:
+    return F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+
+
+def normed(weights: Weights, name: str, x: Tensor, config: ViTConfig) -> Tensor:
+    """x through the LayerNorm ``name``."""
+    scale, shift = weights[f"{name}.weight"], weights[f"{name}.bias"]
+    return F.layer_norm(x, (config.embed_dim,), scale, shift, config.layer_norm_eps)
+
+
+def patch_tokens(weights: Weights, images: Tensor, config: ViTConfig) -> Tensor:
+    """(batch, num_patches, embed_dim): projected patches."""
+    return _linear(weights, "patch_embedding.projection", patches_of(images, config.patch_size))
+
+
+def embedded(weights: Weights, images: Tensor, config: ViTConfig) -> Tensor:
+    """(batch, 1 + num_patches, embed_dim): what enters the first block."""
+    positions = weights["positions"]
+    first = (weights["class_token"] + positions[:, :1]).expand(len(images), 1, -1)
+    return torch.cat([first, patch_tokens(weights, images, config) + positions[:, 1:]], dim=1)
+
+
+def after_block(weights: Weights, number: int, x: Tensor, config: ViTConfig) -> Tensor:
+    """x (batch, tokens, embed_dim) after one encoder block."""
+    name = f"blocks.{number}"
+    qkv = _linear(weights, f"{name}.attention.qkv", normed(weights, f"{name}.norm1", x, config))
+    heads = qkv.unflatten(-1, (3, config.num_heads, config.head_dim)).permute(2, 0, 3, 1, 4)
+    mixed = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+    x = x + _linear(weights, f"{name}.attention.projection", mixed)
+    hidden = F.gelu(_linear(weights, f"{name}.mlp.fc1", normed(weights, f"{name}.norm2", x, config)))
+    return x + _linear(weights, f"{name}.mlp.fc2", hidden)
+
+
+def encoded(weights: Weights, x: Tensor, config: ViTConfig) -> Tensor:
+    """x (batch, tokens, embed_dim) after every block."""
+    for number in range(config.depth):
+        x = after_block(weights, number, x, config)
+    return x
+
+
+def classified(weights: Weights, pooled: Tensor) -> Tensor:
+    """Logits (batch, num_classes) of pooled (batch, embed_dim)."""
+    return _linear(weights, "head", pooled)
+
+
+def logits_of(weights: Weights, images: Tensor, config: ViTConfig) -> Tensor:
+    """The oracle: (batch, num_classes)."""
+    x = encoded(weights, embedded(weights, images, config), config)
+    return classified(weights, normed(weights, "norm", x, config)[:, 0])
+
+
+VisionTransformer = Exercise("VisionTransformer", LESSON, is_class=True)
+
+
+def _loaded(student: Student, probe: Probe, config: ViTConfig) -> tuple[StudentModule, dict[str, Tensor]]:
+    """A model with random weights, in evaluation mode, so that a dropout of the student's own is not judged."""
+    module = student.build(config)
+    module.eval()
+    weights = probe.weights(parameter_shapes(config))
+    try:
+        module.load(weights)
+    except Failure as failure:  # which would list some forty names and shapes
+        raise Failure(failure.seen, "the names and shapes that the exercise's text lists", failure.look) from None
+    return module, weights
+
+
+def _images(probe: Probe, batch: int, config: ViTConfig, dtype: torch.dtype = torch.float32) -> Tensor:
+    return probe.images(batch, config.in_channels, config.height, config.width, dtype)
+
+
+def _expect_logits(module: StudentModule, weights: Weights, images: Tensor, config: ViTConfig, name: str) -> None:
+    stages = _stages(weights, images, config)
+    parts = list(dict.fromkeys(key.rpartition(":")[0] for key in stages))
+    where = located(module, stages, parts, images, axes=("image", "token", "dimension"))
+
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+        if actual.min() >= 0 and close(actual.sum(dim=-1), torch.ones_like(actual[:, 0])):
+            return "no number is negative and every row sums to 1, as probabilities do", "logits, of either sign"
+        return where(actual, expected)
+
+    look = "Follow the figure of the model, and compare the first token of each stage with what it should be."
+    expect_equal(module(images), logits_of(weights, images, config), name, ("image", "class"), describe, look)
+
+
+def _stages(weights: Weights, images: Tensor, config: ViTConfig) -> dict[str, Tensor]:
+    """What a right model's parts are given and give, in order."""
+    stages = {"patch_embedding:out": patch_tokens(weights, images, config)}
+    x = embedded(weights, images, config)
+    for number in range(config.depth):
+        stages[f"blocks.{number}:in"] = x
+        x = stages[f"blocks.{number}:out"] = after_block(weights, number, x, config)
+    stages["norm:in"] = x
+    return stages | {"head:in": normed(weights, "norm", x, config)[:, 0]}
+
+
+@VisionTransformer.check(guard=True)
+def its_parameters_have_the_names_asked_for(student: Student, probe: Probe) -> None:
+    """Its parameters have the names and shapes that the exercise asks for."""
+    _loaded(student, probe, WIDE_MODEL)
+
+
+@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for, guard=True)
+def every_image_gets_one_logit_per_class(student: Student, probe: Probe) -> None:
+    """Every image gets one logit for each class."""
+    module, _ = _loaded(student, probe, WIDE_MODEL)
+    expect_tensor(module(_images(probe, 5, WIDE_MODEL)), (5, 7), "the model's output")
+
+
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
+def the_logits_are_right(student: Student, probe: Probe) -> None:
+    """With the same weights it gives the right logits."""
+    module, weights = _loaded(student, probe, WIDE_MODEL)
+    _expect_logits(module, weights, _images(probe, 5, WIDE_MODEL), WIDE_MODEL, "the model's output")
+
+
+@VisionTransformer.check(needs=the_logits_are_right)
+def the_config_is_followed(student: Student, probe: Probe) -> None:
+    """Another config makes another model: tall images, four channels, other sizes, no bias in qkv."""
+    for config in (TALL_MODEL, NO_QKV_BIAS):
+        module, weights = _loaded(student, probe, config)
+        _expect_logits(module, weights, _images(probe, 3, config), config, "the output of a model for tall images")
+
+
+@VisionTransformer.check(guard=True)
+def every_block_has_its_own_parameters(student: Student, probe: Probe) -> None:
+    """Two more blocks cost the parameters of two blocks."""
+    counts = {}
+    for depth in (2, 4):
+        module = student.build(replace(WIDE_MODEL, depth=depth)).module
+        counts[depth] = sum(parameter.numel() for parameter in module.parameters())
+    student.record.append(tuple(counts.values()))
+    sizes = parameter_shapes(replace(WIDE_MODEL, depth=4)).items()
+    two_blocks = sum(math.prod(size) for name, size in sizes if name.startswith(("blocks.2.", "blocks.3.")))
+    if counts[4] - counts[2] != two_blocks:
+        raise Failure(
+            f"the model has {counts[2]} parameters with depth 2 and {counts[4]} with depth 4",
+            f"{two_blocks} more, the parameters of two blocks",
+            "How many times does your code call EncoderBlock(...) when depth is 4?",
+        )
+
+
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, guard=True)
+def images_do_not_see_each_other(student: Student, probe: Probe) -> None:
+    """An image gets the same logits alone as in a batch."""
+    module, _ = _loaded(student, probe, WIDE_MODEL)
+    images = _images(probe, 4, WIDE_MODEL)
+    together, alone = module(images), module(images[2:3])
+
+    def describe(*_: Tensor) -> tuple[str, str]:
+        seen = "the logits of image 2 change when the other images of its batch are taken away"
+        return seen, "the same logits, alone or in company"
+
+    look = "Along which axis do tokens exchange information in your forward, and which axis is the batch?"
+    name = "the model's output for a single image"
+    expect_equal(alone, together[2:3].to(images.dtype), name, ("image", "class"), describe, look)
+
+
+@VisionTransformer.check(needs=the_logits_are_right)
+def the_epsilon_of_every_norm_is_the_configs(student: Student, probe: Probe) -> None:
+    """Every LayerNorm, in the blocks and at the end, uses config.layer_norm_eps."""
+    config = replace(WIDE_MODEL, layer_norm_eps=0.1)
+    module, weights = _loaded(student, probe, config)
+    _expect_logits(module, weights, _images(probe, 3, config), config, "with layer_norm_eps=0.1 the model's output")
+
+
+@VisionTransformer.check(needs=the_logits_are_right, guard=True)
+def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
+    """After `.eval()` nothing is random, whatever dropout rates the config names."""
+    config = replace(WIDE_MODEL, embedding_dropout=0.4, attention_dropout=0.4, projection_dropout=0.4, mlp_dropout=0.4)
+    module, weights = _loaded(student, probe, config)
+    _expect_logits(module, weights, _images(probe, 3, config), config, "after .eval() the model's output")
+
+
+@VisionTransformer.check(needs=the_logits_are_right, worth=0.5, guard=True)
+def nothing_is_dropped_unasked(student: Student, probe: Probe) -> None:
+    """While it trains, too, nothing is random where the config names no dropout."""
+    module, weights = _loaded(student, probe, WIDE_MODEL)
+    module.train()
+    _expect_logits(module, weights, _images(probe, 3, WIDE_MODEL), WIDE_MODEL, "while training, the model's output")
+
+
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, worth=0.5, guard=True)
+def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
+    """Moved to another device, it gives logits that lie there."""
+    expect_device_of_input(student, _images(probe, 3, WIDE_MODEL), arguments=(WIDE_MODEL,))
+
+
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
+def every_parameter_learns(student: Student, probe: Probe) -> None:
+    """A gradient reaches every parameter."""
+    module, _ = _loaded(student, probe, WIDE_MODEL)
+    output = expect_tensor(module(_images(probe, 3, WIDE_MODEL)), (3, 7), "the model's output")
+    if names := module.without_gradient(output):
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        raise Failure(
+            f"no gradient reaches {', '.join(names[:3])}{more}",
+            "one for every parameter",
+            "Does forward use it, on the way to the logits?",
+        )
+
+
+@VisionTransformer.check(needs=the_logits_are_right, guard=True)
+def it_follows_its_dtype(student: Student, probe: Probe) -> None:
+    """After `.double()` it classifies float64 images."""
+    module, weights = _loaded(student, probe, WIDE_MODEL)
+    module.double()
+    images = _images(probe, 3, WIDE_MODEL, torch.float64)
+    doubled = {name: tensor.double() for name, tensor in weights.items()}
+    output = expect_tensor(module(images), (3, 7), "the model's output")
+    if output.dtype != torch.float64:
+        raise Failure(
+            f"float64 images gave logits of {short(output.dtype)}", "float64", "Which line makes a new tensor?"
+        )
+    # as float32, so that a norm's eps of 1e-5 in place of 1e-6 fails its own check and not this one too
+    wanted = logits_of(doubled, images, WIDE_MODEL).float()
+    expect_equal(output.float(), wanted, "the model's output in float64", ("image", "class"))
+
+
+fix_vit = Exercise("fix_vit", LESSON, ("FixedViT",), True, VisionTransformer.checks, VisionTransformer.misconceptions)
+
+VisionTransformer.example("""
+>>> config = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
+>>> model = VisionTransformer(config)
+>>> tuple(model(torch.zeros(3, 3, 8, 12)).shape)
+(3, 5)
+>>> tuple(model.positions.shape), len(model.blocks)  # 2 x 3 patches and the class token; depth
+((1, 7, 6), 2)
+""")
+
+fix_vit.example("""
+>>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
+(2, 10)
+""")
+
+
+class StandIn(nn.Module):
+    """A model that has parameters under given names, in Linears and LayerNorms, and computes nothing.
+
+    Args:
+        shapes: dotted name → shape; a matrix called weight makes a Linear, a vector a LayerNorm.
+    """
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        super().__init__()
+        for name, size in shapes.items():
+            layer, _, last = name.rpartition(".")
+            if not layer:
+                self.register_parameter(name, nn.Parameter(torch.zeros(size)))
+            elif last == "weight":
+                bias = f"{layer}.bias" in shapes
+                self._place(layer, nn.Linear(size[1], size[0], bias) if len(size) == 2 else nn.LayerNorm(size))
+
+    def _place(self, layer: str, made: nn.Module) -> None:
+        home: nn.Module = self
+        for part, child in pairwise(layer.split(".")):
+            if part not in home._modules:
+                home.add_module(part, nn.ModuleList() if child.isdigit() else nn.Module())
+            home = home.get_submodule(part)
+        home.add_module(layer.rpartition(".")[2], made)
+
+    def __repr__(self) -> str:
+        return "the model"
+
+
+read_mistakes(VisionTransformer, __name__)
+
+
+# no edit of the program: code that is not the course's own is refused for such a call, before anything is compared
+@VisionTransformer.misconception(
+    "Where does that layer put its norms, and which activation has it?", f"{LESSON}, Six parts"
+)
+class LibraryLayersForTheBlocks(StandIn):
+    """The blocks are nn.TransformerEncoderLayers, which by default are post-norm with a ReLU."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(parameter_shapes(config))
+        sizes = config.embed_dim, config.num_heads, config.hidden_dim
+        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(*sizes, batch_first=True) for _ in range(config.depth))

@@ -1,0 +1,237 @@
+"""`evaluate`: the loss and the accuracy of a model.
+
+The oracle adds up the losses and the right answers of all images, one by one, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import close, kind_of
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l06_training import LESSON
+from vit_course.exercises.l06_training.loop_cases import (
+    RAGGED,
+    Setting,
+    expect_number,
+    expect_on_the_device,
+    logits_of,
+    losses_of,
+    number_in,
+    setting,
+)
+
+RIGHT_ANSWERS = (5, 2, 1)  # of the images of each ragged batch
+
+evaluate = Exercise("evaluate", LESSON, in_training=InTraining.MISREAD)
+
+
+def measured_setting(probe: Probe) -> Setting:
+    """A setting in which the model is right about ``RIGHT_ANSWERS`` images of each batch, out of training."""
+    given = setting(probe)
+    for (images, labels), right in zip(given.batches, RIGHT_ANSWERS, strict=True):
+        order = logits_of(given.weights, images, False).argsort(dim=-1, descending=True)
+        labels.copy_(torch.cat([order[:right, 0], order[right:, 2]]))
+    return given
+
+
+def loss_and_accuracy(given: Setting) -> tuple[float, float]:
+    """The oracle: mean loss and share of right answers over all images."""
+    losses, right = [], []
+    for images, labels in given.batches:
+        logits = logits_of(given.weights, images, False)
+        losses += losses_of(logits, labels).tolist()
+        right += [float(row.argmax()) == float(label) for row, label in zip(logits, labels, strict=True)]
+    return sum(losses) / len(losses), sum(right) / len(right)
+
+
+def _measured(student: Student, given: Setting, training: bool = False, **fields: Any) -> dict[str, Any]:
+    """What the fixture notes; nothing goes on record yet."""
+    notes = student.run_fixture("loop", weights=given.weights, batches=given.batches, training=training, **fields)
+    del student.record[-1]
+    return notes
+
+
+def _pair(student: Student, given: Setting) -> tuple[float, float]:
+    returned = _measured(student, given)["returned"]
+    wanted = "a pair: the mean loss and the accuracy"
+    try:
+        if not isinstance(returned, list | tuple) or len(returned) != 2:
+            look = (
+                "Does every path end in a `return`?" if returned is None else "What does your `return` line give back?"
+            )
+            raise Failure(f"{student.name} gave {kind_of(returned)}", wanted, look)
+        first, second = (
+            number_in(each, f"the {name} is", "a number")
+            for each, name in zip(returned, ("first of the pair, the mean loss,", "second, the accuracy,"), strict=True)
+        )
+    except Failure as odd:
+        student.record.append(("odd", odd.seen))
+        raise
+    return first, second
+
+
+@evaluate.check(guard=True)
+def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
+    """It gives two numbers, the mean loss and the accuracy, in this order."""
+    given = measured_setting(probe)
+    loss, accuracy = _pair(student, given)
+    right_loss, right_accuracy = loss_and_accuracy(given)
+    swapped = close(torch.tensor([loss, accuracy]), torch.tensor([right_accuracy, right_loss]))
+    student.record.append(("swapped", swapped))
+    if swapped:
+        raise Failure(
+            "the accuracy comes first and the loss second", "the loss first", "What does the exercise ask for?"
+        )
+
+
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True)
+def both_are_plain_floats(student: Student, probe: Probe) -> None:
+    """Both numbers are plain floats."""
+    expect_floats(student, _measured(student, measured_setting(probe))["returned"])
+
+
+def expect_floats(student: Student, pair: Sequence[Any]) -> None:
+    """Fail when a number of the pair is a tensor."""
+    tensors = [name for name, each in zip(("loss", "accuracy"), pair, strict=True) if isinstance(each, Tensor)]
+    student.record.append(("tensors", tuple(tensors)))
+    if tensors:
+        look = "Which method of a tensor gives its bare number?"
+        raise Failure(f"the {' and the '.join(tensors)} came in a tensor", "two floats", look)
+
+
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
+def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
+    """The loss is the mean over all images: each image counts the same, in whatever batch it comes."""
+    given = measured_setting(probe)
+    found, _ = _pair(student, given)
+    means = [
+        float(losses_of(logits_of(given.weights, images, False), labels).mean()) for images, labels in given.batches
+    ]
+    batch_losses = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
+    name = f"the mean losses of the batches are {batch_losses}, and {student.name} gave"
+    look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
+    expect_number(student, found, loss_and_accuracy(given)[0], name, look)
+
+
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
+def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
+    """The accuracy is the share of images that the model classifies correctly, from 0 to 1."""
+    given = measured_setting(probe)
+    _, found = _pair(student, given)
+    right_counts = ", ".join(f"{right} of {size}" for right, size in zip(RIGHT_ANSWERS, RAGGED, strict=True))
+    name = f"the model is right about {right_counts} images in the three batches, and {student.name} gave"
+    look = "How many images are there in all, and about how many of them is the model right?"
+    expect_number(student, found, loss_and_accuracy(given)[1], name, look)
+
+
+@evaluate.check(guard=True)
+def it_measures_in_evaluation_mode(student: Student, probe: Probe) -> None:
+    """It puts the model into evaluation mode, so that nothing is dropped while it is measured."""
+    forwards = _measured(student, measured_setting(probe), training=True)["forwards"]
+    modes = [training for training, _, _ in forwards]
+    student.record.append(("training", any(modes), bool(modes)))
+    if any(modes) or not modes:
+        seen = f"a model that was in training measured {sum(modes)} of {len(modes)} batches with its dropout on"
+        look = "Which line tells the model that it is being measured, and when?"
+        raise Failure(seen if modes else "the model was never run", "evaluation mode for every batch", look)
+
+
+@evaluate.check(needs=it_measures_in_evaluation_mode, guard=True)
+def a_model_in_training_goes_back_to_it(student: Student, probe: Probe) -> None:
+    """A model that was in training mode is in training mode again when it is done."""
+    _expect_mode_kept(student, probe, training=True)
+
+
+@evaluate.check(guard=True)
+def a_model_in_evaluation_stays_in_it(student: Student, probe: Probe) -> None:
+    """A model that was in evaluation mode is still in it when it is done."""
+    _expect_mode_kept(student, probe, training=False)
+
+
+def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
+    after = _measured(student, measured_setting(probe), training)["training"]
+    student.record.append(("training", after))
+    if after is not training:
+        was, now = (
+            "training" if mode is True else "evaluation" if mode is False else mode for mode in (training, after)
+        )
+        raise Failure(
+            f"a model that came in {was} mode left in {now} mode",
+            f"{was} mode, as it was",
+            "Which attribute of a model tells its mode, and when can you still read the old one?",
+        )
+
+
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True)
+def batches_go_to_the_device(student: Student, probe: Probe) -> None:
+    """Images and labels go to the device of the model, wherever the loader has left them."""
+    expect_on_the_device(student, measured_setting(probe))
+
+
+@evaluate.check(guard=True)
+def no_graph_is_made(student: Student, probe: Probe) -> None:
+    """While it measures, no gradients are recorded, which saves memory and time; afterward they are recorded again."""
+    notes = _measured(student, measured_setting(probe))
+    recorded = [recording for _, recording, _ in notes["forwards"]]
+    student.record.append(("recorded", any(recorded), notes["recording"]))
+    if any(recorded):
+        raise Failure(
+            f"torch recorded a graph for {sum(recorded)} of {len(recorded)} batches",
+            "none: no gradient is needed here",
+            "How do you tell torch that no gradient will be wanted?",
+        )
+    if not notes["recording"]:
+        raise Failure(
+            "after the call torch records no gradients any more",
+            "gradients as before: the next epoch has to learn",
+            "Which form of that switch switches back by itself?",
+        )
+
+
+@evaluate.check(guard=True)
+def nothing_is_learned(student: Student, probe: Probe) -> None:
+    """The model's weights, their dtype and the gradients are the same after it as before, and no hook stays on it; it
+    can still learn."""
+    given = measured_setting(probe)
+    stale = {name: probe.normal(*each.shape) for name, each in given.weights.items() if "drop" not in name}
+    notes = _measured(student, given, stale=stale)
+    moved = [name for name, before in stale.items() if not _same(notes["weights"][name], given.weights[name])]
+    added = [name for name, before in stale.items() if not _same(notes["gradients"][name], before)]
+    student.record.append(("changed", bool(moved), bool(added), bool(notes["frozen"]), bool(notes["hooks"])))
+    if moved or added:
+        what = "weights" if moved else "gradients"
+        look = "Which lines of your training loop have no business here?"
+        raise Failure(f"after the call the model has other {what}", f"the {what} that it had", look)
+    if notes["frozen"]:
+        look = "Which line changed the model's parameters, and which one changes them back?"
+        seen = f"after the call `{notes['frozen'][0]}` no longer requires a gradient"
+        raise Failure(seen, "parameters that go on learning in the next epoch", look)
+    if notes["hooks"]:
+        look = "What did the registration give you, and what can that do?"
+        raise Failure("a hook stays behind on the model", "the model as it came", look)
+
+
+def _same(first: Tensor | None, second: Tensor) -> bool:
+    return first is not None and first.dtype == second.dtype and torch.equal(first, second)
+
+
+evaluate.example("""
+>>> log3 = 1.0986123
+>>> full_batch = (torch.tensor([[log3, 0.0], [log3, 0.0]]), torch.tensor([0, 0]))
+>>> short_batch = (torch.tensor([[0.0, log3]]), torch.tensor([0]))
+>>> loss, accuracy = evaluate(nn.Identity(), [full_batch, short_batch], "cpu")
+>>> round(loss, 3), round(accuracy, 3)
+(0.654, 0.667)
+""")
+
+
+read_mistakes(evaluate, __name__)

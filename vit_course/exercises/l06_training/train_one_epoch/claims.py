@@ -1,0 +1,250 @@
+"""`train_one_epoch`: one epoch of training; and `fix_training`, its bug hunt.
+
+The oracle is the gradient of softmax regression as textbooks give it, and SGD with momentum written out: no
+autograd.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import close
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l06_training import LESSON
+from vit_course.exercises.l06_training.loop_cases import (
+    CLASSES,
+    RAGGED,
+    Setting,
+    Weights,
+    expect_number,
+    expect_on_the_device,
+    features_of,
+    logits_of,
+    losses_of,
+    number_in,
+    setting,
+)
+
+RATE, MOMENTUM = 0.5, 0.9
+
+train_one_epoch = Exercise("train_one_epoch", LESSON, in_training=InTraining.MISREAD)
+
+
+def gradients_of(weights: Weights, images: Tensor, labels: Tensor) -> Weights:
+    """Of the mean cross-entropy of a batch in training mode, by the parameter's name."""
+    surplus = logits_of(weights, images, True).softmax(-1) - torch.eye(CLASSES)[labels]
+    surplus = surplus / len(labels)
+    return {
+        "classifier.weight": surplus.T @ features_of(weights, images, True),
+        "classifier.bias": surplus.sum(0),
+    }
+
+
+def after_an_epoch(given: Setting, rate: float, momentum: float) -> tuple[Weights, float]:
+    """The weights that an epoch of SGD leaves, and the mean loss of the images on the way."""
+    weights = {name: tensor.double() for name, tensor in given.weights.items()}
+    speed: Weights = {}
+    losses = []
+    for images, labels in given.batches:
+        losses.append(losses_of(logits_of(weights, images, True), labels))
+        for name, gradient in gradients_of(weights, images, labels).items():
+            speed[name] = momentum * speed[name] + gradient if name in speed else gradient
+            weights[name] = weights[name] - rate * speed[name]
+    return {name: weights[name].float() for name in speed}, float(torch.cat(losses).mean())
+
+
+def _epoch(student: Student, given: Setting, rate: float, *judged: str, **fields: Any) -> dict[str, Any]:
+    settings = {"training": True, "learning_rate": rate, "momentum": MOMENTUM} | fields
+    return student.run_fixture("loop", *judged, weights=given.weights, batches=given.batches, **settings)
+
+
+def _mean_loss(student: Student, given: Setting, rate: float) -> float:
+    returned = _epoch(student, given, rate)["returned"]
+    del student.record[-1]
+    try:
+        return number_in(returned, f"{student.name} gave", "one number, the mean loss")
+    except Failure as odd:
+        student.record.append(("odd", odd.seen))
+        raise
+
+
+def _stale(probe: Probe, given: Setting) -> Weights:
+    """Gradients that an earlier run has left behind, as large as those to come."""
+    return {name: probe.normal(*each.shape, scale=0.3) for name, each in given.weights.items() if "drop" not in name}
+
+
+@train_one_epoch.check(guard=True)
+def it_gives_one_number(student: Student, probe: Probe) -> None:
+    """It gives one number, the mean loss."""
+    _mean_loss(student, setting(probe), 0.0)
+
+
+@train_one_epoch.check
+def every_batch_is_used_once(student: Student, probe: Probe) -> None:
+    """The model sees every batch of the loader once, the last one too."""
+    seen = [count for _, _, count in _epoch(student, setting(probe), RATE)["forwards"]]
+    student.record[-1:] = [("images", tuple(seen))]
+    if seen != list(RAGGED):
+        sizes, wanted = (", ".join(map(str, each)) or "none" for each in (seen, RAGGED))
+        raise Failure(
+            f"the model saw batches of these numbers of images: {sizes}",
+            f"{wanted}",
+            "How far is your `return` indented?"
+            if len(seen) == 1
+            else "Which batches does your loop leave out, or repeat?",
+        )
+
+
+@train_one_epoch.check
+def a_batch_makes_one_step(student: Student, probe: Probe) -> None:
+    """A batch moves the weights by one step against its own gradient, and no gradient from before is in it."""
+    given = setting(probe, (7,))
+    notes = _epoch(student, given, RATE, "weights", stale=_stale(probe, given))
+    student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
+    order = ", ".join(notes["events"]) or "nothing"
+    _expect_weights(
+        notes["weights"],
+        given,
+        f"in this one batch your loop did: {order}",
+        "Which gradient does the step see: none, that of this batch's loss, or an older one too?",
+    )
+
+
+@train_one_epoch.check
+def an_epoch_makes_a_step_for_every_batch(student: Student, probe: Probe) -> None:
+    """An epoch makes one step for every batch, each with the gradient of that batch alone."""
+    given = setting(probe)
+    notes = _epoch(student, given, RATE, "weights", stale=_stale(probe, given))
+    student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
+    steps = notes["events"].count("step")
+    _expect_weights(
+        notes["weights"],
+        given,
+        f"for {len(RAGGED)} batches your loop made {steps} step{'' if steps == 1 else 's'}",
+        "Print the norm of a gradient right before each step. Does it grow from batch to batch?",
+    )
+
+
+def _expect_weights(found: Weights, given: Setting, context: str, look: str) -> None:
+    right, _ = after_an_epoch(given, RATE, MOMENTUM)
+    if all(close(found[name], right[name]) for name in right):
+        return
+    expected = "the weights that one step of SGD for each batch leaves"
+    moved, should = (
+        torch.cat([(after[name] - given.weights[name]).flatten() for name in right]) for after in (found, right)
+    )
+    if close(moved, torch.zeros_like(moved)):
+        raise Failure(f"no weight has moved; {context}", expected, look)
+    factor = float((moved * should).sum() / should.square().sum())
+    if close(moved, factor * should):
+        seen = f"the weights have moved in the right direction, but {factor:.3g} times as far; {context}"
+        raise Failure(seen, expected, "What stretches or shrinks the loss, or its gradient, before the step?")
+    raise Failure(f"the weights have moved, but to other values; {context}", expected, look)
+
+
+@train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch), guard=True)
+def the_number_is_a_plain_float(student: Student, probe: Probe) -> None:
+    """The number is a plain float, and not a tensor that may keep the graphs of all batches in memory."""
+    expect_float(student, _epoch(student, setting(probe), 0.0)["returned"])
+
+
+def expect_float(student: Student, returned: Any) -> None:
+    """Fail when the mean loss is a tensor; what stands last on record is left out."""
+    kind = "a number"
+    if isinstance(returned, Tensor):
+        kind = "a tensor that knows how it was made" if returned.requires_grad else "a tensor"
+    student.record[-1:] = [("kind", kind)]
+    if kind != "a number":
+        look = "Which method of a tensor gives its bare number?"
+        if isinstance(returned, Tensor) and returned.requires_grad:
+            look = "What do you add up: the number of the loss, or the loss with all that it was made from?"
+        raise Failure(f"{student.name} gave {kind}", "a float", look)
+
+
+@train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch)
+def it_switches_training_on(student: Student, probe: Probe) -> None:
+    """It puts the model into training mode, so that dropout drops even after an evaluation."""
+    forwards = _epoch(student, setting(probe), RATE, training=False)["forwards"]
+    modes = [training for training, _, _ in forwards]
+    student.record[-1:] = [("training", all(modes))]
+    if not all(modes):
+        raise Failure(
+            f"a model in evaluation mode trained on {modes.count(False)} of {len(modes)} batches with its dropout off",
+            "training mode before the first batch, whatever came before",
+            "Who tells the model that it is being trained, and when?",
+        )
+
+
+@train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch))
+def the_mean_is_over_images(student: Student, probe: Probe) -> None:
+    """The mean is over all images of the epoch: a batch of 2 does not count as much as one of 6."""
+    given = setting(probe)
+    found = _mean_loss(student, given, 0.0)
+    right = after_an_epoch(given, 0.0, MOMENTUM)[1]
+    means = [
+        float(losses_of(logits_of(given.weights, images, True), labels).mean()) for images, labels in given.batches
+    ]
+    batch_losses = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
+    name = f"with a learning rate of 0, the mean losses of the batches are {batch_losses}, and {student.name} gave"
+    look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
+    expect_number(student, found, right, name, look)
+
+
+@train_one_epoch.check(needs=the_mean_is_over_images)
+def the_loss_is_noted_on_the_way(student: Student, probe: Probe) -> None:
+    """A batch's loss is taken before its step: it is the loss whose gradient the step uses."""
+    given = setting(probe, (7,))
+    right = after_an_epoch(given, RATE, MOMENTUM)[1]
+    name = f"for a single batch, after a step with a learning rate of {RATE}, {student.name} gave"
+    look = "Which loss belongs into the mean: the one that made the step, or one that was measured later?"
+    expect_number(student, _mean_loss(student, given, RATE), right, name, look)
+
+
+@train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch, guard=True)
+def batches_go_to_the_device(student: Student, probe: Probe) -> None:
+    """Images and labels go to the device of the model, wherever the loader has left them."""
+    expect_on_the_device(student, setting(probe), RATE)
+
+
+# The broken loop does all the rest right, so that this earns only when a bug is mended.
+fix_training = Exercise("fix_training", LESSON, misconceptions=train_one_epoch.misconceptions)
+_BUGS = (an_epoch_makes_a_step_for_every_batch, the_mean_is_over_images)
+for _mended in _BUGS:
+    fix_training.check(worth=2)(_mended)
+for _kept in (
+    the_number_is_a_plain_float,
+    it_switches_training_on,
+    every_batch_is_used_once,
+    the_loss_is_noted_on_the_way,
+    batches_go_to_the_device,
+):
+    fix_training.check(needs=_BUGS, worth=0.4)(_kept)
+
+train_one_epoch.example("""
+>>> model = nn.Linear(2, 2, bias=False)
+>>> _ = nn.init.zeros_(model.weight)
+>>> optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+>>> batch = (torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
+>>> round(train_one_epoch(model, [batch], optimizer, "cpu"), 4)
+0.6931
+>>> model.weight.tolist()
+[[0.5, 0.0], [-0.5, 0.0]]
+""")
+
+fix_training.example("""
+>>> model = nn.Linear(1, 2, bias=False)
+>>> _ = nn.init.zeros_(model.weight)
+>>> batches = [(torch.ones(2, 1), torch.tensor([0, 1])), (torch.ones(1, 1), torch.tensor([0]))]
+>>> round(fix_training(model, batches, torch.optim.SGD(model.parameters(), lr=0.0), "cpu"), 3)
+0.693
+""")
+
+
+read_mistakes(train_one_epoch, __name__)
