@@ -123,11 +123,13 @@ def conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettin
     return json.loads(json.dumps(known))
 
 
-def _with_what_came_later(settings: dict[str, Any]) -> dict[str, Any]:
-    """A log's settings with those that the training did not have yet, which are off."""
+def _with_what_came_later(logged: dict[str, Any]) -> dict[str, Any]:
+    """A log whose settings have those, too, that the training did not have yet: they are off."""
+    settings = logged.get("settings", {})
     augmentation = asdict(Augmentation()) | settings.get("augmentation", {})
-    now = json.loads(json.dumps(asdict(TrainingSettings(seed=0))))
-    return {name: value for name, value in now.items() if name != "seed"} | settings | {"augmentation": augmentation}
+    return logged | {
+        "settings": asdict(TrainingSettings()) | {"seed": None} | settings | {"augmentation": augmentation}
+    }
 
 
 def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
@@ -139,8 +141,8 @@ def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
     rows = {name: Row(name) for name in names}
     if path.exists():
         result = json.loads(path.read_text())
-        logged = result | {"settings": _with_what_came_later(result.get("settings", {}))}
-        other = [name for name, value in known.items() if logged.get(name) != value]
+        then, now = _with_what_came_later(result), _with_what_came_later(known)
+        other = [name for name in known if then.get(name) != now[name]]
         if other:
             raise ValueError(f"{path} holds rows of another {', '.join(other)}: give another --output, or remove it")
         rows |= {row["name"]: Row(**row) for row in result["rows"] if row["name"] in rows}
