@@ -12,23 +12,31 @@ QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_va
 	tests/kit/submission tests/kit/test_properties.py tests/course/test_docstrings.py \
 	tests/course/test_imports.py tests/course/test_attention.py tests/course/test_patches.py tests/course/test_vit.py
 
-.PHONY: demo test test-all quick proof notebooks figures site site-check check bench colab install clean
+.PHONY: demo test test-all quick proof proof-changed notebooks figures site site-check check bench colab install clean
 
 demo: install
 	$(RUN) -m vit_course demo --out demo
 
-# of known mistakes, mutants, attacks, whole notebooks and long journeys one in twenty, PART=1 to 19 another twentieth
-PART ?= 0
+# all but the proofs
 test: install check
-	$(ONCE) $(RUN) -m pytest $(TESTS) --part $(PART)
+	$(ONCE) $(RUN) -m pytest $(TESTS)
 
-# nothing is sampled: before a release. What runs in the sandbox is not measured, for it inherits nothing of a test's
+# before a release: the proofs, too. What runs in the sandbox is not measured, for it inherits nothing of a test's
 test-all: install check
 	$(ONCE) $(RUN) -m pytest $(TESTS) --all --cov --cov-report=term --cov-fail-under=90
+	$(RUN) -m tests.proof.stamps --write
 
-# every mutant, where `make test` evaluates one in twenty
+# over all known mistakes, mutants and attacks, and the long roads; the stamps say for which code they have run
 proof: install
-	$(ONCE) $(RUN) -m pytest $(TESTS) tests/proof --all
+	$(ONCE) $(RUN) -m pytest $(TESTS) -m proof
+	$(RUN) -m tests.proof.stamps --write
+
+# the proofs of what has changed since the stamps: of some exercises, of everything where the machinery has
+proof-changed: install
+	changed="$$($(RUN) -m tests.proof.stamps)"; case "$$changed" in \
+	"") echo "Nothing to prove: no exercise has changed since the last proof." ;; \
+	everything) $(ONCE) $(RUN) -m pytest $(TESTS) -m proof ;; \
+	*) $(ONCE) $(RUN) -m pytest $(TESTS) -m proof -k "$$changed" ;; esac
 
 quick: install
 	$(ONCE) $(RUN) -m pytest $(TESTS) $(QUICK)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import subprocess
@@ -24,24 +22,6 @@ OF_EXERCISES = ("test_checks", "test_hidden_checks", "test_distinguished", "test
 OF_EXERCISES += ("test_mutants", "test_gap")
 # too long for one process: each of so many parts makes the file's fixtures once
 PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
-# of what is sampled, one in so many is run
-SHARE = 20
-# these are dealt out over the parts by their places, so that no part has two journeys, or no exercise
-JOURNEYS = ("two processes", "gradebook", "own exercise", "train", "nbgrader agrees", "many machines", "simulate")
-JOURNEYS += ("the second course", "exchange", "same file", "jupyterlab", "site", "autograder")
-JOURNEYS += (
-    "interrupted",
-    "hand grading",
-    "released again",
-    "validate",
-    "formgrader",
-    "cluster",
-    "two graders",
-    "git classroom",
-    "policy without namespaces",
-)
-LESSONS = json.loads((Path(__file__).parents[1] / "vit_course" / "exercises" / "outline.json").read_text("utf-8"))
-DEALT = (JOURNEYS, [*LESSONS], [exercise for lesson in LESSONS.values() for exercise in lesson["points"]])
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]
 LAUNCHERS = {
     "torchrun": "torch.distributed.run --standalone --nproc-per-node 2",
@@ -52,45 +32,25 @@ LAUNCHERS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of a run in tiers."""
-    parser.addoption("--all", action="store_true", help="every test and mutant, and not a sample")
-    parser.addoption("--part", type=int, default=0, help=f"the sample that is run, modulo {SHARE}")
+    """Add the option of a whole run."""
+    parser.addoption("--all", action="store_true", help="the proofs, too")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the mark of what is sampled."""
-    config.addinivalue_line("markers", "sampled(journey): many of a kind, or long; see tests/conftest.py")
-    config.addinivalue_line("markers", "proof: over all known mistakes or mutants; run by `make proof`")
+    """Name the mark of what `make test` leaves out."""
+    config.addinivalue_line(
+        "markers", "proof: over all known mistakes, mutants or attacks, or a long road that few changes touch"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the plain roads first; of what is marked as sampled run one part in :data:`SHARE`, or with ``--all`` all."""
+    """Put the plain roads first; leave the proofs out where neither ``--all`` nor ``-m`` asks for them."""
     items.sort(key=lambda each: "journeys" not in each.path.parts)
-    if config.getoption("--all") or config.getoption("-m") == "proof":
+    if config.getoption("--all") or config.getoption("-m"):
         return
-    proof = [each for each in items if each.get_closest_marker("proof")]
-    items[:] = [each for each in items if each not in proof]
-    config.hook.pytest_deselected(items=proof)
-    part = config.getoption("--part") % SHARE
-    marked = [(each, each.get_closest_marker("sampled")) for each in items]
-    items[:] = [each for each, mark in marked if mark is None or part_of(each, mark) == part]
-    config.hook.pytest_deselected(items=[each for each, mark in marked if mark and part_of(each, mark) != part])
-
-
-def part_of(item: pytest.Item, mark: pytest.Mark) -> int:
-    """In which part of the sample a test is.
-
-    The mark's name decides, for tests that share a fixture which takes long; else the exercise, for to name a mistake
-    all the others of its exercise are evaluated; else what stands in the test's brackets, or the test's own name. What
-    :data:`DEALT` lists is dealt out, everything else goes by a digest.
-    """
-    _, _, parameters = item.nodeid.partition("[")
-    of_exercise = group_of(item.nodeid) if Path(item.nodeid.partition("::")[0]).stem in OF_EXERCISES else None
-    key = mark.args[0] if mark.args else of_exercise or parameters.removesuffix("]") or item.nodeid
-    for names in DEALT:
-        if key in names:
-            return names.index(key) % SHARE
-    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) % SHARE
+    proofs = [each for each in items if each.get_closest_marker("proof")]
+    items[:] = [each for each in items if each not in proofs]
+    config.hook.pytest_deselected(items=proofs)
 
 
 @pytest.hookimpl(optionalhook=True)

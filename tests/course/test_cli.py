@@ -189,7 +189,7 @@ def test_grade_refuses_without_protections_and_names_the_remedy(handed_in, monke
     assert result.stdout == ""
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_grade_tells_of_a_scheduler_that_is_not_there(handed_in):
     result = runner.invoke(app, ["grade", str(handed_in), "--scheduler", "tcp://127.0.0.1:9", "--no-sandbox"])
     assert result.exit_code == 1

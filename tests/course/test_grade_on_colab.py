@@ -31,7 +31,7 @@ def test_it_is_a_valid_notebook_without_outputs_and_no_lesson(notebook):
 
 
 @needs_sandbox
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_its_cells_grade_a_zip_of_submissions(notebook, tmp_path, monkeypatch, capsys):
     with zipfile.ZipFile(tmp_path / "submissions.zip", "w") as archive:
         archive.write(ROOT / "solutions" / "00_start.ipynb", "submitted/ann/00_start/00_start.ipynb")

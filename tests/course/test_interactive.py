@@ -153,7 +153,7 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
     return made
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_the_still_figure_is_in_the_notebook_beside_the_widget(notebook):
     still, widget = notebook.cells[0].outputs
     assert "head_dim 64" in still.data["text/plain"]
@@ -194,7 +194,7 @@ def test_a_page_made_of_the_notebook_shows_the_figure(notebook, with_state, temp
     assert "display: none }</style>" not in outside_scripts.partition('<div class="still-')[2]
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_shell_without_a_kernel_as_graders_have_gets_a_picture_and_the_sentence(tmp_path: Path):
     source = (
         "from IPython.core.interactiveshell import InteractiveShell\n"

@@ -208,7 +208,7 @@ def test_every_exercise_has_three_folded_hints_before_its_check(name):
         assert hints == ["1", "2", "3"], cell.name
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 @every_lesson
 def test_an_untouched_notebook_earns_nothing(name, tmp_path):
     cells = run(notebook_of(STUDENT_FOLDER, name), tmp_path)

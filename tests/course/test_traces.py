@@ -287,7 +287,7 @@ def test_the_hidden_checks_see_it(exercise, wrong):
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), PUBLIC)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_the_public_checks_see_it(exercise, wrong):
     assert not check(exercise, wrong).passed
 

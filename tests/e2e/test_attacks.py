@@ -98,7 +98,7 @@ def most_memory() -> int:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda each: each.name)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None:
     student = f"attack-{ATTACKS.index(attack)}"
     path = hand_in(grader.folder, student, attack)
@@ -125,7 +125,7 @@ def _can_be_live(outputs: tuple[object, ...]) -> bool:
 
 
 @pytest.mark.parametrize("attack", folders.FOLDER_ATTACKS, ids=lambda each: each.name)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_hostile_folder_gets_what_it_deserves(grader: Grader, attack: folders.FolderAttack) -> None:
     notebook = released(LESSON)
     for cell in notebook.cells:

@@ -53,7 +53,7 @@ def submission(tmp_path: Path, lessons: Lessons) -> Read:
 
 
 @pytest.mark.parametrize("case", BYPASSES, ids=lambda each: each.name)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
     result = judge.grade(submission(case))
     assert result.status == "graded", result.reason
@@ -63,13 +63,13 @@ def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Case) -
 
 
 @pytest.mark.parametrize("case", FLAGGED, ids=lambda each: each.name)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, case: Case) -> None:
     assert POSSIBLE_BYPASS in judge.grade(submission(case)).flags
 
 
 @pytest.mark.parametrize("case", LATE, ids=lambda each: each.name)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_what_runs_behind_the_call_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
     result = judge.grade(submission(case))
     assert result.status == "graded", result.reason

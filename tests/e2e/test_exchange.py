@@ -15,7 +15,7 @@ from tests.e2e.accounts import ROOT, Accounts, accounts, needs_root
 from tests.e2e.guides import Block, blocks_of
 from tests.machine import needs_sandbox
 
-pytestmark = [needs_root, needs_sandbox, pytest.mark.sampled("exchange")]
+pytestmark = [needs_root, needs_sandbox, pytest.mark.proof]
 LESSON = "00_start"
 GUIDE = "jupyterhub.md"
 

@@ -17,7 +17,7 @@ from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
 from vit_course.demo import STRIPS
 
-pytestmark = [needs_chromium, pytest.mark.sampled("formgrader")]
+pytestmark = [needs_chromium, pytest.mark.proof]
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 QUESTION = "patches-or-pixels"

@@ -15,7 +15,7 @@ import yaml
 from tests.e2e.test_autograder import ENOSYS, FORBID, LANDLOCK, LESSON, ROOT, upload
 from tests.machine import needs_sandbox
 
-pytestmark = pytest.mark.sampled("git classroom")
+pytestmark = pytest.mark.proof
 
 WORKFLOW = yaml.safe_load((ROOT / "exercise_kit" / "templates" / "grade_workflow.yml").read_text(encoding="utf-8"))
 STEPS = {step["name"]: step["run"] for step in WORKFLOW["jobs"]["grade"]["steps"] if "run" in step}

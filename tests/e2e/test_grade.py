@@ -64,7 +64,7 @@ def processes_of(session):
     return found
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
     first = subprocess.Popen(
         command(class_dir), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -88,7 +88,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
     assert (entries[-1]["status"], entries[-1]["score"]) == ("rejected", 0.0)
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_class_folder_that_was_handed_in_chooses_no_checks(class_dir, tmp_path):
     """Every entry: a notebook, folders, a tree of their own; from their folder, from outside, with --class."""
     wrong = json.loads((ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes())
@@ -148,7 +148,7 @@ def test_nothing_is_imported_from_where_a_submission_lies(tmp_path):
     assert found["score"] == found["max_score"] > 0, done.stderr
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     targets = [tmp_path / "a.json", tmp_path / "b.json"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}

@@ -37,7 +37,7 @@ from tests.e2e.test_nbgrader_agrees import short_lesson
 from vit_course.cli import app
 from vit_course.demo import STRIPS
 
-pytestmark = pytest.mark.sampled("gradebook")
+pytestmark = pytest.mark.proof
 STUDENTS = 12
 KINDS = ("right", "strips", "half", "empty")
 QUESTION = "patches-or-pixels"

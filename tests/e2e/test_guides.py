@@ -66,7 +66,7 @@ def run_in_order(blocks: list[Block], here: Path) -> list[str]:
 
 
 @needs_sandbox
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_every_command_of_the_guides_works_and_shows_what_they_say(tmp_path: Path) -> None:
     (tmp_path / "vit_course").mkdir()
     blocks: list[Block] = []

@@ -17,7 +17,7 @@ from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
 
-pytestmark = [pytest.mark.sampled("hand grading"), needs_sandbox]
+pytestmark = [pytest.mark.proof, needs_sandbox]
 
 LESSON, CHECK, QUESTION = "00_start", "check-normalize_images", "loss-proves-little"
 ANSWER = "### Question\n\nBecause a broken model learns too."

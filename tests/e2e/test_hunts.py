@@ -60,7 +60,7 @@ def graded(tmp_path):
     return {each["student"]: each for each in json.loads(done.stdout)["submissions"]}
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_hunting_loses_no_point_and_gains_none(graded):
     assert (graded["hunter"]["status"], graded["hunter"]["score"]) == ("graded", POINTS), graded["hunter"]
     assert graded["hunter"]["flags"] == []  # the solutions are too short to tell a copy

@@ -20,7 +20,7 @@ from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
 
-pytestmark = [pytest.mark.sampled("interrupted"), needs_sandbox]
+pytestmark = [pytest.mark.proof, needs_sandbox]
 
 LESSON = "00_start"
 STUDENT = "ada"

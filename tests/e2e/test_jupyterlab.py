@@ -61,7 +61,7 @@ FIGURES = {
     ),
 }
 
-pytestmark = [needs_chromium, pytest.mark.sampled("jupyterlab")]
+pytestmark = [needs_chromium, pytest.mark.proof]
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ def kernel() -> Iterator[Kernel]:
         manager.shutdown_kernel(now=True)
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_accidents_in_the_order_in_which_they_happen(kernel: Kernel) -> None:
     restarted = kernel.run(CHECKS["check-patchify"])
     assert restarted["error"].startswith(

@@ -23,7 +23,7 @@ from exercise_kit.sandbox.package_view import folder_of_views
 from tests.e2e.test_grade import ROOT, kept, results
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.sampled("many machines")
+pytestmark = pytest.mark.proof
 
 pytest.importorskip("distributed", reason="dask is an extra")
 

@@ -192,7 +192,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     return GradedClass(folder)
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_what_nbgrader_releases_is_the_course_s_own_student_notebook(graded):
     released = (graded.folder / "release" / LESSON / f"{LESSON}.ipynb").read_bytes()
     assert released.rstrip() == (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes().rstrip()
@@ -326,7 +326,7 @@ def test_the_export_has_every_student_s_points(graded):
     assert rows["dan"] == 0 < rows["ben"] < rows["cleo"] < rows["ada"]
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_changed_check_grades_its_exercise_again_and_keeps_what_a_person_gave(graded):
     """Points given by hand survive; a check that fails the model answer is reported, and costs nobody a point."""
     with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:

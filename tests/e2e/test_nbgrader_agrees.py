@@ -20,7 +20,7 @@ from tests.e2e.submissions import HONEST, KINDS, LESSON, OTHERWISE_GRADED, SCRIP
 from tests.e2e.test_nbgrader import PATCHIFY_BY_COLUMNS, ROOT, nbgrader
 from vit_course.cli import app
 
-pytestmark = pytest.mark.sampled("nbgrader agrees")
+pytestmark = pytest.mark.proof
 
 QUESTION = "### Question: why not one token per pixel? (5 minutes, 2 points)\n\nBecause 50 176² is a lot."
 PAGES = "*-file"  # whose pages are made, and who is graded once more

@@ -16,7 +16,7 @@ from nbgrader.api import Gradebook
 
 from tests.e2e.guides import Block
 
-pytestmark = pytest.mark.sampled("own exercise")
+pytestmark = pytest.mark.proof
 
 GUIDE = Path(__file__).parents[2] / "docs" / "own_exercise.md"
 FOLLOWED, _, IN_TROUBLE = GUIDE.read_text("utf-8").partition("\n## When something is wrong\n")

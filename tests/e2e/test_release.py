@@ -95,7 +95,7 @@ def test_no_answer_is_in_the_notebooks_and_pages(made):
             assert "**Rubric.**" not in text, name
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
     _, prose = answers()
     hidden = {
@@ -112,7 +112,7 @@ def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
             assert not hidden & functions_in(text), name
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(made, tmp_path, monkeypatch):
     python = bare_python(tmp_path / "env")
     spec = tmp_path / "kernels" / "students"

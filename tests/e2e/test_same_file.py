@@ -18,7 +18,7 @@ from tests.e2e.submissions import mark
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from vit_course.cli import app
 
-pytestmark = pytest.mark.sampled("same file")
+pytestmark = pytest.mark.proof
 
 LESSON = "07_experiments"
 MODEL = "vit_cifar.safetensors"

@@ -14,7 +14,7 @@ from exercise_kit.simulate.simulate import read_truth
 from tests.e2e.browser import SCREENSHOTS, chromium, cut_on_a_phone, needs_chromium
 from tests.machine import needs_sandbox
 
-pytestmark = [needs_sandbox, pytest.mark.sampled("simulate")]
+pytestmark = [needs_sandbox, pytest.mark.proof]
 ROOT = Path(__file__).parents[2]
 LESSONS = ("00_start", "01_patchify")
 

@@ -27,7 +27,7 @@ needs_sphinx = pytest.mark.skipif(
     any(importlib.util.find_spec(each) is None for each in ("myst_nb", "pydata_sphinx_theme")),
     reason='the site\'s packages are not installed: pip install -e ".[site]"',
 )
-pytestmark = [needs_sphinx, pytest.mark.sampled("site")]
+pytestmark = [needs_sphinx, pytest.mark.proof]
 ROOT = Path(__file__).parents[2]
 PART = ("patchify", "train_one_epoch")
 MISTAKE = "mistakes/patchify/column-order.html"

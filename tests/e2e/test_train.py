@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from vit_course.cli import app
 from vit_course.data import shapes
 
-pytestmark = pytest.mark.sampled("train")
+pytestmark = pytest.mark.proof
 
 pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 RECIPE = "cpu-coffee"

@@ -17,7 +17,7 @@ from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
 
-pytestmark = pytest.mark.sampled("two graders")
+pytestmark = pytest.mark.proof
 
 LESSON = "00_start"
 CHECK = "check-normalize_images"

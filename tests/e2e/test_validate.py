@@ -10,7 +10,7 @@ import pytest
 from exercise_kit.nbgrader.class_folder import new_class
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 
-pytestmark = pytest.mark.sampled("validate")
+pytestmark = pytest.mark.proof
 LESSON = "00_start"
 
 

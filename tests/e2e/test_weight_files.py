@@ -67,7 +67,7 @@ def hung(*_: object) -> None:
 
 
 @pytest.mark.parametrize("attack", FILE_ATTACKS, ids=lambda each: each.name)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_file_gets_what_it_deserves(grader: tuple[Path, Judge], attack: FileAttack) -> None:
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     signal.signal(signal.SIGALRM, hung)
@@ -91,7 +91,7 @@ def test_a_file_gets_what_it_deserves(grader: tuple[Path, Judge], attack: FileAt
 
 
 @pytest.mark.parametrize("attack", FILE_ATTACKS, ids=lambda each: each.name)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_the_public_check_says_so_too(tmp_path: Path, attack: FileAttack, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the student's kernel nothing is run either, and only what the judge has to measure is left open."""
     home = tmp_path / "class" / "submitted" / "ann" / LESSON

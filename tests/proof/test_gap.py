@@ -1,6 +1,6 @@
 """No trap between public and hidden: who passes every public check loses at most a quarter of the points when graded.
 
-The answers are mutants of the model solutions (with ``--all`` every one) and of the right variants. Misconceptions fail
+The answers are mutants of the model solutions and of the right variants. Misconceptions fail
 a public check each, which other tests hold.
 """
 
@@ -13,7 +13,7 @@ from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.scoring import fraction
 from tests.our_hidden_checks import hidden_checks
 from tests.proof.judging import MutantJudge, OutOfTime, made, time_limit
-from tests.proof.sampling import kept, sampled
+from tests.proof.kept import kept
 from tests.proof.solutions import solution_mutants, solved
 from tests.proof.variants import some
 from vit_course.exercises.catalog import EXERCISES
@@ -45,11 +45,10 @@ class InPublic:
         return True
 
 
-def lost(exercise, part):
+def lost(exercise):
     """Mutant's name → the share of the points that it loses when graded, of those that pass in public."""
     public, found = InPublic(exercise), {}
-    of_variants = sampled(exercise, some(exercise, OF_VARIANTS), part)
-    for mutant in [*sampled(exercise, solution_mutants(exercise), part), *of_variants]:
+    for mutant in [*solution_mutants(exercise), *some(exercise, OF_VARIANTS)]:
         objects = made(mutant, exercise)
         if objects is not None and public.passes(objects):
             mutant_judge = MutantJudge(exercise)
@@ -58,9 +57,10 @@ def lost(exercise, part):
     return found
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("exercise", solved())
-def test_who_passes_in_public_loses_a_quarter_at_most(exercise, part):
-    shares = kept(f"lost-{exercise}-{part}", lambda: lost(exercise, part))
+def test_who_passes_in_public_loses_a_quarter_at_most(exercise):
+    shares = kept(f"lost-{exercise}", lambda: lost(exercise))
     traps = {name: round(share, 2) for name, share in shares.items() if share > MOST_LOST}
     listed = EXCEPTIONS.get(exercise, {})
     assert traps.keys() <= listed.keys(), f"give each a public check, or even out the points: {traps}"

@@ -1,7 +1,7 @@
 """The proof by mutants: a slip in the reference, or in a lesson's model solution, is caught by a hidden check, or it is
 listed with the reason why not.
 
-For one exercise: ``pytest tests/proof -k patchify``; of every mutant and not of a sample: with ``--all``.
+For one exercise: ``pytest tests/proof -m proof -k patchify``.
 """
 
 import ast
@@ -10,8 +10,8 @@ import pytest
 
 from tests.proof.equivalents import equivalent_solutions, equivalents, read
 from tests.proof.judging import MutantJudge, MutantJudges
+from tests.proof.kept import kept
 from tests.proof.mutants import Place, definitions_of, mutants_of
-from tests.proof.sampling import kept, sampled
 from tests.proof.solutions import SolutionMutant, solution_mutants, solved
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
@@ -40,46 +40,39 @@ BY_EXERCISE = pytest.mark.parametrize("exercise", REFERENCE)
 
 
 def expect_listed(found, listed):
-    """Fail with the evaluated mutants that nothing catches and no list names, and with what is listed for no reason."""
+    """Fail with the mutants that nothing catches and no list names, and with what is listed for no reason."""
     survived = set(found["survived"])
     missed = survived - listed.keys()
-    caught = (listed.keys() & set(found["evaluated"])) - survived
-    gone = listed.keys() - set(found["names"])
+    caught = listed.keys() - survived
     assert not missed, "no hidden check fails, and no list of equivalents names:\n" + "\n".join(sorted(missed))
-    assert not caught | gone, "listed as equivalents, but caught or no more there:\n" + "\n".join(sorted(caught | gone))
+    assert not caught, "listed as equivalents, but caught or no more there:\n" + "\n".join(sorted(caught))
 
 
-def evaluated(exercise, mutants, caught_by, part):
-    """All names, those of the sample, and those of the sample that no check catches."""
-    every = list(mutants)
-    chosen = sampled(exercise, every, part)
-    return {
-        "names": [each.name for each in every],
-        "evaluated": [each.name for each in chosen],
-        "survived": [each.name for each in chosen if not caught_by(each)],
-    }
+def evaluated(mutants, caught_by):
+    """Those that no check catches."""
+    return {"survived": [each.name for each in mutants if not caught_by(each)]}
 
 
+@pytest.mark.proof
 @BY_EXERCISE
-def test_every_mutant_is_caught_or_listed(exercise, part):
+def test_every_mutant_is_caught_or_listed(exercise):
     def compute():
         mutant_judges = MutantJudges()
-        return evaluated(exercise, mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise), part)
+        return evaluated(mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise))
 
-    found = kept(f"reference-{exercise}-{part}", compute)
-    expect_listed(found, equivalents().get(exercise, {}))
+    expect_listed(kept(f"reference-{exercise}", compute), equivalents().get(exercise, {}))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("exercise", solved())
-def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise, part):
+def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise):
     mutant_judge = MutantJudge(exercise)
     assert mutant_judge.caught_by(SolutionMutant("the solution itself", ast.Pass())) is None
 
     def compute():
-        return evaluated(exercise, solution_mutants(exercise), mutant_judge.caught_by, part)
+        return evaluated(solution_mutants(exercise), mutant_judge.caught_by)
 
-    found = kept(f"solution-{exercise}-{part}", compute)
-    expect_listed(found, equivalent_solutions().get(exercise, {}))
+    expect_listed(kept(f"solution-{exercise}", compute), equivalent_solutions().get(exercise, {}))
 
 
 def test_every_exercise_has_mutants_of_different_names():

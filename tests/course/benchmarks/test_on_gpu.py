@@ -86,7 +86,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "pack"
 
 
-@pytest.mark.sampled("what waits for a GPU")
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux's sandbox")
 def test_all_of_it_runs_on_a_cpu_from_the_pack_alone(pack: Path, bare: Path, tmp_path: Path) -> None:
     command = [bare, pack / "on_gpu.py", "--out", tmp_path / "out", "--device", "cpu", "--tiny"]

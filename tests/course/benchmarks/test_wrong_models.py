@@ -38,7 +38,7 @@ def test_the_classics_are_models_that_training_can_tell_apart():
     assert not reasons
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_no_model_stops_for_want_of_a_forward():
     """A misconception that the library keeps as an empty shell needs an entry in benchmarks/stand_ins.py."""
     _, reasons = sorted_out(list(MODELS.values()), CONFIG)

@@ -31,7 +31,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("where", ["steps", "writing", "frugal"])
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_killed_run_goes_on_to_the_same_weights_bit_for_bit(where: str, results: dict[str, Any]) -> None:
     assert all(end == {"signal": signal.SIGKILL} for end in results[where]["died"])
     assert results[where]["then"] == results["whole"]

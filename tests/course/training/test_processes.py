@@ -38,7 +38,7 @@ def together(in_two_processes) -> dict[str, Any]:
 
 
 @needs_accelerate
-@pytest.mark.sampled("two processes")
+@pytest.mark.proof
 class TestTwoProcesses:
     @pytest.mark.parametrize("name", ["train_loss", "validation_loss", "train_accuracy", "validation_top5", "weights"])
     def test_they_compute_what_one_does(self, name: str, alone: dict[str, Any], together: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ class KilledProcess(JobProcess):
 
 
 @pytest.mark.parametrize(("deaths", "status"), [(1, "rejected"), (2, "error")])
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_killed_process_costs_its_submission_one_more_try(place, rejected, monkeypatch, deaths, status):
     monkeypatch.setattr(batch, "JobProcess", KilledProcess)
     KilledProcess.deaths = deaths

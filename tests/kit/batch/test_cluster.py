@@ -249,7 +249,7 @@ def test_what_was_judged_on_two_machines_is_one_result():
     assert (together(there, failed), together(None, here), together(there, None)) == (failed, here, there)
 
 
-@pytest.mark.sampled("cluster")
+@pytest.mark.proof
 def test_a_cluster_grades_as_this_machine_does(work, tmp_path):
     """In real processes: the judge, the sandbox and dask's own daemons; asked again, nobody is asked but the store."""
     right, broken = work(solved=True).write(), tmp_path / "b.ipynb"

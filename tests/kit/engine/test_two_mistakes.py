@@ -46,7 +46,7 @@ def settings():
 
 
 @pytest.mark.parametrize(("exercise", "parts"), list(settings()))
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_setting_alone_is_its_misconception(exercise, parts):
     """It may lack less: a misconception may accept what it should refuse."""
     by_function = {wrong.objects[wrong.place]: wrong for wrong in exercise.misconceptions}
@@ -62,7 +62,7 @@ def test_a_setting_alone_is_its_misconception(exercise, parts):
                 assert fails != wrong_fails or same_record(record, wrong_record), f"{wrong.name} in {each.name}"
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 @pytest.mark.parametrize(("exercise", "pair"), list(seeded_sample()))
 def test_a_pair_fails_and_is_reported_as_one_of_its_own(exercise, pair):
     """By its name, or by a name that gives the same: of one of the two, where that hides the other, or of another."""
@@ -112,7 +112,7 @@ COMMON = [
 ]
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 @pytest.mark.parametrize(("exercise", "first", "second"), COMMON)
 def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
     pair = pair_called(exercise, first, second)
@@ -123,7 +123,7 @@ def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
     assert "Two mistakes at once." in " ".join(message.split())
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 @pytest.mark.parametrize(("exercise", "first", "second"), COMMON)
 def test_a_common_pair_is_named_by_hidden_checks(exercise, first, second):
     pair, key = pair_called(exercise, first, second), b"a class"

@@ -91,7 +91,7 @@ def test_a_bug_hunt_is_not_answered_by_the_model_solution(graded):
     assert found["fix_patchify"].score < found["fix_patchify"].max_score / 2
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_layers_that_a_bug_hunt_inherits_cost_it_nothing(graded):
     found = graded("04_block", Mlp=NO_ACTIVATION)
     assert found["Mlp"].score < found["Mlp"].max_score
@@ -101,7 +101,7 @@ def test_layers_that_a_bug_hunt_inherits_cost_it_nothing(graded):
         assert "`EncoderBlock`" not in found[name].problem
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_bug_hunt_that_only_inherits_is_not_answered_either(graded):
     wrong = "class EncoderBlock(nn.Module):\n    def __init__(self, *sizes):\n        super().__init__()\n"
     found = graded("04_block", EncoderBlock=wrong, fix_block="class FixedBlock(EncoderBlock):\n    pass\n")

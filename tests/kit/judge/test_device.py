@@ -58,7 +58,7 @@ def judge():
         ("06_training", ("train_one_epoch", "split_indices")),  # a loop with a model and a loader
     ],
 )
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_right_answers_are_right_on_another_device(judge, lessons, lesson, exercises):
     result = graded(judge, lessons, lesson, *exercises)
     failed = [(each.name, check.message) for each in result.exercises for check in each.checks if check.message]

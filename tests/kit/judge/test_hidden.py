@@ -331,7 +331,7 @@ def test_pytest_itself_asks_the_reference(checks_of, tmp_path):
 
 
 @needs_sandbox
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_path):
     checks_of(ROWS)
     answer = "import sys\n\ndef patchify(images, patch_size):\n    assert 'pytest' not in sys.modules\n" + RIGHT_BODY
@@ -348,7 +348,7 @@ def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_
 
 @needs_sandbox
 @pytest.mark.parametrize("checks_first", [True, False], ids=["checks first", "submission first"])
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_pytest_itself_imports_nothing_from_beside_a_submission(checks_of, tmp_path, checks_first):
     checks_of(ROWS)
     (tmp_path / "hidden" / "pytest.ini").write_text("[pytest]\n")

@@ -238,7 +238,7 @@ def test_the_page_of_a_term_is_whole_and_the_private_page_says_whom_to_talk_to(l
 
 
 @needs_chromium
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_nothing_is_cut_on_a_phone(long_term, tmp_path):
     pages = {"term": lecture_page, "term-names": private_page}
     for name, page in pages.items():

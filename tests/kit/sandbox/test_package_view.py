@@ -57,7 +57,7 @@ def there(name, lesson):
     return ANSWERS[name] < number if name in ANSWERS else TOOLS[name] != number
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_s_own_imports_work_in_its_view(lesson, home):
     lines = "\n".join([*imports_of(lesson), "from vit_course import *"])

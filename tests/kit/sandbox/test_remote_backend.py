@@ -327,7 +327,7 @@ def each(cases):
 
 
 @each(CASES)
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_public_checks_say_the_same_here_and_there(exercise, source, worker):
     names = EXERCISES[exercise].objects
     for check in EXERCISES[exercise].checks:
@@ -339,7 +339,7 @@ def test_public_checks_say_the_same_here_and_there(exercise, source, worker):
 
 
 @each([(exercise, kind) for exercise, kind in CASES if kind != RANDOM])
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_so_do_hidden_checks(exercise, source, worker, hidden):
     names = EXERCISES[exercise].objects
     for check in hidden.exercises()[exercise]:

@@ -85,7 +85,7 @@ def is_alive(sandbox):
         ("import os; os.kill(os.getpid(), 9)", "memory"),
     ],
 )
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_cell_that_does_not_come_back(sandbox, source, kind):
     with sandbox.worker() as worker:
         error = lost(worker, source)
@@ -104,7 +104,7 @@ def test_a_cell_that_does_not_come_back(sandbox, source, kind):
         "import re; re.match('(a*)*b', 'a' * 100)",
     ],
 )
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_a_cell_that_is_stopped_keeps_what_it_defined(sandbox, source):
     with sandbox.worker() as worker:
         (run,) = worker.run([CellSource(4, f"def f(x): return x + 1\n{source}")])

@@ -143,7 +143,7 @@ def command(*arguments):
     )
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_the_command_tells_how_to_go_on(tmp_path):
     done = command(tmp_path / "a class", "--students", 1, "--lesson", LESSON)
     assert done.returncode == 0, done.stderr

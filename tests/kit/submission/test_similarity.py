@@ -80,7 +80,7 @@ def test_other_names_layout_annotations_and_imports_do_not_hide_a_copy(lessons):
     assert words(lessons, "resize_positions", "import os, sys\n\n" + renamed)
 
 
-@pytest.mark.sampled
+@pytest.mark.proof
 def test_right_variants_are_no_copies(lessons):
     import tests.hidden.variants as variants
 

@@ -32,9 +32,7 @@ IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 SCENES = [
     *(pytest.param((user, "namespaces"), id=f"{user}-namespaces") for user in ("as_is", "nobody")),
     *(
-        pytest.param(
-            (user, "no_namespaces"), id=f"{user}-no_namespaces", marks=pytest.mark.sampled("policy without namespaces")
-        )
+        pytest.param((user, "no_namespaces"), id=f"{user}-no_namespaces", marks=pytest.mark.proof)
         for user in ("as_is", "nobody")
     ),
 ]

@@ -1,8 +1,4 @@
-"""Which mutants a run of the tests looks at, and what it found of them the last time that the code was the same.
-
-Of each exercise's mutants one in :data:`~tests.conftest.SHARE` is evaluated, the same ones each time for a ``--part``;
-``make test-all`` and ``benchmarks/proof.py`` evaluate every one.
-"""
+"""What a run of the proofs found of an exercise's mutants, kept for as long as the code is the same."""
 
 from __future__ import annotations
 
@@ -10,44 +6,21 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
 from exercise_kit.files import write
-from tests.conftest import SHARE
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".cache" / "proof"
 # whatever an answer, a check or a mutant is made of
 SOURCES = ("exercise_kit", "vit_course", "solutions", "tests", "pyproject.toml")
 KINDS = (".py", ".json", ".toml", ".txt")
-
-
-class Named(Protocol):
-    """A mutant, of whatever it is one."""
-
-    @property
-    def name(self) -> str:
-        """Unique among those of its exercise."""
-        ...
-
-
-Mutant = TypeVar("Mutant", bound=Named)
-
-
-def sampled(exercise: str, mutants: Iterable[Mutant], part: int | None) -> list[Mutant]:
-    """One in :data:`~tests.conftest.SHARE` of the mutants, at least one, in their order; all where no part is named."""
-    every = list(mutants)
-    if part is None:
-        return every
-    mixed = sorted(every, key=lambda each: hashlib.sha256(f"{exercise}\n{each.name}".encode()).digest())
-    chosen = {each.name for each in mixed[part::SHARE] or mixed[:1]}
-    return [each for each in every if each.name in chosen]
 
 
 def kept(name: str, compute: Callable[[], Any], place: Path = KEPT, sources: Sequence[Path] | None = None) -> Any:

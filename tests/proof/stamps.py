@@ -1,0 +1,76 @@
+"""Which exercises have changed since every one of their proofs ran: what `.ci/run` has to prove before a landing.
+
+``python -m tests.proof.stamps`` prints their names for pytest's ``-k``, nothing where all is proved, and "" proofs of
+everything where the machinery has changed; ``--write`` after a whole run of ``make proof`` keeps the stamps of today.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.files import write
+from tests.proof.mutants import definitions_of
+from vit_course.exercises.catalog import EXERCISES
+from vit_course.staff.references import REFERENCE
+
+ROOT = Path(__file__).parents[2]
+STAMPS = Path(__file__).with_name("proved.json")
+EVERYTHING = "machinery"
+# what evaluates an answer, and what the proofs are made of
+MACHINERY = ("exercise_kit/engine", "exercise_kit/judge", "exercise_kit/worker", "exercise_kit/simulate", "tests/proof")
+
+
+def stamps() -> dict[str, str]:
+    """For each exercise, and for the machinery, a digest of what its proofs depend on."""
+    found = {EVERYTHING: _digest(path for folder in MACHINERY for path in (ROOT / folder).rglob("*"))}
+    return found | {name: _digest(_sources_of(each)) for name, each in EXERCISES.items()}
+
+
+def changed(proved: dict[str, str], now: dict[str, str]) -> list[str]:
+    """The names that have no stamp, or another one than today's."""
+    return [name for name, digest in now.items() if proved.get(name) != digest]
+
+
+def _sources_of(exercise: Exercise) -> Iterable[Path]:
+    """Its folder or file, what its lesson's exercises share, its hidden checks, its lesson and its reference."""
+    home = ROOT / "vit_course" / "exercises"
+    folder = home.joinpath(*(exercise.checks[0].function.__module__).split(".")[2:-1])
+    yield from folder.glob("*")
+    yield from (folder if folder.parent == home else folder.parent).glob("*.py")
+    yield ROOT / "solutions" / f"{exercise.lesson}.py"
+    yield from (path for path in (ROOT / "tests" / "hidden").rglob("*.py") if exercise.name in path.read_text("utf-8"))
+    modules = {module for module, _ in definitions_of(exercise.name)} if exercise.name in REFERENCE else ()
+    yield from (ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules)
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    """Of what the files say to Python, so that neither prose nor the length of a line asks for a proof."""
+    digest = hashlib.sha256()
+    for path in sorted({each for each in paths if each.suffix in (".py", ".toml", ".txt") and each.is_file()}):
+        text = path.read_text("utf-8")
+        # the wrong programs stand in the comments of the right one
+        said = text if path.suffix != ".py" or path.name == "program.py" else ast.dump(ast.parse(text))
+        digest.update(f"{path.relative_to(ROOT)}\n{said}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def main() -> None:
+    """Print what is to be proved, or keep that all is."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help="all of today's proofs have run")
+    now = stamps()
+    if parser.parse_args().write:
+        write(STAMPS, (json.dumps(now, indent=1) + "\n").encode())
+        return
+    names = changed(json.loads(STAMPS.read_text("utf-8")) if STAMPS.exists() else {}, now)
+    print("everything" if EVERYTHING in names else " or ".join(names))
+
+
+if __name__ == "__main__":
+    main()
