@@ -31,7 +31,7 @@ from wrong_models import WrongModel, wrong_models
 
 from exercise_kit import files
 from vit_course.config import ViTConfig
-from vit_course.data import ImageDataset, load_npz
+from vit_course.data import Augmentation, ImageDataset, load_npz
 from vit_course.training import TrainingDivergedError, TrainingSettings, fit
 from vit_course.vit import VisionTransformer
 
@@ -123,6 +123,15 @@ def conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettin
     return json.loads(json.dumps(known))
 
 
+def _with_what_came_later(logged: dict[str, Any]) -> dict[str, Any]:
+    """A log whose settings have those, too, that the training did not have yet: they are off."""
+    settings = logged.get("settings", {})
+    augmentation = asdict(Augmentation()) | settings.get("augmentation", {})
+    return logged | {
+        "settings": asdict(TrainingSettings()) | {"seed": None} | settings | {"augmentation": augmentation}
+    }
+
+
 def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
     """The rows of an earlier run under the same conditions, which is gone on with; or empty rows.
 
@@ -132,7 +141,8 @@ def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
     rows = {name: Row(name) for name in names}
     if path.exists():
         result = json.loads(path.read_text())
-        other = [name for name, value in known.items() if result.get(name) != value]
+        then, now = _with_what_came_later(result), _with_what_came_later(known)
+        other = [name for name in known if then.get(name) != now[name]]
         if other:
             raise ValueError(f"{path} holds rows of another {', '.join(other)}: give another --output, or remove it")
         rows |= {row["name"]: Row(**row) for row in result["rows"] if row["name"] in rows}

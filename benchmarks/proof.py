@@ -40,7 +40,7 @@ from exercise_kit.engine.two_mistakes import Pair, pairs_of  # noqa: E402
 from exercise_kit.engine.verdict import Verdict  # noqa: E402
 from exercise_kit.judge.hidden import HiddenCheck, Outcome  # noqa: E402
 from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures  # noqa: E402
-from tests.course.test_checks import _right_variants  # noqa: E402
+from tests.course.test_checks import right_variants_of  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.our_hidden_checks import hidden_checks  # noqa: E402
 from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E402
@@ -210,7 +210,7 @@ def timed(name: str) -> tuple[dict[str, int], Counter[str], float]:
     """One line of the table, what becomes of variants' mutants, and the processor's seconds that it took."""
     torch.set_num_threads(1)
     start = time.process_time()
-    variants = Counter(each.values[0] for each in _right_variants())
+    variants = Counter({each: len(right_variants_of(each)) for each in EXERCISES})
     return measured(name, variants), outside(name), time.process_time() - start
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vit_course.attention import merge_heads
 from vit_course.config import ViTConfig
 from vit_course.encoder import Encoder, EncoderBlock
-from vit_course.exercises.l05_vit import vision_transformer
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.vit import VisionTransformer
 
 
@@ -89,7 +89,9 @@ STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
     ("EncoderBlock", "layers in plain list"): LayersInPlainList,
     ("EncoderBlock", "layers made in forward"): LayersMadeInForward,
     ("VisionTransformer", "tensors that are no parameters"): TensorsThatAreNoParameters,
-    ("VisionTransformer", "no position for the class token"): vision_transformer.PositionsBeforeTheClassToken,
+    ("VisionTransformer", "no position for the class token"): EXERCISES["VisionTransformer"]
+    .mistake("positions before the class token")
+    .objects[0],
     ("VisionTransformer", "all tokens into the head"): AllTokensIntoTheHead,
     ("VisionTransformer", "library layers for the blocks"): LibraryLayersForTheBlocks,
 }

@@ -10,9 +10,11 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import cast
 
 from exercise_kit.authoring.build import SOURCES
 from exercise_kit.authoring.class_lessons import sources_of
+from exercise_kit.conventions import AS_HIDDEN, marked_exercises
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.lesson_answers import needed
@@ -102,9 +104,8 @@ def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: st
         f'{name} = original.variant("{name}", LESSON)\n\n'
         f"# Add to it as to any exercise: @{name}.check, @{name}.misconception(question, section)\n"
     )
-    marked = f'exercise("{variant_of}"'
-    texts = (path.read_text("utf-8") for path in sorted((class_dir / "hidden").glob("test_*.py")))
-    hidden = next((text for text in texts if marked in text), None)
+    texts = (path.read_bytes() for path in sorted((class_dir / "hidden").glob("test_*.py")))
+    hidden = next((text.decode() for text in texts if variant_of in marked_exercises(text)), None)
     source = (root / SOURCES / f"{original.lesson}.py").read_text("utf-8")
     cell = _cell_of(source, variant_of)
     if hidden is None or cell is None:
@@ -114,25 +115,35 @@ def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: st
     cells = f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {", ".join(original.objects)})\n'
     return {
         Path(EXERCISES, f"{name}.py"): checks,
-        Path("hidden", f"test_{name}.py"): _checks_of(hidden, variant_of).replace(marked, f'exercise("{name}"'),
+        Path("hidden", f"test_{name}.py"): _checks_of(hidden, variant_of, name),
         Path(LESSONS, f"{lesson}.py"): cells,
     }
 
 
-def _checks_of(text: str, exercise: str) -> str:
-    """A file of hidden checks without the marks of other exercises, and without the checks that have none but these."""
-    left_out: set[int] = set()
+def _checks_of(text: str, exercise: str, name: str) -> str:
+    """A file of an exercise's hidden checks for its variant ``name``, without the checks and points of others."""
+    lines: list[str | None] = [*text.splitlines(keepends=True)]
+
+    def replace_lines(node: ast.stmt | ast.expr, first: int, by: str | None) -> None:
+        for number in range(first, (node.end_lineno or node.lineno) + 1):
+            lines[number - 1] = None
+        lines[first - 1] = by
+
     for node in ast.parse(text).body:
-        marks = node.decorator_list if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") else []
-        others = [
-            each for each in marks if ".exercise(" in ast.unparse(each) and f"'{exercise}'" not in ast.unparse(each)
-        ]
-        if others and others == [each for each in marks if ".exercise(" in ast.unparse(each)]:
-            left_out |= {*range(marks[0].lineno, (node.end_lineno or node.lineno) + 1)}
-        for mark in others:
-            left_out |= {*range(mark.lineno, (mark.end_lineno or mark.lineno) + 1)}
-    lines = text.splitlines(keepends=True)
-    return "".join(line for number, line in enumerate(lines, 1) if number not in left_out)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            marks = [each for each in node.decorator_list if ".exercise(" in ast.unparse(each)]
+            own = [each for each in marks if f"'{exercise}'" in ast.unparse(each)]
+            if marks and not own:
+                replace_lines(node, node.decorator_list[0].lineno, None)
+            for mark in marks if own else ():
+                renamed = f"@{ast.unparse(mark)}\n".replace(f"'{exercise}'", f'"{name}"') if mark in own else None
+                replace_lines(mark, mark.lineno, renamed)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith(f"{AS_HIDDEN}("):
+            call = cast(ast.Call, node.value)
+            points = next((each for each in call.keywords if each.arg == exercise), None)
+            call.keywords = [ast.keyword(name, points.value)] if points else []
+            replace_lines(node, node.lineno, f"{ast.unparse(node)}\n" if points else None)
+    return "".join(line for line in lines if line is not None)
 
 
 def _surroundings(source: str, objects: Collection[str]) -> str:

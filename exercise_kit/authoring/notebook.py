@@ -79,7 +79,7 @@ if importlib.util.find_spec("{package}") is None:
     pip = ["uv", "pip"] if shutil.which("uv") else [sys.executable, "-m", "pip"]
     if all((done := subprocess.run([*pip, "install", "-q", *more, found[-1]], text=True,
             capture_output=True)).returncode for more in ([], ["--no-deps"])):
-        raise NotReady(done.stderr[-400:] + "\\nPut the course's .whl beside this file.")
+        raise NotReady(f"{{found[-1]}}: {{done.stderr[-400:]}}\\nPut its .whl beside this file.")
 from {package} import borrow, check, reset\
 '''  # fmt: skip
 

@@ -6,7 +6,9 @@ an answer asks torch for is counted, too: where the number of calls grows with a
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -72,7 +74,13 @@ def pace_of(exercise: Exercise, objects: tuple[Any, ...]) -> str | None:
         return None
     reference = next(iter(right.values()))
     try:
-        with quiet(), settings_kept(), torch.random.fork_rng(devices=[]), torch.no_grad():
+        with (
+            contextlib.redirect_stdout(io.StringIO()),  # what it prints was shown by its checks
+            quiet(),
+            settings_kept(),
+            torch.random.fork_rng(devices=[]),
+            torch.no_grad(),
+        ):
             return _line(pace, objects[0], reference)
     except Exception:  # it passed its checks: whatever this size brings up is no matter of them
         return None

@@ -450,6 +450,5 @@ def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...
             result = replace(result, seen="it waits for the same check" if waits else "the same as above")
         if names and (first := explained.setdefault(names, result.name)) != result.name:
             result = replace(result, is_repeated=True, same_as=first)
-        follows = result.is_repeated or (known and result.verdict == Verdict.FAIL)
-        shortened.append(replace(result, follows=follows))
+        shortened.append(result)
     return tuple(shortened)

@@ -105,14 +105,13 @@ class CheckResult:
         look: where to look next.
         reason: the kind of failure or doubt; None for a check that passed.
         is_repeated: whether an earlier line of the report has explained the same causes.
-        follows: whether an earlier line failed of the same, so that its own claim could not be decided.
         worth: the check's weight.
         guard: whether it earns only the share that the other checks earn.
         stumbled_over: as in :class:`Failure`.
         kind: of a failure; the same for others' failures that differ in numbers alone.
         waits_for: the name of the check that has to pass first.
         leads: whether it is a first cause, over which several checks stumbled, and no check of its own.
-        same_as: the name of an earlier line that fails for the same reason.
+        same_as: the name of an earlier line that fails for the same reason, so that its own claim is undecided.
     """
 
     name: str
@@ -124,7 +123,6 @@ class CheckResult:
     look: str = ""
     reason: Reason | None = None
     is_repeated: bool = False
-    follows: bool = False
     worth: float = 1.0
     guard: bool = False
     stumbled_over: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -40,6 +41,10 @@ def as_hidden(claim: Claim, first: Claim | None = None, **points: float) -> Call
         def test(student: Student, probe: object) -> None:  # type: ignore[misc]  # pytest reads its parameters
             ask(student, probe)
 
+    asked_for = sys._getframe(1)  # pytest and every message name the line that gives the points, not this file
+    test.__code__ = test.__code__.replace(
+        co_filename=asked_for.f_code.co_filename, co_firstlineno=asked_for.f_lineno, co_name=f"test_{claim.__name__}"
+    )
     test.__name__ = test.__qualname__ = f"test_{claim.__name__}"
     test.__doc__ = claim.__doc__
     for exercise, worth in points.items():

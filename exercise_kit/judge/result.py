@@ -28,7 +28,7 @@ class CheckOutcome:
         parts: of the message, by their labels.
         pages: misconception → the path of its page, for those that may explain the failure.
         kind: of the failure; the same for other students' failures that differ in numbers alone.
-        follows: whether an earlier check failed of the same: it earns nothing, and its own claim could not be decided.
+        same_as: the earlier check that failed of the same: this one earns nothing, and its own claim is undecided.
     """
 
     name: str
@@ -39,12 +39,12 @@ class CheckOutcome:
     parts: Mapping[str, str] = field(default_factory=dict)
     pages: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
-    follows: bool = False
+    same_as: str = ""
 
     @property
     def shown(self) -> str:
         """The verdict for people: where a failure follows from an earlier one, nobody knows whether its claim holds."""
-        return "undecided" if self.follows and self.verdict == "fail" else self.verdict
+        return "undecided" if self.same_as and self.verdict == "fail" else self.verdict
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -57,7 +57,7 @@ class CheckOutcome:
             "parts": {label: legible(text) for label, text in self.parts.items()},
             "pages": dict(self.pages),
             "kind": legible(self.kind),
-            "follows": self.follows,
+            "same_as": self.same_as,
         }
 
 

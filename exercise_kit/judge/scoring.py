@@ -102,7 +102,7 @@ def marked(
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
         problem, kind = (f"{what.format(whose)} is not written yet" for whose in (exercise, "the answer"))
-        results = tuple(replace(each, seen="", kind="", follows=False) if each.unwritten else each for each in results)
+        results = tuple(replace(each, seen="", kind="", same_as="") if each.unwritten else each for each in results)
     waits_for = ""
     if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
@@ -140,7 +140,7 @@ def _briefly(result: CheckResult) -> CheckResult:
 
 def _as_outcome(result: CheckResult) -> CheckOutcome:
     words = result.message, result.misconception, result.claim, result.parts()
-    return CheckOutcome(result.name, str(result.verdict), *words, result.pages(), result.kind, result.follows)
+    return CheckOutcome(result.name, str(result.verdict), *words, result.pages(), result.kind, result.same_as)
 
 
 Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer

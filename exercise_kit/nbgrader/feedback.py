@@ -2,11 +2,15 @@
 
 nbgrader writes "Score: 0.0" for an answer that waits for a person. Its template rounds numbers, so here a score that
 does not exist yet is a text that passes through both filters. A page whose grading was interrupted is made of no points
-at all: its student is left out and named. A page that is older than the grading that it shows is made again.
+at all: its student is left out and named. A page that is older than the grading that it shows is made again, and so is
+one whose points or comments a person has changed since: a page ends in a fingerprint of those that it shows.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +19,7 @@ import nbgrader.apps.api
 import nbgrader.apps.generatefeedbackapp
 from jinja2.filters import do_round
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateFeedback
 from nbgrader.preprocessors import GetGrades
 from nbgrader.utils import rmtree
@@ -78,10 +82,15 @@ class GetPoints(GetGrades):
             self._missing += grade.max_score
 
 
+# what a page shows of a cell, in the gradebook's words
+_SHOWN = {"grades": ("auto_score", "manual_score", "extra_credit", "max_score"), "comments": ("comment",)}
+
+
 class FeedbackPages(GenerateFeedback):
     """nbgrader's converter of graded notebooks to pages for their students."""
 
     preprocessors: Any  # which nbgrader gives no type
+    _fingerprint = ""
 
     def __init__(self, coursedir: Any = None, **options: Any) -> None:
         super().__init__(coursedir=coursedir, **options)
@@ -98,15 +107,44 @@ class FeedbackPages(GenerateFeedback):
             words = "%s: no feedback, for its grading was interrupted; first: nbgrader autograde %s"
             self.log.error(words, student_id, assignment_id)
             return False
+        # before the page is made: what changes while it is made is seen the next time
+        self._fingerprint = self._fingerprint_of(assignment_id, student_id)
         if super().init_destination(assignment_id, student_id):
             return True
         page = target / f"{assignment_id}.html"
         excluded = student_id in (self.coursedir.student_id_exclude or "").split(",")
-        if excluded or (page.is_file() and page.stat().st_mtime >= graded.stat().st_mtime):
+        if excluded or (page.is_file() and self._is_of_today(page, graded)):
             return False
         self.log.info("%s: graded since its page was made: made again", student_id)
         rmtree(str(target))
         return True
+
+    def write_single_notebook(self, output: str, resources: Any) -> None:
+        """Write a page, with the fingerprint of what it shows as its last line."""
+        super().write_single_notebook(output + self._fingerprint, resources)
+
+    def _is_of_today(self, page: Path, graded: Path) -> bool:
+        with page.open("rb") as file:
+            file.seek(-min(len(self._fingerprint), page.stat().st_size), os.SEEK_END)
+            same = file.read() == self._fingerprint.encode()
+        return same and page.stat().st_mtime >= graded.stat().st_mtime
+
+    def _fingerprint_of(self, lesson: str, student: str) -> str:
+        """A comment of HTML that changes with the points, the comments, and what lateness costs."""
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            try:
+                submission = gradebook.find_submission(lesson, student)
+            except MissingEntry:
+                return ""
+            shown = [
+                [each.name, *(getattr(each, part) for part in parts)]
+                for kind, parts in _SHOWN.items()
+                for notebook in submission.notebooks
+                for each in getattr(notebook, kind)
+            ]
+            late = submission.total_seconds_late, str(self.config.get("LateSubmissionPlugin"))
+        digest = hashlib.sha256(json.dumps([sorted(shown, key=str), late]).encode()).hexdigest()
+        return f"\n<!-- {digest} -->\n"
 
     def convert_notebooks(self) -> None:
         """Make the pages, and say whose answers wait for a person: their pages say so too.

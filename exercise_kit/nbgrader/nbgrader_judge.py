@@ -88,10 +88,10 @@ def _lines(checks: Sequence[CheckOutcome]) -> list[CheckResult]:
     for check in checks:
         words = check.parts or ({"Seen": check.message} if check.message else {})
         claim, key = check.claim or check.name, check.misconception or check.kind
-        first = firsts.setdefault(key, check.name) if key and check.verdict == Verdict.FAIL else ""
+        first = firsts.setdefault(key, check.name) if key and check.verdict == Verdict.FAIL else check.name
         line = _ReportLine(
             *(check.name, claim, Verdict(check.shown)),
-            same_as="" if first == check.name else first,
+            same_as=check.same_as or ("" if first == check.name else first),
             words=words,
             mistake=check.misconception,
             paths=check.pages,

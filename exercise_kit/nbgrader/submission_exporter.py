@@ -34,7 +34,7 @@ from exercise_kit.quoting import one_line
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import SubmittedCell, Unreadable, read_bytes
 from exercise_kit.submission.parse import OpenedSubmission, open_answers
-from exercise_kit.submission.released import Lessons, ReleasedCell
+from exercise_kit.submission.released import Lessons, ReleasedCell, ReleasedLesson
 
 MOST_BYTES_OF_TIME = 1000
 _SECRET = re.compile(r"[0-9a-f]{128}")  # as `nbgrader submit` makes it
@@ -207,19 +207,24 @@ def _marks(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
     for released in opened.lesson.cells:
         if released.name and released.role in ("check", "locked", "question"):
             free = [cell for cell in opened.file.cells if cell.index not in marks and cell.code == released.code]
-            if (found := _last_of(free, released)) is not None:
+            if (found := _last_of(free, released, opened.lesson)) is not None:
                 marks[found.index].append(released.name)
     return marks
 
 
-def _last_of(cells: list[SubmittedCell], released: ReleasedCell) -> SubmittedCell | None:
-    """The last cell that bears a released cell's mark, else its id, else its text: of a question, the question."""
+def _last_of(cells: list[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> SubmittedCell | None:
+    """The last cell that bears a released cell's mark, else its id, else its text: of a question, the question.
+
+    Of an edited text one line is enough, if no other cell of the lesson has it.
+    """
     text = released.source.partition(TEXT_STUB)[0].strip() if released.role == "question" else released.source.strip()
+    others = {line for cell in lesson.cells if cell is not released for line in cell.source.splitlines()}
+    own = next((line for line in text.splitlines() if line not in others), None)
     for alike in (
         [cell for cell in cells if cell.grade_id == released.name],
         [cell for cell in cells if released.id and cell.id == released.id],
         [cell for cell in cells if text and cell.source.strip().startswith(text)],
-        [cell for cell in cells if text and cell.source.strip().startswith(text.split("\n")[0])],
+        [cell for cell in cells if own and own in cell.source.splitlines()],
     ):
         if alike:
             return alike[-1]

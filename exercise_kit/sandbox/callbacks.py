@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -150,8 +151,9 @@ def _kept_of(tensors: Sequence[Tensor]) -> int:
     matrices = [tensor.shape for tensor in tensors if tensor.ndim > 1]
     rows = max((max(1, shape[-2]) for shape in matrices), default=1)
     columns = max((max(1, tensor.shape[-1]) for tensor in tensors if tensor.ndim), default=1)
-    leading = torch.broadcast_shapes(*(shape[:-2] for shape in matrices)) if matrices else ()
-    batch = math.prod(max(1, size) for size in leading)
+    # by hand: torch.broadcast_shapes imports sympy, which takes seconds. Where they do not fit, the function says so
+    leading = zip_longest(*(reversed(shape[:-2]) for shape in matrices), fillvalue=1)
+    batch = math.prod(max(1, *sizes) for sizes in leading)
     given = [math.prod(max(1, size) for size in tensor.shape) for tensor in tensors]
     scores, output = batch * rows * rows, batch * rows * columns
     if max(scores, output, *given, 0) > _MOST_NUMBERS or scores * columns > _MOST_PRODUCTS:

@@ -58,6 +58,7 @@ _resolve_conj, _resolve_neg, _contiguous = _BASE.resolve_conj, _BASE.resolve_neg
 _as_subclass, _as_strided, _view, _numpy = _BASE.as_subclass, _BASE.as_strided, _BASE.view, _BASE.numpy
 _clone = _BASE.clone
 _Tensor, _Parameter, _bytes_type, _keys_of = torch.Tensor, torch.nn.Parameter, torch.uint8, torch._C._dispatch_keys
+_with_gradients = torch.enable_grad
 _PYTHON, _has = torch._C.DispatchKey.Python, torch._C.DispatchKeySet.has
 
 
@@ -83,7 +84,8 @@ def is_parameter(tensor: Any) -> bool:
 
 def as_plain(tensor: Any) -> Any:
     """The same tensor to autograd, without its subclass; to be asked of one without operators of its own."""
-    return _as_subclass(tensor, _Tensor)
+    with _with_gradients():  # where an answer has left them off, it would be cut from its graph
+        return _as_subclass(tensor, _Tensor)
 
 
 def differentiable(tensor: Any) -> Any:

@@ -16,7 +16,7 @@ from exercise_kit.engine import pace as timing
 from exercise_kit.engine.course import course
 from exercise_kit.engine.lent import right_parts
 from exercise_kit.engine.pace import pace_of
-from exercise_kit.engine.verdict import as_html
+from exercise_kit.engine.rendering import as_html
 from vit_course import check
 
 

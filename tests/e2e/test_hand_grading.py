@@ -114,7 +114,8 @@ def test_points_by_hand_end_that(graded: Graded) -> None:
         grade = gradebook.find_grade(QUESTION, LESSON, LESSON, "ada")
         grade.manual_score, grade.needs_manual_grade = 0.0, False
         gradebook.db.commit()
-    nbgrader(graded.folder, "generate_feedback", LESSON, "--student=ada", "--force")
+    log = nbgrader(graded.folder, "generate_feedback", LESSON)
+    assert re.findall("(.*): graded since its page was made", log) == ["[GenerateFeedbackApp | INFO] ada"]
     assert graded.scores_shown("ada") == ["2.0 / 3.0", "2.0 / 2.0", "0.0 / 1.0"]
     assert graded.exported()["ada"]["remarks"] == ""
 

@@ -46,7 +46,7 @@ def texts_in(folder):
         if path.suffix == ".whl":
             with zipfile.ZipFile(path) as wheel:
                 for name in wheel.namelist():
-                    if Path(name).suffix not in (".safetensors", ".png"):
+                    if Path(name).suffix not in (".safetensors", ".png", ".packed"):
                         yield name, wheel.read(name).decode()
         elif path.suffix == ".ipynb":
             yield path.name, "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
@@ -77,9 +77,9 @@ def test_it_holds_what_its_readme_says_and_nothing_else(made):
     names = sorted(path.relative_to(made.path).as_posix() for path in made.path.rglob("*") if path.is_file())
     notebooks = [f"notebooks/{path.name}" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
     wheel = next(made.path.glob("*.whl")).name
-    assert names == sorted([MARKER, "AGENTS.md", "LICENSE", "README.md", wheel, *notebooks])
+    assert names == sorted([MARKER, "AGENTS.md", "LICENSE", "README.md", "cheat_sheet.html", wheel, *notebooks])
     readme = (made.path / "README.md").read_text(encoding="utf-8")
-    assert all(f"`{name}`" in readme for name in ("AGENTS.md", "LICENSE", "notebooks/", wheel))
+    assert all(f"`{name}`" in readme for name in ("AGENTS.md", "LICENSE", "cheat_sheet.html", "notebooks/", wheel))
     assert "no solutions here, no hidden checks" in readme
     assert "$" not in readme + (made.path / "AGENTS.md").read_text(encoding="utf-8")
 

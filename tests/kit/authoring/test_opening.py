@@ -99,7 +99,7 @@ def test_without_a_network_the_cell_says_what_failed_and_what_to_do(tmp_path, ba
     installing, _, shown = shown.partition("\n")
     assert installing == INSTALLING
     assert "vit-course" in shown
-    assert shown.endswith("Put the course's .whl beside this file.")
+    assert shown.endswith("Put its .whl beside this file.")
     assert "Traceback" not in shown
     assert not outcome["done"]
     assert errors == ""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
-from worker import torch_internals, values
+from worker import torch_internals
 
 DEVICE = "privateuseone"
 aten = torch.ops.aten
@@ -67,9 +67,12 @@ def _install():
     library.fallback(lambda operator, *inputs, **options: _computed(operator, inputs, options), "PrivateUse1")
     # tensors of a class of their own are refused at the border, and have no address; those of a real GPU are plain
     torch.__future__.set_overwrite_module_params_on_conversion(True)
-    oddity, address = values._oddity, torch_internals.address
-    values._oddity = lambda tensor: oddity(_here(tensor))
+    address, own = torch_internals.address, torch_internals.has_operators_of_its_own
+    torch_internals.has_operators_of_its_own = lambda tensor: own(_here(tensor))
+    torch_internals.as_plain = lambda tensor: tensor
     torch_internals.address = lambda tensor: address(_here(tensor))
+    # a real GPU's operators are not Python's: they work where Python's are not asked
+    torch_internals.Unseen = torch._C.DisableTorchFunction
     return library
 
 

@@ -38,6 +38,18 @@ def test_marks_come_back_where_a_tool_has_stripped_them(work, lost):
     assert [cell.metadata[PLACE] for cell in notebook.cells] == list(range(len(sources)))
 
 
+@pytest.mark.parametrize("stripped", [False, True])
+def test_a_deleted_check_s_mark_goes_to_no_other_check(work, stripped):
+    mine = work(solved=True)
+    names = names_of(mine)
+    del mine.cells[mine.place("check-patchify")]
+    mine.cell("check-unpatchify")["source"] += "\n# mine"
+    for cell in mine.cells if stripped else ():
+        cell["metadata"] = {}
+        cell.pop("id")
+    assert marks(marked(mine)) == [name for name in names if name != "check-patchify"]
+
+
 def test_a_mark_stands_on_the_cell_that_answers(work):
     mine = work(solved=True)
     place, source = mine.place("patchify"), mine.cell("patchify")["source"]

@@ -1,5 +1,7 @@
 """The judge's functions that a student may call: right answers, and bounds on size, number and time."""
 
+import sys
+
 import pytest
 import torch
 
@@ -19,6 +21,17 @@ def test_what_a_test_needs_is_answered(shape):
     output, weights = called(shape, shape, shape)["result"]
     assert output.shape == shape
     assert weights.shape == (*shape[:-1], shape[-2])
+
+
+def test_an_answer_waits_for_no_import(monkeypatch):
+    # torch.broadcast_shapes imports it, and sympy with it: 2 s of processor time in each judge
+    monkeypatch.setitem(sys.modules, "torch.fx.experimental.symbolic_shapes", None)
+    assert "result" in called((2, 5, 4), (2, 5, 4), (2, 5, 4))
+
+
+def test_inputs_that_do_not_fit_together_are_the_functions_to_refuse():
+    raised = called((2, 5, 4), (3, 7, 4), (3, 7, 6))["raised"]
+    assert raised == {"kinds": ["RuntimeError"], "words": "these inputs do not fit together"}
 
 
 TOO_LARGE = {

@@ -20,7 +20,7 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.add_class_token.claims import TOKEN_AXES
 from vit_course.exercises.l02_positions.sinusoidal_positions.claims import vector_text
-from vit_course.exercises.l02_positions.sinusoidal_positions_2d import GRIDS
+from vit_course.exercises.l02_positions.sinusoidal_positions_2d.claims import GRIDS
 
 PATCH_AXES = ("image", "patch", "dimension")
 

@@ -26,7 +26,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l04_block import LESSON
-from vit_course.exercises.l04_block.layer_norm import TOKEN_AXES
+from vit_course.exercises.l04_block.layer_norm.claims import TOKEN_AXES
 from vit_course.exercises.l04_block.mlp.claims import Weights, expect_gradients, transformed
 from vit_course.exercises.repeatability import expect_same_in_every_run
 

@@ -18,7 +18,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
-from vit_course.exercises.l04_block.layer_norm import TOKEN_AXES
+from vit_course.exercises.l04_block.layer_norm.claims import TOKEN_AXES
 from vit_course.exercises.l04_block.mlp.claims import expect_gradients
 from vit_course.exercises.l10_modern import LESSON
 
