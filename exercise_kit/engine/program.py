@@ -8,7 +8,8 @@ which mistake each change makes::
 
 The code after the colon replaces the line above; without code the line is removed. Several comments of one name under a
 line replace it by as many lines. Comments of one name under several lines belong to one bug. The first space after the
-colon belongs to the form; more spaces indent the code further than the line above.
+colon belongs to the form; more spaces indent the code further than the line above. A comment for the linter, as behind
+an import that only bugs use, is no part of the program.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from exercise_kit.engine.verdict import BETWEEN
 
 PROGRAM, PACKED = "program.py", "program.packed"
 _BUG = re.compile(r'\s*# bug "(?P<name>[^"]+)":(?: (?P<code>.*))?$')
+_FOR_THE_LINTER = re.compile(r"\s*# noqa\b.*")
 _MEANT = re.compile(r"\s*#+\s*bugs?\b", re.IGNORECASE)
 
 
@@ -171,7 +173,7 @@ def read_program(source: str, module: str, file: str) -> Program:
         bug = _BUG.match(line)
         if not bug and not _MEANT.match(line):
             if lines or number >= first:
-                lines.append(line)
+                lines.append(_FOR_THE_LINTER.sub("", line))
             continue
         where = f"{file}:{number}"
         if not bug:

@@ -18,11 +18,11 @@ POINTS = 26.0
 FROM_A_GROUND = """
 from vit_course.hunts import hunt
 try:
-    from vit_course.hunts.programs.patchify import suspect_patchify
+    from vit_course.exercises.l01_patchify.patchify.program import patchify as mended
     from vit_course.hunts.choose import grounds
 except ImportError:
-    suspect_patchify = hunt("patchify", 1).program
-fix_patchify = suspect_patchify
+    mended = hunt("patchify", 1).program
+fix_patchify = mended
 """
 
 

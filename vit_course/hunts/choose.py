@@ -10,13 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from itertools import combinations
 
 from exercise_kit.engine.compare import kind_of
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.mistakes import Edit
-from exercise_kit.engine.program import Bug, Program, read_program
+from exercise_kit.engine.program import Bug, Program
 from exercise_kit.quoting import quoted
 from vit_course.exercises.catalog import EXERCISES
 
@@ -52,18 +51,6 @@ def grounds() -> dict[str, Ground]:
         edits = [each for each in exercise.misconceptions if isinstance(each, Edit) and each.hunt]
         if edits and exercise.program and exercise.program.defines(name):
             found[name] = Ground(name, exercise.program, tuple(each.bug for each in edits))
-    found |= _not_yet_edits()
-    return {name: found[name] for name in EXERCISES if name in found}
-
-
-def _not_yet_edits() -> dict[str, Ground]:
-    """Grounds of exercises whose mistakes are not edits of a program yet."""
-    plain = {_plain(name): name for name, exercise in EXERCISES.items() if exercise.program is None}
-    found = {}
-    for file in files("vit_course.hunts.programs").iterdir():
-        if name := plain.get(_plain(file.name.removesuffix(".py"))):
-            program = read_program(file.read_text("utf-8"), f"vit_course.hunts.{name}", file.name)
-            found[name] = Ground(name, program, program.bugs)
     return found
 
 

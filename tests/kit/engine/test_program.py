@@ -156,6 +156,11 @@ def test_an_ordinary_comment_stays():
     assert read_program("x = 1\n# debugging is fun\n", "mine", "mine.py").text() == "x = 1\n# debugging is fun\n"
 
 
+def test_a_comment_for_the_linter_is_no_part_of_it():
+    source = "import math  # noqa: F401  # bugs use it\nx = 1  # not a quarter\n"
+    assert read_program(source, "mine", "mine.py").text() == "import math\nx = 1  # not a quarter\n"
+
+
 def test_a_bug_is_its_name_and_its_edits():
     assert Bug("one", {1: ()}) == Bug("one", {1: ()})
     assert Bug("one", {1: ()}) != Bug("one", {2: ()})

@@ -17,17 +17,18 @@ def scaled_dot_product_attention(
     # bug "queries compared with queries": scores = torch.matmul(query, query.transpose(-2, -1))
     # bug "query scaled in place": query /= math.sqrt(d_k)
     # bug "query scaled in place": scores = torch.matmul(query, key.transpose(-2, -1))
-    scores = scores / math.sqrt(d_k)
-    # bug "scaling forgotten":
-    # bug "divided by head dim without the root": scores = scores / d_k
-    # bug "multiplied by the root": scores = scores * math.sqrt(d_k)
-    # bug "root cut to a whole number": scores = scores / math.isqrt(d_k)
-    # bug "scaled after the softmax":
-    # bug "output scaled and not the scores":
-    # bug "query scaled in place":
-    # bug "mask made on the cpu": scores = scores / math.sqrt(d_k) + torch.zeros(query.size(-2), key.size(-2))
+    scale = 1 / math.sqrt(d_k)
+    # bug "scaling forgotten": scale = 1
+    # bug "divided by head dim without the root": scale = 1 / d_k
+    # bug "multiplied by the root": scale = math.sqrt(d_k)
+    # bug "root cut to a whole number": scale = 1 / math.isqrt(d_k)
+    # bug "scaled after the softmax": scale = 1
+    # bug "output scaled and not the scores": scale = 1
+    # bug "query scaled in place": scale = 1
+    scores = scores * scale
+    # bug "mask made on the cpu": scores = scores * scale + torch.zeros(query.size(-2), key.size(-2))
     # bug "causal mask": later = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool, device=query.device).triu(1)
-    # bug "causal mask": scores = (scores / math.sqrt(d_k)).masked_fill(later, -math.inf)
+    # bug "causal mask": scores = (scores * scale).masked_fill(later, -math.inf)
     weights = torch.softmax(scores, dim=-1)
     # bug "softmax over the queries": weights = torch.softmax(scores, dim=-2)
     # bug "softmax without a dim": weights = torch.softmax(scores, dim=0 if scores.dim() in (1, 3) else 1)
