@@ -13,6 +13,7 @@ EXPERIMENT_TAG = "experiment"
 STILL = "still-"  # how the class of the element begins that holds the still picture of a figure with controls
 NBGRADER_SCHEMA = 3
 SETUP_GRADE_ID = "setup"
+MOST_BYTES, MOST_BYTES_BESIDE = 48 << 20, 64 << 10  # of a result that is handed in as a file, and of its facts
 STUBS = "stubs.json"  # beside a course's exercises: exercise → the text of its empty cell, which the builder writes
 
 

@@ -25,6 +25,7 @@ from exercise_kit.batch.job import Task, judged_with
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import checks_digest, files_digest, versions
 from exercise_kit.reasons import Reason
+from exercise_kit.sandbox.devices import DeviceError, checked, missing_protections
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.released import CLONE
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
@@ -146,8 +147,6 @@ def _folder_of(needs: Needs) -> Path | None:
 @lru_cache(maxsize=4)
 def _lack(needs: Needs) -> str | None:
     """What differs here from what is needed, or is not there, as a clause."""
-    from exercise_kit.batch.command import DeviceError, checked, missing_protections
-
     here = versions("distributed")
     other = [(name, here.get(name), number) for name, number in needs.versions if here.get(name) != number]
     if other:

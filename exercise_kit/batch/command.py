@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import legible, one_line
+from exercise_kit.sandbox.devices import DeviceError, checked, missing_protections
 from exercise_kit.submission.find import FoundFile, find, looks_like_class, stray_files, trees
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
@@ -133,51 +133,6 @@ def remarks(result: Result) -> str:
         *named,
     ]
     return one_line("; ".join(parts))
-
-
-NAMES = "cpu, cuda, or cuda:1 for the second GPU"
-_CUDA = re.compile(r"cuda(?::(\d{1,3}))?")
-
-
-class DeviceError(ValueError):
-    """No student's code can be graded on the device; the message says why, and what can be named."""
-
-
-def checked(name: str, *, here: bool = True) -> str:
-    """The device in full: "cpu", "cuda:0".
-
-    Args:
-        name: as on the command line.
-        here: look whether this machine has it; not where other machines grade.
-
-    Raises:
-        DeviceError: it is no such device, or not there.
-    """
-    if name == "cpu":
-        return name
-    if name.split(":")[0] == "mps":
-        raise DeviceError("Apple's GPUs have no float64, which the hidden checks ask for; grade on cpu or cuda")
-    found = _CUDA.fullmatch(name)
-    if not found:
-        raise DeviceError(f"{name!r} is no device to grade on; name one of: {NAMES}")
-    number = int(found[1] or 0)
-    if here:
-        _look_for(number)
-    return f"cuda:{number}"
-
-
-def _look_for(number: int) -> None:
-    import torch
-
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if not count:
-        raise DeviceError(
-            "PyTorch sees no NVIDIA GPU on this machine. On Colab: Runtime > Change runtime type > GPU; "
-            "or grade with --device cpu"
-        )
-    if number >= count:
-        there = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
-        raise DeviceError(f"there is no cuda:{number} on this machine; it has {there}")
 
 
 class GradeUsageError(Exception):
@@ -299,15 +254,6 @@ def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
             f"own class, grade again with --class {name}.",
             markup=False,
         )
-
-
-def missing_protections(device: str) -> Mapping[str, str]:
-    """What this machine lacks for keeping students' code apart, each with what to do; empty where it has enough."""
-    from exercise_kit.worker.capabilities import probe_capabilities
-
-    protections = probe_capabilities()
-    enough = protections.is_sufficient or (device != "cpu" and protections.is_sufficient_for_gpu)
-    return {} if enough else protections.missing
 
 
 def _require_sandbox(device: str) -> None:

@@ -314,7 +314,7 @@ def progress(
 def _folder_of_log(directory: Path | None, file: str) -> Path:
     """Where the log is: in the folder, beside it where each lesson has its own, or among the notebooks of a clone."""
     if directory is None:
-        from exercise_kit.engine.own_parts import own_folder
+        from exercise_kit.engine.own_folder import own_folder
 
         directory = own_folder()
     if not directory.exists():

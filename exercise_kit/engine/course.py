@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # where the course stands; an operator who keeps another one names it, as "their_package.course:COURSE"
 VARIABLE, DEFAULT = "VIT_COURSE_COURSE", "vit_course.course:COURSE"
-# of a file that an exercise asks for, and of the JSON file beside it
-MOST_BYTES, MOST_BYTES_BESIDE = 48 << 20, 64 << 10
 # the bytes of such a file, or a clause on why there are none; and those of the JSON file beside it, where one is
 FileBytes = tuple[bytes | str, bytes | None]
 Item = TypeVar("Item")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from exercise_kit.engine import own_folder
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.exercise import Exercise
@@ -28,7 +28,6 @@ from exercise_kit.engine.run import find, is_part, last_passed, problem_with, re
 from exercise_kit.engine.verdict import Report
 from exercise_kit.files import write
 
-_DRIVE = Path("/content/drive/MyDrive")
 _HEADER = '''"""My own parts, each kept by `keep(...)` after it had passed its checks.
 
 This file is yours: read it, change it, take it with you. A lesson checks each part again before it uses it, and
@@ -58,7 +57,7 @@ def keep(*names: str) -> None:
             print(f"{name} is not kept. {why}")
     if kept:
         print(f"Kept in {_shown(place)}: {listed(kept)}. Later lessons begin with what is there.")
-        if "google.colab" in sys.modules and _DRIVE not in place.parents:
+        if "google.colab" in sys.modules and own_folder.DRIVE not in place.parents:
             print("Colab deletes its files at the end of a session: mount your Drive and keep again, or download it.")
 
 
@@ -274,20 +273,12 @@ def _text_of(place: Path) -> str | None:
         raise CannotKeepError(f"{place.name} cannot be read: {error}.") from None
 
 
-def own_folder() -> Path:
-    """Where a student's files are: in Drive, beside the notebooks, or beside their folders where each has its own."""
-    here = Path.cwd()
-    beside = here.parent if here.name in course().lessons else here
-    # os.path, which takes a Drive that has lost its connection for none
-    return _DRIVE if os.path.isdir(_DRIVE) else beside
-
-
 def _place() -> Path:
-    return own_folder() / course().own_parts
+    return own_folder.own_folder() / course().own_parts
 
 
 def _shown(place: Path) -> str:
-    return str(place) if _DRIVE in place.parents else place.name
+    return str(place) if own_folder.DRIVE in place.parents else place.name
 
 
 def _names_of_parts() -> set[str]:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.command import checked
 from exercise_kit.engine.class_exercises import in_use
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
+from exercise_kit.sandbox.devices import checked, missing_protections
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.remote_backend import RemoteStudent
@@ -23,7 +23,6 @@ from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.result_file import contents
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
-from exercise_kit.worker.capabilities import probe_capabilities
 
 
 class EvaluatedSubmission:
@@ -39,8 +38,7 @@ class EvaluatedSubmission:
 
     def __init__(self, path: Path, device: str) -> None:
         device = checked(device)
-        capabilities = probe_capabilities()
-        if not (capabilities.is_sufficient or (device != "cpu" and capabilities.is_sufficient_for_gpu)):
+        if missing_protections(device):
             raise ValueError(
                 "this machine has no sandbox for a student's code; 'vit-course doctor' says what is missing"
             )

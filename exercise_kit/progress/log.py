@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, ParamSpec
 from uuid import uuid4
 
+from exercise_kit.engine import own_folder
+from exercise_kit.engine.course import course
 from exercise_kit.engine.rendering import in_notebook_kernel
 from exercise_kit.engine.verdict import Report, Verdict
 from exercise_kit.reasons import Reason
@@ -74,10 +76,8 @@ def switched_off() -> bool:
 
 def place() -> Path:
     """The file of the student who works here."""
-    from exercise_kit.engine.own_parts import own_folder  # it imports the checks, which note what they find
-
     try:
-        return own_folder() / FILE
+        return own_folder.own_folder() / FILE
     except OSError:  # the folder that this kernel stood in is gone
         return Path(FILE)
 
@@ -168,9 +168,7 @@ def noting(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
 
 
 def _note_report(report: Report) -> None:
-    from exercise_kit.engine.run import find  # which this module decorates
-
-    if known := find(report.exercise):
+    if known := course().exercises.get(report.exercise):
         mistakes = list(report.misconceptions)
         facts = {"exercise": known.name, "points": report.points, "share": round(report.fraction, 4)}
         note("check", lesson=known.lesson, **facts, state=_state(report), mistakes=mistakes)

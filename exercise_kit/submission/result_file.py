@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE
+from exercise_kit.conventions import MOST_BYTES, MOST_BYTES_BESIDE
 from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes
 
 

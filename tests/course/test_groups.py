@@ -51,7 +51,7 @@ def test_xdist_keeps_a_group_in_one_process():
 
 def test_roads_come_first_and_proofs_only_where_they_are_asked_for():
     def item(name, *marks, folder="kit"):
-        return SimpleNamespace(nodeid=name, path=Path(folder), get_closest_marker={each: 1 for each in marks}.get)
+        return SimpleNamespace(nodeid=name, path=Path(folder), get_closest_marker=dict.fromkeys(marks, 1).get)
 
     every = [item("test_a"), item("test_b", "proof"), item("test_c"), item("test_d", folder="journeys")]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
+import networkx
 import pytest
 
 import exercise_kit
@@ -292,3 +293,31 @@ def test_a_lesson_imports_public_names_alone(lesson: Path) -> None:
 )
 def test_an_internal_import_is_seen(line: str) -> None:
     assert len(not_public(ast.parse(line))) == 1
+
+
+# the course of this process holds exercises, whose checks ask which course this is
+ONE_CIRCLE = {"class_exercises", "course", "errors", "exercise", "local_backend", "student"}
+
+
+def arrows_in(root: str, modules: dict[str, Path]) -> Iterator[tuple[str, str]]:
+    """Each module with each other one of its package that it imports, at its top or in a function."""
+    for name, path in modules.items():
+        here = [root, *name.split(".")] if name else [root]
+        for statement in statements(ast.parse(path.read_text("utf-8"))):
+            base = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else []
+            if base and statement.level:
+                base = [*here[: len(here) - statement.level + (path.name == "__init__.py")], *filter(None, base)]
+            for alias in statement.names:
+                dotted = ".".join([*base, alias.name]).removeprefix(f"{root}.")
+                target = dotted if dotted in modules else dotted.rpartition(".")[0]
+                if target in modules and target not in ("", name):
+                    yield name, target
+
+
+@pytest.mark.parametrize("package", [exercise_kit, vit_course], ids=["kit", "course"])
+def test_no_more_than_two_modules_import_each_other_in_a_circle(package):
+    modules = modules_of(Path(package.__file__).parent)
+    graph = networkx.DiGraph(arrows_in(package.__name__, modules))
+    assert graph.number_of_edges() > 100
+    found = [each for each in networkx.strongly_connected_components(graph) if len(each) > 2]
+    assert [each for each in found if each != {f"engine.{name}" for name in ONE_CIRCLE}] == []

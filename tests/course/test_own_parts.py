@@ -15,7 +15,7 @@ import torchvision
 
 import vit_course
 from exercise_kit.authoring.lesson import Role, read_lesson
-from exercise_kit.engine import own_parts, run
+from exercise_kit.engine import own_folder, own_parts, run
 from vit_course import ViTConfig, check, keep, own
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
@@ -295,7 +295,7 @@ def test_on_colab_with_a_drive_they_are_kept_there(tmp_path, monkeypatch, notebo
     for folder in (drive, here):
         folder.mkdir()
     monkeypatch.chdir(here)
-    monkeypatch.setattr(own_parts, "_DRIVE", drive)
+    monkeypatch.setattr(own_folder, "DRIVE", drive)
     monkeypatch.setitem(sys.modules, "google.colab", ModuleType("google.colab"))
     notebook.run(PATCHIFY)
     assert notebook.check("patchify")

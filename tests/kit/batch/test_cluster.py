@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch import cluster, cluster_worker, command
+from exercise_kit.batch import cluster, cluster_worker
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.cluster import Cluster, ClusterError, together
 from exercise_kit.batch.cluster_worker import Needs, reply_to, request_of
@@ -19,6 +19,7 @@ from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import Place
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import Reason
+from exercise_kit.sandbox import devices
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
 from exercise_kit.worker import capabilities
@@ -236,7 +237,7 @@ def test_another_version_code_or_device_is_refused(task, monkeypatch):
     monkeypatch.setattr(capabilities, "probe_capabilities", lambda: lacking)
     words = "it cannot keep students' code apart (landlock: use Linux 5.13 or newer)"
     assert cluster_worker._lack(replace(needs, folder="/elsewhere")) == words
-    assert command.missing_protections("cpu") == lacking.missing
+    assert devices.missing_protections("cpu") == lacking.missing
 
 
 def test_what_was_judged_on_two_machines_is_one_result():

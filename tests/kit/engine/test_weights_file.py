@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
+from exercise_kit.conventions import MOST_BYTES
 from exercise_kit.engine import check
-from exercise_kit.engine.course import MOST_BYTES
 from exercise_kit.engine.probes import Probe
 from vit_course import PRESETS
 from vit_course.config import ViTConfig

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.batch.command import DeviceError, checked
 from exercise_kit.judge.judge import Judge
+from exercise_kit.sandbox.devices import DeviceError, checked
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.warm_process import WarmProcess

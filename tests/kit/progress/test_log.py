@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import vit_course
-from exercise_kit.engine import own_parts
+from exercise_kit.engine import own_folder
 from exercise_kit.engine.run import check
 from exercise_kit.progress import log
 from tests.kit.progress.conftest import restart
@@ -132,7 +132,7 @@ def test_a_large_file_is_set_aside(kernel: Path, monkeypatch: pytest.MonkeyPatch
 def test_where_a_drive_is_mounted_it_goes_there(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drive = kernel / "MyDrive"
     drive.mkdir()
-    monkeypatch.setattr(own_parts, "_DRIVE", drive)
+    monkeypatch.setattr(own_folder, "DRIVE", drive)
     log.note("guess", name="rows", guess=1)
     assert [path.name for path in kernel.iterdir()] == ["MyDrive"]
     assert [each["name"] for each in lines(drive)] == ["rows"]

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.course import MOST_BYTES, MOST_BYTES_BESIDE, FileBytes
+from exercise_kit.conventions import MOST_BYTES, MOST_BYTES_BESIDE
+from exercise_kit.engine.course import FileBytes
 from exercise_kit.engine.exercise import CheckFunction, Exercise, FileAnswer, InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student

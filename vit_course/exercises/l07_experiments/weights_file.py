@@ -14,8 +14,8 @@ from typing import Any
 
 from torch import Tensor
 
+from exercise_kit.conventions import MOST_BYTES
 from exercise_kit.engine.compare import listed, shape
-from exercise_kit.engine.course import MOST_BYTES
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from vit_course.config import ViTConfig
