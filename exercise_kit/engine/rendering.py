@@ -96,7 +96,11 @@ def as_mimebundle(report: Report) -> dict[str, object]:
     plain = str(report.score) if graded else as_text(report)
     if not in_notebook:
         return {"text/plain": plain}
-    return {"text/plain": plain, "text/html": as_html(report), REPORT_MIME: report.as_dict()}
+    return {
+        "text/plain": plain,
+        "text/html": as_html(report),
+        REPORT_MIME: report.as_dict() | {"text": as_text(report)},
+    }
 
 
 def in_notebook_kernel() -> bool:
