@@ -86,7 +86,7 @@ def _pair(student, reference, probe, config):
     return _Pair(model, twin, config)
 
 
-@pytest.mark.exercise("VisionTransformer", points=2.25)
+@pytest.mark.exercise("VisionTransformer", points=1.75)
 @pytest.mark.exercise("fix_vit", points=0.5)
 def test_the_logits_are_right(student, reference, probe):
     """With the same weights it gives the logits of a right model, for wide images and for tall ones."""
@@ -229,3 +229,34 @@ def test_its_own_example_comes_out(student, reference, probe):
     pair = _pair(student, reference, probe, _config(probe, depth=1))
     pair.expect_same(pair.images(probe, 2), "the model's output", "Which token does your head read?")
     expect_example(student)
+
+
+@pytest.mark.exercise("VisionTransformer", points=0.5)
+def test_a_new_model_starts_as_the_table_says(student, reference, probe):
+    """The logits are right; in a new model the class token is zero, and the positions are normally distributed around
+    0, with a standard deviation of 0.02."""
+    pair = _pair(student, reference, probe, _config(probe, depth=1))
+    pair.expect_same(pair.images(probe, 2), "the model's output", "Which token does your head read?")
+    config = _config(probe, depth=1, patch_size=2, image_size=(16, 18), embed_dim=96, num_heads=2)
+    tensors = student.build(config).tensors()
+    class_token, positions = (tensors[name].double() for name in ("class_token", "positions"))
+    spread = float(positions.std())
+    # chance puts the spread of 7,008 numbers off by 1 %, of 73 in a column by 8 %; six times that and more passes
+    facts = {
+        "zeros": not class_token.any(),
+        "mean": abs(float(positions.mean())) < 0.002,
+        "spread": 0.016 < spread < 0.024,
+        "rows differ": bool((positions.std(dim=1) > 0.01).all()),
+        "tails": float(positions.abs().max()) > 1.9 * spread,  # evenly distributed numbers end at 1.73
+    }
+    student.record.append(("starts", *facts.values()))
+    look = "With which numbers does the table above the exercise let it start?"
+    if not facts["zeros"]:
+        raise Failure(f"the class token of a new model goes up to {class_token.abs().max():.3g}", "zeros", look)
+    wanted = "numbers of a normal distribution, with mean 0 and standard deviation 0.02"
+    if not (facts["mean"] and facts["spread"]):
+        seen = f"the positions of a new model have mean {positions.mean():.2g} and standard deviation {spread:.2g}"
+        raise Failure(seen, wanted, look)
+    if not all(facts.values()):
+        why = "no number is far from the mean" if facts["rows differ"] else "all tokens have nearly the same one"
+        raise Failure(f"the positions of a new model are not normally distributed: {why}", wanted, look)

@@ -66,7 +66,7 @@ def test_the_loss_is_a_mean_over_images(student, reference, probe):
     _expect_right(student, reference, _fields(probe), look, only="loss")
 
 
-@pytest.mark.exercise("evaluate", points=0.75)
+@pytest.mark.exercise("evaluate", points=0.5)
 def test_the_accuracy_is_a_share_of_images(student, reference, probe):
     """The accuracy, the second of the pair, is the share of images that are classified correctly, from 0 to 1."""
     look = "Along which axis are the classes, and by what do you divide?"
@@ -156,3 +156,14 @@ def test_its_own_example_comes_out(student, reference, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     _expect_right(student, reference, _fields(probe), "Which loss, and which share?", only=EITHER)
     expect_example(student)
+
+
+@pytest.mark.exercise("evaluate", points=0.25)
+def test_what_is_frozen_stays_frozen(student, reference, probe):
+    """The numbers are right, and a parameter that was frozen before is frozen afterward, and no other."""
+    look = "Which line says of all parameters at once whether they learn? Who knows how it was before?"
+    frozen = [probe.choice(("classifier.weight", "classifier.bias"))]
+    notes = _expect_right(student, reference, _fields(probe, frozen=frozen), look, "frozen", only=EITHER)
+    if notes["frozen"] != frozen:
+        seen = f"`{frozen[0]}` came frozen, and afterward {' and '.join(notes['frozen']) or 'nothing'} is"
+        raise Failure(seen, "frozen what was frozen before", look)
