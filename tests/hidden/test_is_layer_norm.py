@@ -3,15 +3,15 @@
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
+from vit_course.exercises.impostors import LineUp
 from vit_course.staff.hidden_layer_norm_cases import RIGHT, WRONG
-from vit_course.staff.impostors import HiddenLineUp
 
 
 def unnamed(norm):
     return lambda x, weight, bias, eps: norm(x, weight, bias, eps)
 
 
-LINE_UP = HiddenLineUp("a norm", "your own layer_norm", RIGHT, WRONG, unnamed)
+LINE_UP = LineUp("a norm", "your own layer_norm", RIGHT, WRONG, unnamed)
 
 
 @pytest.mark.exercise("is_layer_norm", points=0.25)

@@ -3,15 +3,15 @@
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
+from vit_course.exercises.impostors import LineUp
 from vit_course.staff.hidden_rotary_cases import RIGHT, WRONG
-from vit_course.staff.impostors import HiddenLineUp
 
 
 def unnamed(rotate):
     return lambda query, key, grid_size: rotate(query, key, grid_size)
 
 
-LINE_UP = HiddenLineUp("a rotate", "your own rotary_2d", RIGHT, WRONG, unnamed)
+LINE_UP = LineUp("a rotate", "your own rotary_2d", RIGHT, WRONG, unnamed)
 
 
 @pytest.mark.exercise("is_rotary", points=0.2)
