@@ -11,6 +11,7 @@ from exercise_kit.engine.verdict import Failure
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.impostors import LineUp, Suspect
 from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
+from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
 
 
 def unnamed(function):
@@ -111,7 +112,7 @@ def test_grading_asks_about_every_suspect(graded, monkeypatch):
     assert set(asked) == every
 
 
-SUSPECTS = {"is_attention": of_attention.LINE_UP}
+SUSPECTS = {"is_attention": of_attention.LINE_UP, "is_layer_norm": of_layer_norm.LINE_UP}
 
 
 @pytest.mark.parametrize("graded", SUSPECTS, indirect=True)
