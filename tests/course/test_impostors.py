@@ -12,6 +12,7 @@ from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.impostors import LineUp, Suspect
 from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
 from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
+from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
 
 
 def unnamed(function):
@@ -96,7 +97,14 @@ def test_a_test_that_raises_is_asked_to_answer():
     assert "is_double should still answer" in caught.value.look
 
 
-@pytest.fixture(params=["is_attention", "is_layer_norm", "is_rotary"])
+SUSPECTS = {
+    "is_attention": of_attention.LINE_UP,
+    "is_layer_norm": of_layer_norm.LINE_UP,
+    "is_rotary": of_rotary.LINE_UP,
+}
+
+
+@pytest.fixture(params=SUSPECTS)
 def graded(request):
     """The line-up of an exercise's hidden checks."""
     return hidden_checks().exercises()[request.param][0].item.module.LINE_UP
@@ -112,10 +120,6 @@ def test_grading_asks_about_every_suspect(graded, monkeypatch):
     assert set(asked) == every
 
 
-SUSPECTS = {"is_attention": of_attention.LINE_UP, "is_layer_norm": of_layer_norm.LINE_UP}
-
-
-@pytest.mark.parametrize("graded", SUSPECTS, indirect=True)
 def test_grading_asks_about_all_that_check_does(graded, request):
     shown = SUSPECTS[request.node.callspec.params["graded"]]
     asked, of_check = (

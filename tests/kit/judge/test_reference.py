@@ -11,7 +11,7 @@ from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
 from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
-from vit_course.exercises.l10_modern import rotary_cases
+from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
 from vit_course.staff.references import REFERENCE
 from vit_course.vit import VisionTransformer
 
@@ -60,7 +60,7 @@ def test_count_parameters(config):
     assert right_objects().count_parameters(config) == built
 
 
-TABLES = {"is_attention": of_attention, "is_layer_norm": of_layer_norm}
+TABLES = {"is_attention": of_attention, "is_layer_norm": of_layer_norm, "is_rotary": of_rotary}
 SUSPECTS = [
     pytest.param(exercise, suspect.function, is_right, id=f"{exercise}-{suspect.described}")
     for exercise, table in TABLES.items()
@@ -76,18 +76,6 @@ SUSPECTS = [
 def test_a_right_test_tells_right_suspects_from_wrong_ones(exercise, function, is_right):
     (is_one,) = REFERENCE[exercise]
     assert is_one(function) is is_right
-
-
-@pytest.mark.parametrize("rotate", rotary_cases.RIGHT, ids=lambda each: each.__name__)
-def test_is_rotary_lets_right_rotations_pass(rotate):
-    assert right_objects().is_rotary(rotate) is True
-
-
-@pytest.mark.parametrize(
-    "rotate", [each for family in rotary_cases.WRONG.values() for each in family], ids=lambda each: each.__name__
-)
-def test_is_rotary_catches_wrong_rotations(rotate):
-    assert right_objects().is_rotary(rotate) is False
 
 
 def test_a_student_with_the_right_answer():
