@@ -20,11 +20,11 @@ from vit_course.exercises.l10_modern.is_rotary.suspects import (
     known,
     not_at_all,
     rolled,
-    rotated,
     speeds_of,
     then,
     with_speeds,
 )
+from vit_course.exercises.l10_modern.rotary_2d.claims import turned
 
 
 def _in_turns(row, column, speeds):
@@ -47,7 +47,7 @@ def _back_and_on(query, key, grid_size):
     half = torch.full((patches, query.shape[-1] // 2), 0.5, dtype=torch.float64, device=query.device)
     half = F.pad(half, (0, 0, query.shape[-2] - patches, 0))
     angles = angles_of(query, grid_size, axial) - half
-    return rotated(rotated(query, angles), half), rotated(rotated(key, angles), half)
+    return turned(turned(query, angles), half), turned(turned(key, angles), half)
 
 
 def _with_outer_pairs(x, angles):
@@ -151,7 +151,7 @@ def _of_sums(probe):
         Suspect("multiplies by the cosines alone", by(axial, _times_cosines)),
         Suspect(
             f"takes {share:.2f} of the rotated numbers, and the rest of those before",
-            by(axial, lambda x, angles: (1 - share) * x + share * rotated(x, angles)),
+            by(axial, lambda x, angles: (1 - share) * x + share * turned(x, angles)),
         ),
     ]
 
@@ -179,7 +179,7 @@ def _of_other_lengths(probe):
 
 
 def _without_second_sine(x, angles):
-    return torch.stack([rotated(x, angles)[..., ::2], _times_cosines(x, angles)[..., 1::2]], dim=-1).flatten(-2)
+    return torch.stack([turned(x, angles)[..., ::2], _times_cosines(x, angles)[..., 1::2]], dim=-1).flatten(-2)
 
 
 def _of_other_speeds(probe):

@@ -123,7 +123,7 @@ class LineUp:
             look: where to look, for a test that lets an impostor pass.
             seed: a test that draws without one draws the same for every suspect.
         """
-        torch.manual_seed(seed)
+        _seed(seed)
         described = f"{self.kind} that {'is right: it ' if is_right else ''}{suspect.described}"
         call = f"{student.name}({self.kind.split()[-1]})"
         try:
@@ -142,6 +142,13 @@ class LineUp:
             return None
         far = f"Print what your test compares, for {self.own}. Is a fact of yours wrong, or only too strict?"
         return Failure(f"{call} is {bool(answer)} for {described}", str(is_right), far if is_right else look)
+
+
+def _seed(seed: int) -> None:
+    """Seed what draws without a generator; ``torch.manual_seed`` formats the whole stack where CUDA has not begun."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
 
 
 def is_bool(answer: object) -> bool:

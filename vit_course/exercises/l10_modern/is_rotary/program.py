@@ -11,12 +11,14 @@ Rotate = Callable[[torch.Tensor, torch.Tensor, tuple[int, int]], Pair]
 
 def near(found: torch.Tensor, right: torch.Tensor) -> bool:
     """Whether both hold the same numbers, up to rounding."""
-    return torch.allclose(found, right, atol=1e-4)
+    return bool((found - right).abs().max() < 1e-4)
 
 
 def is_rotary(rotate: Rotate) -> bool:
     """Whether ``rotate`` turns queries and keys by the row and the column of their patch."""
     images, in_front, grid, head_dim = 2, 1, (3, 5), 8
+    # bug "never says no": return True
+    # bug "never says yes": return False
     # bug "one pair in each half": images, in_front, grid, head_dim = 2, 1, (3, 5), 4
     # bug "no token in front": images, in_front, grid, head_dim = 2, 0, (3, 5), 8
     # bug "a square grid": images, in_front, grid, head_dim = 2, 1, (4, 4), 8
@@ -36,12 +38,13 @@ def is_rotary(rotate: Rotate) -> bool:
     # bug "key not looked at": new_key = new_query
     if new_query.shape != query.shape or new_key.shape != key.shape:
         return False
-        # bug "never says no": return True
         # bug "answer turned round": return True
         # bug "asserts where it should answer": raise AssertionError("these are no rotary positions")
     lengths = near(new_query.norm(dim=-1), query.norm(dim=-1)) and near(new_key.norm(dim=-1), key.norm(dim=-1))
     # bug "lengths not looked at": lengths = True
     first = slice(in_front + 1)
+    # bug "shapes only": return True
+    # bug "lengths only": return lengths
     stay = [near(new[..., first, :], old[..., first, :]) for new, old in ((new_query, query), (new_key, key))]
     start = all(stay)
     # bug "start not looked at": start = True
@@ -69,13 +72,9 @@ def is_rotary(rotate: Rotate) -> bool:
     # bug "images not looked at": alone = True
     holds = lengths and start and down and right and apart and speeds and alone
     return holds
-    # bug "never says no": return True
-    # bug "never says yes": return False
     # bug "answer turned round": return not holds
     # bug "asserts where it should answer": assert holds, "these are no rotary positions"
     # bug "asserts where it should answer": return True
-    # bug "shapes only": return True
-    # bug "lengths only": return lengths
     # bug "compared to the last digit": return holds and torch.equal(new_query[..., 1, :], query[..., 1, :])
     # bug "compared with one rotation": patch, pairs = torch.arange(15), 100.0 ** -torch.tensor([0.0, 0.5])
     # bug "compared with one rotation": angles = torch.cat([torch.outer(patch // 5, pairs), torch.outer(patch % 5, pairs)], 1)

@@ -47,15 +47,8 @@ def angles_of(query: Tensor, grid_size: Grid, rule: Rule) -> Tensor:
     return torch.cat([torch.zeros(front, angles.shape[1], dtype=torch.float64), angles]).to(query.device)
 
 
-def rotated(x: Tensor, angles: Tensor) -> Tensor:
-    """``x`` (..., tokens, head_dim) with numbers 2i and 2i + 1 turned by angle i of each token."""
-    cos, sin = (each.to(x.dtype) for each in (angles.cos(), angles.sin()))
-    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
-    return torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2)
-
-
-def by(rule: Rule, turn: Turn = rotated) -> Rotate:
-    """Query and key, both by ``turn`` and the angles of ``rule``."""
+def by(rule: Rule, turn: Turn = turned) -> Rotate:
+    """Query and key, both turned by the angles of ``rule``; neighbors are pairs unless ``turn`` has others."""
 
     def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
         angles = angles_of(query, grid_size, rule)
@@ -79,7 +72,7 @@ def apart(of_query: Rule, of_key: Rule) -> Rotate:
     """Query and key, each by a rule of its own."""
 
     def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-        return rotated(query, angles_of(query, grid_size, of_query)), rotated(key, angles_of(key, grid_size, of_key))
+        return turned(query, angles_of(query, grid_size, of_query)), turned(key, angles_of(key, grid_size, of_key))
 
     return rotate
 
@@ -136,7 +129,7 @@ def _a_whole_turn_more(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
 
 
 RIGHT = (
-    Suspect("multiplies complex numbers", by(axial, turned)),
+    Suspect("multiplies complex numbers", by(axial)),
     Suspect(
         "multiplies by cosines, and by sines with the numbers of each pair exchanged",
         by(axial, _by_cosines_and_sines),
@@ -254,7 +247,7 @@ def _of_other_starts(probe: Probe) -> list[Suspect]:
     def front_turned(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
         angles = angles_of(query, grid_size, axial)
         angles[: front_of(query, grid_size)] = angle
-        return rotated(query, angles), rotated(key, angles)
+        return turned(query, angles), turned(key, angles)
 
     return [
         Suspect("counts rows and columns from 1", known("counted from one")),
@@ -277,7 +270,7 @@ def _of_mixed_images(probe: Probe) -> list[Suspect]:
         if x.ndim < 3:
             return x
         images = torch.arange(len(x), dtype=torch.float64, device=x.device).reshape(-1, *(1,) * (x.ndim - 1))
-        return rotated(x, angle * images * torch.ones(x.shape[-2], x.shape[-1] // 2, device=x.device))
+        return turned(x, angle * images * torch.ones(x.shape[-2], x.shape[-1] // 2, device=x.device))
 
     return [
         Suspect(
