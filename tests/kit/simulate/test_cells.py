@@ -10,10 +10,11 @@ from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
+from vit_course.exercises.l01_patchify.patch_embedding import variants as embeddings
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 from vit_course.exercises.l01_patchify.patchify.variants import patchify_by_loops
 from vit_course.exercises.l03_attention.attention_cases import by_the_fused_kernel
-from vit_course.exercises.l05_vit import vision_transformer
+from vit_course.exercises.l05_vit.vision_transformer import claims as vision_transformer
 from vit_course.exercises.simulated_answers import SIMULATION
 
 
@@ -42,14 +43,16 @@ def test_helpers_come_along_under_names_of_the_exercise():
 
 def test_a_class_brings_its_bases_and_may_import_what_is_kept():
     source = cell_of(
-        {"VisionTransformer": vision_transformer.ClassTokenLastAndReadThere},
+        {"VisionTransformer": vision_transformer.LibraryLayersForTheBlocks},
         "vit",
         lambda name: name == "vit_course.config",
     )
     assert "vit_course" not in source.replace("from vit_course.config import", "")
     made = run(source)["VisionTransformer"]
     config = ViTConfig(image_size=8, patch_size=4, embed_dim=8, depth=1, num_heads=2, num_classes=3)
-    assert made(config)(torch.zeros(2, 3, 8, 8)).shape == (2, 3)
+    weights = made(config).state_dict()
+    assert weights["positions"].shape == (1, 5, 8), "its base makes them"
+    assert "blocks.0.self_attn.in_proj_weight" in weights
 
 
 def test_what_is_forbidden_is_written_out():
@@ -65,11 +68,11 @@ def test_what_is_forbidden_is_written_out():
 def test_what_was_put_together_is_put_together_again():
     made = type(
         "Both",
-        (vision_transformer.NoFinalNorm, vision_transformer.LastTokenPooled),
-        {"__module__": vision_transformer.__name__},
+        (embeddings.EmbeddingImageByImage, embeddings.EmbeddingByConvolution),
+        {"__module__": embeddings.__name__},
     )
-    assert "class VisionTransformer(vit_NoFinalNorm, vit_LastTokenPooled):" in cell_of(
-        {"VisionTransformer": made}, "vit"
+    assert "class PatchEmbedding(e_EmbeddingImageByImage, e_EmbeddingByConvolution):" in cell_of(
+        {"PatchEmbedding": made}, "e"
     )
     source = cell_of({"patchify": partial(patches_of, patch_size=3)}, "patchify")
     assert run(source)["patchify"](torch.zeros(1, 2, 6, 9)).shape == (1, 6, 18)
