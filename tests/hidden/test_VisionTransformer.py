@@ -14,6 +14,7 @@ from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
+from vit_course.exercises.l05_vit.vision_transformer.claims import expect_start
 
 AXES = ("image", "class")
 # embed_dim is even, so that embed_dim · ratio is whole, and cutting and rounding agree
@@ -86,7 +87,7 @@ def _pair(student, reference, probe, config):
     return _Pair(model, twin, config)
 
 
-@pytest.mark.exercise("VisionTransformer", points=2.25)
+@pytest.mark.exercise("VisionTransformer", points=2)
 @pytest.mark.exercise("fix_vit", points=0.5)
 def test_the_logits_are_right(student, reference, probe):
     """With the same weights it gives the logits of a right model, for wide images and for tall ones."""
@@ -106,7 +107,7 @@ def test_both_ends_are_right(student, reference, probe):
     pair.expect_same(pair.images(probe, 3), name, "No block mixes tokens here. Which token does your head read?")
 
 
-@pytest.mark.exercise("VisionTransformer", points=1.5)
+@pytest.mark.exercise("VisionTransformer", points=1.25)
 @pytest.mark.exercise("fix_vit", points=0.5)
 def test_the_config_is_followed(student, reference, probe):
     """One channel or five, no bias in qkv, one head or many, one patch alone: another config makes another model."""
@@ -119,8 +120,17 @@ def test_the_config_is_followed(student, reference, probe):
         pair.expect_same(pair.images(probe, 2), "the output of a model of another config", look)
 
 
+@pytest.mark.exercise("VisionTransformer", points=0.5)
+@pytest.mark.exercise("fix_vit", points=0.125)
+def test_class_token_and_positions_start_as_asked(student, reference, probe):
+    """A new model's class token starts with zeros and its positions with N(0, 0.02²); its logits are right too."""
+    pair = _pair(student, reference, probe, _config(probe, depth=1))
+    pair.expect_same(pair.images(probe, 2), "the model's output", "Which token does your head read?")
+    expect_start(student, _config(probe, depth=1, embed_dim=48, num_heads=2, image_size=(20, 25), patch_size=5))
+
+
 @pytest.mark.exercise("VisionTransformer", points=0.75)
-@pytest.mark.exercise("fix_vit", points=0.25)
+@pytest.mark.exercise("fix_vit", points=0.125)
 def test_every_norm_has_the_configs_eps(student, reference, probe):
     """Every LayerNorm, in the blocks and at the end, uses config.layer_norm_eps."""
     eps = float(probe.uniform(1, low=0.2, high=0.9))  # so large that no norm can hide another eps

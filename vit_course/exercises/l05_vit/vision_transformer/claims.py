@@ -27,12 +27,17 @@ from vit_course.exercises.l05_vit import LESSON
 
 Weights = Mapping[str, Tensor]
 
+# of some 1,500 positions drawn with 0.02, cut at two standard deviations or not; the bounds are five standard errors
+# and more away
+_SPREADS, _MEAN = (0.015, 0.025), 0.004
+
 WIDE_MODEL = ViTConfig(
     image_size=(8, 10), patch_size=2, in_channels=2, num_classes=7, embed_dim=12, depth=3, num_heads=2, mlp_ratio=2.5
 )
 TALL_MODEL = ViTConfig(
     image_size=(15, 9), patch_size=3, in_channels=4, num_classes=6, embed_dim=8, depth=2, num_heads=4, mlp_ratio=3.0
 )
+MANY_TOKENS = replace(WIDE_MODEL, image_size=(10, 12), embed_dim=48, depth=1)
 NO_QKV_BIAS = replace(TALL_MODEL, in_channels=2, num_heads=2, qkv_bias=False)
 
 
@@ -165,6 +170,31 @@ def every_image_gets_one_logit_per_class(student: Student, probe: Probe) -> None
     """Every image gets one logit for each class."""
     module, _ = _loaded(student, probe, WIDE_MODEL)
     expect_tensor(module(_images(probe, 5, WIDE_MODEL)), (5, 7), "the model's output")
+
+
+@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for, worth=0.5, guard=True)
+def class_token_and_positions_start_as_asked(student: Student, probe: Probe) -> None:
+    """The class token starts with zeros, the positions with N(0, 0.02²)."""
+    _loaded(student, probe, MANY_TOKENS)
+    expect_start(student, MANY_TOKENS)
+
+
+def expect_start(student: Student, config: ViTConfig) -> None:
+    """Fail unless a new model's class token and positions have the first values that the table asks for."""
+    tensors = student.build(config).tensors()
+    token, positions = tensors["class_token"], tensors["positions"]
+    between = float(positions.std(dim=1).square().mean().sqrt())  # from token to token
+    mean, low, high = float(positions.mean()), *_SPREADS
+    start = "alike" if between < low / 3 else "off" if between < low else "too large" if between > high else "right"
+    start = "off" if start == "right" and abs(mean) > _MEAN else start
+    student.record.append(("start", bool(token.any()), start))
+    if token.any():
+        seen = f"the class token of a new model starts with numbers up to {token.abs().max():.3g}"
+        raise Failure(seen, "zeros", "With which function of torch do you make the class token?")
+    if start != "right":
+        seen = f"the positions of a new model have a mean of {mean:.3g}, and a standard deviation of {between:.3g}"
+        expected = "0 and 0.02, from token to token and from dimension to dimension"
+        raise Failure(f"{seen} from token to token", expected, "With which numbers do your positions start?")
 
 
 @VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
