@@ -10,7 +10,7 @@ from exercise_kit.engine.compare import close, kind_of
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_training.evaluate.claims import expect_floats
+from vit_course.exercises.l06_training.evaluate.claims import expect_floats, expect_frozen_stay
 from vit_course.exercises.l06_training.loop_cases import Setting, expect_on_the_device, number_in
 
 EITHER = "one of both"  # a slip in one number costs its own check, and not those of all else
@@ -99,7 +99,7 @@ def test_the_mode_is_put_back(student, reference, probe):
 @pytest.mark.exercise("evaluate", points=0.5)
 def test_nothing_is_learned_or_recorded(student, reference, probe):
     """No graph is made while it measures, afterward torch records as before; weights, their dtype and gradients stay,
-    no hook does, and the model can go on learning."""
+    no hook does, and what could learn before, and nothing else, can go on learning."""
     fields = _fields(probe)
     names = ("classifier.weight", "classifier.bias")
     stale = {name: probe.normal(*fields["weights"][name].shape) for name in names}
@@ -121,6 +121,7 @@ def test_nothing_is_learned_or_recorded(student, reference, probe):
             "torch recorded a graph while it measured" if notes["recording"] else "torch records no gradients any more"
         )
         raise Failure(seen, "none while it measures, and as before afterward", look)
+    expect_frozen_stay(student, fields["weights"], fields["batches"])
 
 
 def _same(found, before):

@@ -105,6 +105,7 @@ def loop(
     momentum: float = 0.0,
     stale: Mapping[str, Tensor] | None = None,
     device: str = "cpu",
+    frozen: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Call a training loop as (model, loader, optimizer, device), or without a learning rate (model, loader, device).
 
@@ -115,6 +116,7 @@ def loop(
         learning_rate, momentum: of the SGD.
         stale: by the parameter's name, the gradients that are there before.
         device: of the model.
+        frozen: names of the parameters that require no gradient.
 
     Returns:
         "returned": the result.
@@ -130,6 +132,8 @@ def loop(
     model.train(training)
     for name, gradient in (stale or {}).items():
         model.get_parameter(name).grad = gradient.clone().to(device)
+    for name in frozen:
+        model.get_parameter(name).requires_grad_(False)
     loader = SmallLoader(batches)
     arguments: list[Any] = [model, loader, torch.device(device)]
     _note_calls(events, model, "zero_grad")
