@@ -872,7 +872,8 @@ def parameter_groups(model, weight_decay):
     """Two groups for an optimizer: one with weight decay, one without.
 
     Decayed are the weights of Linear layers and convolutions: parameters with two axes or more whose name
-    ends in "weight". Left alone is all the rest: biases, norms, class token, positions.
+    ends in "weight". Left alone is all the rest: biases, norms, class token, positions. (No model here has
+    torch's own attention, whose in_proj_weight belongs to no Linear.)
 
     returns: [{"params": [...], "weight_decay": weight_decay}, {"params": [...], "weight_decay": 0.0}],
              the decayed first; every parameter, frozen or not, is in exactly one of the two lists, once
