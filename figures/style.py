@@ -21,14 +21,46 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from PIL import Image
 
+from exercise_kit.palette import (
+    BACKGROUND as BACKGROUND,
+)
+from exercise_kit.palette import (
+    BLUE as BLUE,
+)
+from exercise_kit.palette import (
+    GRAY as GRAY,
+)
+from exercise_kit.palette import (
+    GREEN as GREEN,
+)
+from exercise_kit.palette import (
+    HAIR as HAIR,
+)
+from exercise_kit.palette import (
+    INK as INK,
+)
+from exercise_kit.palette import (
+    ORANGE as ORANGE,
+)
+from exercise_kit.palette import (
+    PURPLE as PURPLE,
+)
+from exercise_kit.palette import (
+    SKY as SKY,
+)
+from exercise_kit.palette import (
+    VERMILION as VERMILION,
+)
+from exercise_kit.palette import (
+    WHITE as WHITE,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from canvas import Canvas
 
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, INK, GRAY, BACKGROUND = "#CC79A7", "#56B4E9", "#1b2733", "#6b7785", "#fbfaf7"
-WHITE, HAIR, QUIET = "#ffffff", "#d9d6cd", "#566170"
+QUIET = "#566170"
 
 FOLDER = Path(__file__).parent
 POINTS_PER_PIXEL = 0.75

@@ -536,7 +536,7 @@ class EncoderBlock(nn.Module):
     """Attention, then an MLP, each on a normalized copy, each added to the stream.
 
     Its parts are the attributes `norm1`, `attention` (MultiHeadSelfAttention), `norm2` and
-    `mlp` (your Mlp, round(embed_dim * mlp_ratio) wide). Both norms are
+    `mlp` (your Mlp, embed_dim * mlp_ratio wide, a whole number here). Both norms are
     LayerNorms with an eps of layer_norm_eps; note that torch's default, 1e-5, is larger than
     ours. The qkv of the attention has a bias if qkv_bias is True.
 

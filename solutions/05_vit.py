@@ -115,8 +115,8 @@ class VisionTransformer(nn.Module):
     softmax.
 
     config:  a ViTConfig. Read from it in_channels, patch_size, embed_dim, num_patches, depth, num_heads,
-             mlp_ratio, qkv_bias, layer_norm_eps, num_classes. Ignore its other options (mean pooling, sine
-             tables, dropout).
+             mlp_ratio, qkv_bias, layer_norm_eps, num_classes. You need not read its other options (mean
+             pooling, sine tables, dropout).
     images:  (batch, in_channels, height, width)
     returns: logits (batch, num_classes)
 

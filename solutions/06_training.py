@@ -871,9 +871,8 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 def parameter_groups(model, weight_decay):
     """Two groups for an optimizer: one with weight decay, one without.
 
-    Decayed are the weights of Linear layers and convolutions: parameters with two axes or more whose name
-    ends in "weight". Left alone is all the rest: biases, norms, class token, positions. (No model here has
-    torch's own attention, whose in_proj_weight belongs to no Linear.)
+    Decayed are the weights of Linear layers and convolutions (here all parameters with two axes or more whose
+    name ends in "weight"). Left alone is all the rest: biases, norms, class token, positions.
 
     returns: [{"params": [...], "weight_decay": weight_decay}, {"params": [...], "weight_decay": 0.0}],
              the decayed first; every parameter, frozen or not, is in exactly one of the two lists, once
@@ -946,8 +945,6 @@ class EarlyStopping:
 
     patience:   at least 1; raise ValueError, with the value of patience in its text, for less
     best:       the lowest loss so far; float("inf") before the first
-    bad_epochs: how many calls of `step` in a row brought no new best; 0 at first and after each new best, and
-                nothing else resets it
     step:       takes one epoch's loss, a float. Returns True once `patience` calls in a row have brought
                 no new best (and in later calls, until there is one), else False. A new best is any loss
                 below `best`, however little; an equal loss or a NaN is not.
@@ -984,7 +981,7 @@ class EarlyStopping:
 # <details><summary>Hint 1: the symptom</summary>
 #
 # It stops although the loss found a new best in between? The count has to start again then. It stops an epoch late, or
-# early? Go through the six losses of the docstring on paper, with a column for `bad_epochs`. A NaN counts as a best?
+# early? Go through the six losses of the docstring on paper, with a column for the count. A NaN counts as a best?
 # Every comparison with a NaN is False: does your condition use `<` or `>=`?
 #
 # </details>

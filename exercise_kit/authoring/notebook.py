@@ -40,11 +40,11 @@ from exercise_kit.authoring.lesson import AuthoringError, Cell, Lesson, Problem,
 from exercise_kit.authoring.predictions import ClearPredictions
 from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
 from exercise_kit.engine.course import package
+from exercise_kit.palette import INK, ORANGE, WHITE
 
 FILE = Path(__file__).with_name("colab_badge.png")
 ALT = "Open this notebook in Colab"
 WIDTH, HEIGHT, DOTS_PER_INCH = 142, 28, 96
-INK, ORANGE, WHITE = "#1b2733", "#E69F00", "#ffffff"
 
 
 def draw() -> Figure:

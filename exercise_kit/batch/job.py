@@ -175,22 +175,30 @@ def in_bounds(function: Callable[..., Any], *arguments: object) -> tuple[Any, bo
 
 def do(task: Task) -> Done:
     """Grade a submission in this process; whatever it does, a result comes of it."""
-    return graded(task, _here, judged)
+    return graded(task, _here, judged, _ready)
+
+
+def _ready(task: Task) -> None:
+    """Serve the task's class from now on, and let the judge start meanwhile."""
+    use_class(task.place.class_dir)
+    _judge_pool.warm_up(task)
 
 
 def _here(function: Callable[..., Any], *arguments: object) -> Any:
     return function(*arguments)
 
 
-def graded(task: Task, run: Run, judge: JudgeOf) -> Done:
+def graded(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] = lambda task: None) -> Done:
     """Grade a submission.
 
     Args:
         task: the submission, and how it is graded.
         run: where it is read, looked up and kept.
         judge: what grades the exercises of which no result is kept.
+        first: called before anything is read, in this process.
     """
     try:
+        first(task)
         done = _done(task, run, judge)
     except MemoryError:
         from exercise_kit.judge.judge import OUT_OF_MEMORY
@@ -204,9 +212,6 @@ def graded(task: Task, run: Run, judge: JudgeOf) -> Done:
 
 
 def _done(task: Task, run: Run, judge: JudgeOf) -> Done:
-    if run is _here:
-        use_class(task.place.class_dir)
-        _judge_pool.warm_up(task)
     opened = run(_opened, task)
     if isinstance(opened, Done):
         return opened

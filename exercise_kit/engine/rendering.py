@@ -14,6 +14,7 @@ from html import escape
 
 from exercise_kit.engine.cause_groups import CauseGroup, grouped
 from exercise_kit.engine.verdict import BETWEEN, CAUSE, CheckResult, Report, Verdict, addresses
+from exercise_kit.palette import BLUE, VERMILION
 from exercise_kit.reasons import Reason
 
 # a longer text is cut: a report is read, not searched
@@ -21,7 +22,7 @@ _LONGEST = 700
 # the report for programs, beside the forms for people
 REPORT_MIME = "application/vnd.vit-course.report+json"
 _SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
-_COLOR = {Verdict.PASS: "#0072B2", Verdict.FAIL: "#D55E00", Verdict.UNDECIDED: "#8a939c"}
+_COLOR = {Verdict.PASS: BLUE, Verdict.FAIL: VERMILION, Verdict.UNDECIDED: "#8a939c"}
 _LONGEST_IN_TEXT = {"Seen": 240, "Expected": 150}
 _OF_ITS_OWN = ("Seen", "Expected")  # what a check has to say, beside a cause that others share
 _WIDTH = 100
@@ -95,7 +96,11 @@ def as_mimebundle(report: Report) -> dict[str, object]:
     plain = str(report.score) if graded else as_text(report)
     if not in_notebook:
         return {"text/plain": plain}
-    return {"text/plain": plain, "text/html": as_html(report), REPORT_MIME: report.as_dict()}
+    return {
+        "text/plain": plain,
+        "text/html": as_html(report),
+        REPORT_MIME: report.as_dict() | {"text": as_text(report)},
+    }
 
 
 def in_notebook_kernel() -> bool:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
+from exercise_kit.points import in_digits
 from exercise_kit.reasons import Reason
 
 BETWEEN = ", and "  # in the name of two misconceptions at once
@@ -282,7 +283,7 @@ class Report:
         verb = "passes" if 1 in (passing, total) else "pass"
         line = f"{self.exercise}: {passing} of {total} check{'' if total == 1 else 's'} {verb}"
         if self.score is not None:
-            line += f", {round(self.score, 2):g} of {self.points:g} points"
+            line += f", {in_digits(self.score)} of {self.points:g} points"
         return line if self.complete else f"{line}; something in it is not written yet"
 
     def __str__(self) -> str:

@@ -13,9 +13,10 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from exercise_kit.exports.grades import ExportError, Grades, number, row
+from exercise_kit.exports.grades import ExportError, Grades, row
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.roster import Student
+from exercise_kit.points import in_digits
 from exercise_kit.quoting import harmless_cell
 
 COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -69,7 +70,7 @@ def write(grades: Grades, people: Mapping[str, Columns] | None) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*COLUMNS, *map(harmless_cell, grades.lessons)])
-    writer.writerow([POINTS_POSSIBLE, "", "", "", "", *map(number, grades.maximum.values())])
+    writer.writerow([POINTS_POSSIBLE, "", "", "", "", *map(in_digits, grades.maximum.values())])
     for student in grades.students:
         columns = people[student] if people is not None else as_columns(Student(student))
         writer.writerow([*map(harmless_cell, columns), *row(grades, student, _score)])
@@ -77,4 +78,4 @@ def write(grades: Grades, people: Mapping[str, Columns] | None) -> str:
 
 
 def _score(result: Result | None) -> tuple[str]:
-    return ("" if result is None else number(result.score),)
+    return ("" if result is None else in_digits(result.score),)

@@ -153,11 +153,6 @@ def _table(results: dict[tuple[str, str], Result], problems: Iterable[str]) -> G
     return Grades(students, {lesson: max(several) for lesson, several in points.items()}, results, tuple(said))
 
 
-def number(points: float) -> str:
-    """Points as the systems take them: two digits at most, a point before them."""
-    return f"{round(points, 2):g}"
-
-
 def row(grades: Grades, student: str, cell: Callable[[Result | None], Iterable[str]]) -> list[str]:
     """A student's cells, those of each lesson from its result (None: there is none)."""
     return [each for lesson in grades.lessons for each in cell(grades.results.get((student, lesson)))]

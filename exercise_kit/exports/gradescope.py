@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
-from exercise_kit.exports.grades import number, one_submission
+from exercise_kit.exports.grades import one_submission
 from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.points import in_digits
 from exercise_kit.quoting import legible
 
 MARKS = {"pass": "✓", "fail": "✗"}
@@ -57,7 +58,7 @@ def _graded(result: Result) -> dict[str, Any]:
         for each in result.exercises
     ]
     made = {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
-    return made | ({"output": f"Late: -{number(result.penalty)} points."} if result.penalty else {})
+    return made | ({"output": f"Late: -{in_digits(result.penalty)} points."} if result.penalty else {})
 
 
 def lines_of(exercise: ExerciseResult) -> Iterator[str]:

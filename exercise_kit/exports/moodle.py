@@ -13,9 +13,10 @@ import csv
 import io
 from collections.abc import Mapping
 
-from exercise_kit.exports.grades import Grades, number, row
+from exercise_kit.exports.grades import Grades, row
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.roster import Student
+from exercise_kit.points import in_digits
 from exercise_kit.quoting import harmless_cell
 
 ID_NUMBER, EMAIL = "ID number", "Email address"
@@ -60,7 +61,7 @@ def _grade(result: Result | None) -> tuple[str, str]:
     parts = []
     for each in result.exercises:
         looks = f" (looks like: {each.misconception})" if each.misconception else ""
-        parts.append(f"{each.name} {number(each.score)} of {number(each.max_score)}{looks}")
+        parts.append(f"{each.name} {in_digits(each.score)} of {in_digits(each.max_score)}{looks}")
     if result.penalty:
-        parts.append(f"late: -{number(result.penalty)}")
-    return number(result.score), harmless_cell("; ".join(parts))
+        parts.append(f"late: -{in_digits(result.penalty)}")
+    return in_digits(result.score), harmless_cell("; ".join(parts))

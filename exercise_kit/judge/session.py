@@ -169,7 +169,7 @@ class GradingSession:
         return marked(answer.name, answer.max_score, outcomes, problem, reason)
 
     def _carried(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
-        """The result with what passes once the answer's parts are right; see the module ``carried``."""
+        """The result with what passes once the answer's parts are right: an error costs points once."""
         first, problem, reason = self._evaluated.get(answer.name, ((), None, None))
         failed = [each.check for each in first if each.result.verdict == Verdict.FAIL]
         if not answer.parts or not failed or self._is_out_of_time():

@@ -201,7 +201,7 @@ class JudgedAutograde(Autograde):
         if not (why := self._why_again(lesson, student, recorded)):
             return False
         self.log.info("%s: %s: graded again", student, why)
-        self.log.info("for a new page, run: nbgrader generate_feedback %s --student=%s --force", lesson, student)
+        self.log.info("for a new page, run: nbgrader generate_feedback %s", lesson)
         self._again[student] = f"{why}: graded again"
         rmtree(self._format_dest(lesson, student))
         return True

@@ -28,6 +28,7 @@ from traitlets.config import Config
 from exercise_kit.nbgrader.export import not_graded
 from exercise_kit.nbgrader.grader_notes import noted
 from exercise_kit.nbgrader.scores import waiting_students
+from exercise_kit.points import in_digits
 
 
 class NotGraded(str):
@@ -69,7 +70,7 @@ class GetPoints(GetGrades):
         self._missing = 0.0
         notebook, resources = super().preprocess(notebook, resources)
         if self._missing:
-            sum_so_far = f"{round(resources['nbgrader']['score'], 2):g} so far, {self._missing:g} {NOT_YET}"
+            sum_so_far = f"{in_digits(resources['nbgrader']['score'])} so far, {self._missing:g} {NOT_YET}"
             resources["nbgrader"]["score"] = NotGraded(sum_so_far)
         return notebook, resources
 

@@ -92,6 +92,8 @@ def keep_release(class_dir: Path, lesson: str) -> None:
         content = released.read_bytes()
         kept = earlier_releases(class_dir, lesson) / f"{hashlib.sha256(content).hexdigest()}.ipynb"
         if not kept.is_file():
+            # the grader's own folder: its secret lies there too, and a first release comes before the first grading
+            (class_dir / ".vit_course").mkdir(exist_ok=True, mode=0o700)
             put(kept, content)
 
 

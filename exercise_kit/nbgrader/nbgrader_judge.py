@@ -35,6 +35,7 @@ from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import RESULT, SUBMISSION
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from exercise_kit.points import in_digits
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import CELL_TYPE
@@ -63,7 +64,7 @@ def as_html(result: ExerciseResult, points: float) -> str:
     """One exercise as HTML without style sheet or script; everything of the student's in it is escaped."""
     passing = sum(check.verdict == Verdict.PASS for check in result.checks)
     earned = points_of(result, points)
-    summary = f"{result.name}: {passing} of {len(result.checks)} checks pass, {round(earned, 2):g} of {points:g} points"
+    summary = f"{result.name}: {passing} of {len(result.checks)} checks pass, {in_digits(earned)} of {points:g} points"
     if result.waits:
         summary = f"{result.name}: not graded yet, – of {points:g} points"
     verdict = Verdict.PASS if earned == points else Verdict.FAIL

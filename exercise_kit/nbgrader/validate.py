@@ -8,8 +8,6 @@ names they use; and a check is quoted.
 from __future__ import annotations
 
 import sys
-import textwrap
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import nbgrader.apps.validateapp
@@ -23,8 +21,6 @@ from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.submission.slice import Runnable, required_cells
 
 _HANDLERS = "nbgrader.server_extensions.validate_assignment.handlers"
-_WIDTH = 80
-_SIGNS = {"pass": "✓", "fail": "✗"}
 
 
 class RunForChecks(Execute):
@@ -63,26 +59,14 @@ def cells_of_checks(notebook: NotebookNode) -> frozenset[int]:
 class QuotingValidator(Validator):
     """nbgrader's validator, which quotes a check."""
 
+    width = Integer(120, help="Columns of a line; a longer one is cut.").tag(config=True)
     preprocessors = List([CheckCellMetadata, ClearOutput, RunForChecks])
 
     def _extract_error(self, cell: NotebookNode) -> str:
         for output in cell.get("outputs", ()):
             if report := output.get("data", {}).get(REPORT_MIME):
-                return "\n".join(_lines(report))
+                return str(report["text"])
         return str(super()._extract_error(cell))
-
-
-def _lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """A report of ``check`` for a terminal: what is wrong with the whole, then each check that did not pass."""
-    passing = sum(check["verdict"] == "pass" for check in report["checks"])
-    points = f", {report['score']:g} of {report['max_score']:g} points" if report["score"] is not None else ""
-    yield f"{report['name']}: {passing} of {len(report['checks'])} checks pass{points}"
-    if report["problem"]:
-        yield from textwrap.wrap(report["problem"], _WIDTH)
-    for check in report["checks"]:
-        if check["verdict"] != "pass":
-            yield from textwrap.wrap(f"{_SIGNS.get(check['verdict'], '○')} {check['claim']}", _WIDTH)
-            yield from textwrap.wrap(check["message"] or "", _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def install_validate() -> None:

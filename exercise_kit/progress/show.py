@@ -16,6 +16,8 @@ from rich.table import Table
 from exercise_kit.engine.course import course
 from exercise_kit.engine.rendering import paragraph, rich, section
 from exercise_kit.engine.verdict import Verdict
+from exercise_kit.palette import BACKGROUND, BLUE, EMPTY, GRAY, INK, ORANGE
+from exercise_kit.points import in_digits
 from exercise_kit.progress.summary import LessonProgress, Progress
 
 if TYPE_CHECKING:
@@ -38,11 +40,6 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-def amount(points: float) -> str:
-    """As "2", "14.5" or "3.25"."""
-    return f"{round(points, 2):g}"
-
-
 def rows(progress: Progress) -> list[tuple[str, ...]]:
     """The table's rows, in the order of the columns; what is not there yet is a dash."""
     return [_row(each) for each in progress.lessons]
@@ -56,7 +53,7 @@ def _row(lesson: LessonProgress) -> tuple[str, ...]:
     return (
         f"{lesson.name} · core" if lesson.core else lesson.name,
         done,
-        f"{amount(lesson.earned)} of {amount(lesson.worth)}",
+        f"{in_digits(lesson.earned)} of {in_digits(lesson.worth)}",
         f"{round(lesson.seconds / 60)} / {lesson.minutes}" if lesson.begun else f"– / {lesson.minutes}",
         f"{lesson.right} of {lesson.guesses}" if lesson.guesses else "–",
         f"{lesson.mended} of {lesson.met}" if lesson.met else "–",
@@ -68,7 +65,7 @@ def headline(progress: Progress) -> str:
     done = sum(len(each.done) for each in progress.lessons)
     count = done + sum(len(each.to_do) for each in progress.lessons)
     core = _core_so_far(progress)
-    points = f"{amount(progress.total('earned'))} of {amount(progress.total('worth'))} points"
+    points = f"{in_digits(progress.total('earned'))} of {in_digits(progress.total('worth'))} points"
     return f"{done} of {count} exercises done{core}, {points}, {duration(progress.total('seconds'))}."
 
 
@@ -164,7 +161,6 @@ def _picture(progress: Progress) -> str:
     return f'<img alt="{alt}" src="data:image/png;base64,{data}" style="max-width:100%;margin-top:0.8em">'
 
 
-_INK, _GREY, _BLUE, _ORANGE, _PAPER, _EMPTY = "#1b2733", "#5a6572", "#0072B2", "#E69F00", "#fbfaf7", "#dfe3e6"
 _CARD_WIDTH, _CARD_HEIGHT = 8.0, 4.5  # inches
 
 
@@ -172,21 +168,21 @@ def draw_card(progress: Progress) -> Figure:
     """The card; before the end it says what is done so far."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_CARD_WIDTH, _CARD_HEIGHT), facecolor=_PAPER)
+    figure = Figure(figsize=(_CARD_WIDTH, _CARD_HEIGHT), facecolor=BACKGROUND)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, _CARD_WIDTH), ylim=(0, _CARD_HEIGHT))
     axes.axis("off")
     axes.add_patch(_card_frame())
     done = sum(len(each.done) for each in progress.lessons)
     count = done + sum(len(each.to_do) for each in progress.lessons)
-    axes.text(0.5, 3.82, course().title or "The course", size=20, weight="bold", color=_INK)
+    axes.text(0.5, 3.82, course().title or "The course", size=20, weight="bold", color=INK)
     words = f"all {count} exercises done" if progress.complete else f"so far: {done} of {count} exercises done"
-    axes.text(0.5, 3.46, words, size=12, color=_GREY)
+    axes.text(0.5, 3.46, words, size=12, color=GRAY)
     for number, (figures, name) in enumerate(_card_numbers(progress)):
         left = 0.5 + number * 1.79
-        axes.text(left, 2.78, figures, size=17, weight="bold", color=_BLUE)
-        axes.text(left, 2.5, name, size=9.5, color=_GREY)
+        axes.text(left, 2.78, figures, size=17, weight="bold", color=BLUE)
+        axes.text(left, 2.5, name, size=9.5, color=GRAY)
     for number, sentence in enumerate(_card_sentences(progress)):
-        axes.text(0.5, 1.92 - 0.29 * number, sentence, size=11, color=_INK)
+        axes.text(0.5, 1.92 - 0.29 * number, sentence, size=11, color=INK)
     _card_bars(axes, progress.lessons)
     return figure
 
@@ -196,13 +192,13 @@ def _card_frame() -> Patch:
 
     rounded = "round,pad=0,rounding_size=0.12"
     size = _CARD_WIDTH - 0.3, _CARD_HEIGHT - 0.3
-    return FancyBboxPatch((0.15, 0.15), *size, boxstyle=rounded, facecolor="none", edgecolor=_ORANGE, linewidth=2)
+    return FancyBboxPatch((0.15, 0.15), *size, boxstyle=rounded, facecolor="none", edgecolor=ORANGE, linewidth=2)
 
 
 def _card_numbers(progress: Progress) -> list[tuple[str, str]]:
     guesses, right = int(progress.total("guesses")), int(progress.total("right"))
     met, mended = int(progress.total("met")), int(progress.total("mended"))
-    earned, worth = amount(round(progress.total("earned"))), amount(progress.total("worth"))
+    earned, worth = in_digits(round(progress.total("earned"))), in_digits(progress.total("worth"))
     return [
         (f"{earned} / {worth}", "points, by the checks"),
         (duration(progress.total("seconds")), "at work"),
@@ -224,6 +220,6 @@ def _card_bars(axes: Axes, lessons: tuple[LessonProgress, ...]) -> None:
     for number, lesson in enumerate(lessons):
         left, width = 0.5 + number * step, step * 0.78
         share = lesson.earned / lesson.worth if lesson.worth else 0.0
-        axes.add_patch(Rectangle((left, 0.72), width, 0.22, facecolor=_EMPTY))
-        axes.add_patch(Rectangle((left, 0.72), width * share, 0.22, facecolor=_BLUE))
-        axes.text(left, 0.5, lesson.name[:2], size=9, color=_GREY, va="center")
+        axes.add_patch(Rectangle((left, 0.72), width, 0.22, facecolor=EMPTY))
+        axes.add_patch(Rectangle((left, 0.72), width * share, 0.22, facecolor=BLUE))
+        axes.text(left, 0.5, lesson.name[:2], size=9, color=GRAY, va="center")

@@ -21,11 +21,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from exercise_kit.palette import BACKGROUND, BLUE, GRAY, GREEN, HAIR, INK, ORANGE, PALE, SKY, VERMILION
 from exercise_kit.report.answers import BINS, ExerciseTally, Lost
 from exercise_kit.report.tally import Mistake
 
-BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-SKY, PALE, INK, GRAY, HAIR, BACKGROUND = "#56b4e9", "#cfe6f5", "#1b2733", "#6b7785", "#d9d6cd", "#fbfaf7"
 _VARIABLES = {
     **{BLUE: "blue", ORANGE: "orange", GREEN: "green", VERMILION: "vermilion", SKY: "sky", PALE: "pale"},
     **{INK: "ink", GRAY: "gray", HAIR: "hair", BACKGROUND: "card"},
@@ -80,7 +79,7 @@ def as_svg(made: Figure, name: str, alt: str) -> str:
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = _ID.sub(rf"\1{name}-\2", text)
     for color, variable in _VARIABLES.items():
-        text = text.replace(color, f"var(--{variable})")
+        text = text.replace(color.lower(), f"var(--{variable})")
     text = re.sub(r"'DejaVu Sans'(?:, [^;\"]*?sans-serif)?", "var(--sans)", text)
     box = re.search(r'viewBox="[^"]+"', text)
     assert box is not None, "matplotlib writes one"

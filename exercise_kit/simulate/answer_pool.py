@@ -15,9 +15,9 @@ from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, crashi
 from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
+from exercise_kit.submission.copied_reference import copied_words
 from exercise_kit.submission.flags import COPIED
 from exercise_kit.submission.released import ReleasedLesson
-from exercise_kit.submission.similarity import copied_words
 from exercise_kit.submission.slice import parse, used_globals
 from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource

@@ -13,6 +13,7 @@ from functools import partial
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.answer_cells import answers_of, parts_of
+from exercise_kit.submission.copied_reference import copied_words
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_notes
 from exercise_kit.submission.notebook_file import (
@@ -27,7 +28,6 @@ from exercise_kit.submission.notebook_file import (
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 from exercise_kit.submission.released_cells import with_released_types, with_released_versions
 from exercise_kit.submission.result_file import ResultFile, find_result
-from exercise_kit.submission.similarity import copied_words
 from exercise_kit.submission.slice import Runnable, begun, definitions, is_empty, parse, required_cells
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, NoSubmission, Submission
 

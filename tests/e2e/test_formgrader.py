@@ -108,6 +108,11 @@ def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_i
     page.unroute("**/api/comment/*")
     page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
     assert kept() == "Well put"
+    page.locator(f"#{QUESTION}").fill("0.5")
+    page.get_by_text("not saved yet").wait_for(timeout=60_000)
+    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        assert gradebook.find_grade(QUESTION, LESSON, LESSON, "cleo").manual_score == 0.5
 
 
 def test_students_have_names(page: playwright.Page) -> None:

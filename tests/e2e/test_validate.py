@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
+from tests.e2e.submissions import cell_of
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 
 pytestmark = pytest.mark.proof
@@ -29,7 +31,19 @@ def test_what_is_not_written_is_called_so_and_no_experiment_runs(folder: Path) -
     assert "VALIDATION FAILED ON 2 CELL(S)" in " ".join(said.split())
     assert "normalize_images is not written yet" in said
     assert "Partial credit" not in said
+    assert "it waits" not in said, "as check says it, in one sentence"
     assert not (folder / "ran").exists()
+
+
+def test_a_wrong_answer_reads_as_check_says_it(folder: Path) -> None:
+    notebook = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
+    cell_of(notebook, "normalize_images")["source"] = "def normalize_images(images, mean, std):\n    return images"
+    mine = folder / "mine.ipynb"
+    mine.write_text(json.dumps(notebook), encoding="utf-8")
+    said = nbgrader(folder, "validate", str(mine))
+    assert "VALIDATION FAILED ON 1 CELL(S)" in said
+    assert re.search(r"normalize_images: \d of \d+ checks pass, [\d.]+ of 2 points\n +✗ fail ", said)
+    assert "Where to look: " in said
 
 
 def test_a_right_answer_passes(folder: Path) -> None:

@@ -23,7 +23,7 @@ def _sizes(probe):
     return num_heads * (3 + int(probe.integers(1, high=4))), num_heads
 
 
-@pytest.mark.exercise("QKNormAttention", points=1.25)
+@pytest.mark.exercise("QKNormAttention", points=1)
 def test_queries_and_keys_are_normalized_head_by_head(student, probe):
     """The output is right, for several numbers of heads and of tokens."""
     for _ in range(3):
@@ -82,3 +82,14 @@ def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     expect_output(student, probe, *_sizes(probe), 4)
     expect_example(student)
+
+
+@pytest.mark.exercise("QKNormAttention", points=0.25)
+def test_one_image_keeps_its_axis(student, probe):
+    """A batch of one image keeps its three axes, and so does an image of one token."""
+    embed_dim, num_heads = _sizes(probe)
+    module, weights = loaded(student, probe, embed_dim, num_heads)
+    for batch, tokens in ((1, 4), (2, 1), (1, 1)):
+        x = probe.normal(batch, tokens, embed_dim)
+        name = f"the output for {batch} of {tokens} tokens"
+        expect_equal(module(x), steps(weights, x, num_heads)["projection:out"], name, TOKEN_AXES)

@@ -23,10 +23,10 @@ def _grids(probe):
     return (short, long), (long, short)
 
 
-def _weights(probe, grid_size, class_token=False, dtype=torch.float32, images=None):
+def _weights(probe, grid_size, class_token=False, dtype=torch.float32, images=None, num_heads=None):
     batch, heads = probe.sizes(2, high=5)
     tokens = grid_size[0] * grid_size[1] + class_token
-    return probe.normal(images or batch, heads, tokens, tokens, scale=2.0).softmax(-1).to(dtype)
+    return probe.normal(images or batch, num_heads or heads, tokens, tokens, scale=2.0).softmax(-1).to(dtype)
 
 
 def _expect(student, reference, weights, grid_size, patch_size, look):
@@ -40,7 +40,9 @@ def test_keys_count_by_their_weight(student, reference, probe):
     """Every head gets its mean distance in pixels: keys count by weight, all images and query patches equally."""
     look = "One row of weights, one row of distances: how do they become one number, and which axes remain?"
     for grid_size in _grids(probe):
-        _expect(student, reference, _weights(probe, grid_size), grid_size, probe.choice((2, 3, 5, 8)), look)
+        for num_heads in (None, 1):
+            weights = _weights(probe, grid_size, num_heads=num_heads)
+            _expect(student, reference, weights, grid_size, probe.choice((2, 3, 5, 8)), look)
 
 
 @pytest.mark.exercise("mean_attention_distance", points=0.5)

@@ -35,7 +35,8 @@ def test_images_and_targets_come_back(student, probe):
     """It gives a pair: blended images, and a target with a number for each class."""
     expect_two_parts(student, [_case(probe)])
     other = _case(probe)
-    expect_pairs(student, [_case(probe), replace(other, images=other.images.double())])
+    alone = replace(other, images=other.images[:1], labels=other.labels[:1])  # a batch of one is its own partner
+    expect_pairs(student, [_case(probe), replace(other, images=other.images.double()), alone])
 
 
 @pytest.mark.exercise("mixup", points=0.4)

@@ -21,9 +21,10 @@ from vit_course.exercises.l08_inside.predict_with_attention.claims import (
 )
 
 
-def _config(probe, wide):
-    """A model of at least two blocks and two heads, its grid wide or tall."""
+def _config(probe, wide, is_row=False):
+    """A model of at least two blocks and two heads, its grid wide or tall, or of a single row or column."""
     short, long = sorted(probe.sizes(2, low=2, high=5))
+    short = 1 if is_row else short
     patch_size, heads, classes = probe.choice((2, 3)), probe.choice((2, 3)), probe.choice((6, 7, 8, 9))
     rows, columns = (short, long) if wide else (long, short)
     return ViTConfig(
@@ -39,10 +40,20 @@ def _config(probe, wide):
 
 
 def _expect(
-    student, reference, probe, look, *judged, wide=True, training=False, apart=(), dtype=torch.float32, only=None
+    student,
+    reference,
+    probe,
+    look,
+    *judged,
+    wide=True,
+    is_row=False,
+    training=False,
+    apart=(),
+    dtype=torch.float32,
+    only=None,
 ):
     """Fail unless both tensors hold the right numbers; all that was noted."""
-    config = _config(probe, wide)
+    config = _config(probe, wide, is_row)
     weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
     image = probe.normal(config.in_channels, config.height, config.width, dtype=dtype)
     fields = {"weights": weights, "config": config, "image": image, "training": training, "apart": apart}
@@ -68,9 +79,9 @@ def test_the_probabilities_are_the_models(student, reference, probe):
 @pytest.mark.exercise("predict_with_attention", points=1)
 def test_the_map_shows_where_the_class_token_looks(student, reference, probe):
     """The second, (rows, columns), is the class token's attention in the last block, mean over heads, summing to 1."""
-    for wide in (True, False):
+    for wide, is_row in ((True, False), (False, False), (True, True), (False, True)):
         look = "Which block, which row of the weights, which tokens of it, and in which order do patches stand?"
-        _expect(student, reference, probe, look, wide=wide, only="the map")
+        _expect(student, reference, probe, look, wide=wide, is_row=is_row, only="the map")
 
 
 @pytest.mark.exercise("predict_with_attention", points=0.5)

@@ -1,10 +1,12 @@
-"""Hidden checks of ``replace_head``. What the new head begins with is its author's choice."""
+"""Hidden checks of ``replace_head``. Which numbers the new head begins with is chance; how they are spread is not."""
 
 from dataclasses import replace
 
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.expect import expect_one_device
+from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l05_vit.vision_transformer.claims import TALL_MODEL, WIDE_MODEL
 from vit_course.exercises.l09_fine_tuning.replace_head.claims import (
     FROZEN,
@@ -16,6 +18,7 @@ from vit_course.exercises.l09_fine_tuning.replace_head.claims import (
     expect_head,
     expect_left_alone,
     expect_own_memory,
+    fields_of,
     notes_of,
 )
 
@@ -44,7 +47,7 @@ def test_the_head_has_the_new_sizes(student, probe):
         _expect_right_head(student, probe, _config(probe))
 
 
-@pytest.mark.exercise("replace_head", points=1.0)
+@pytest.mark.exercise("replace_head", points=0.5)
 def test_the_backbone_keeps_what_it_has_learned(student, probe):
     """All parameters except the head's keep their numbers."""
     config = _config(probe)
@@ -60,7 +63,7 @@ def test_the_head_starts_afresh(student, probe):
     expect_fresh_head(student, probe, config)
 
 
-@pytest.mark.exercise("replace_head", points=0.75)
+@pytest.mark.exercise("replace_head", points=0.5)
 def test_the_given_model_is_left_alone(student, probe):
     """The given model is the same as before, in either mode."""
     config = _config(probe)
@@ -98,3 +101,38 @@ def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and another model gets its head."""
     _expect_right_head(student, probe, _config(probe))
     expect_example(student)
+
+
+@pytest.mark.exercise("replace_head", points=0.5)
+def test_the_head_starts_as_pytorch_starts_one(student, probe):
+    """The new head's numbers are as PyTorch starts those of a Linear: evenly spread up to 1 / √embed_dim."""
+    config = _config(probe)
+    _expect_right_head(student, probe, config)
+    head = notes_of(student, probe, config, 128)["head"]
+    bound = config.embed_dim**-0.5
+    # 1280 numbers and more, or 128: evenly spread from -bound to bound, half of them are within half of it
+    for name, least in (("weight", 0.4), ("bias", 0.25)):
+        numbers = head[name].double().abs() / bound
+        share, most = float((numbers < 0.5).double().mean()), float(numbers.max())
+        as_usual = least < share < 1 - least and most <= 1 + 1e-6
+        student.record.append((name, as_usual, most == 0))
+        if not as_usual:
+            what = "is all zeros" if most == 0 else f"goes up to {most * bound:.3g}, {share:.0%} below {bound / 2:.3g}"
+            wanted = f"as a new nn.Linear has them: evenly spread from {-bound:.3g} to {bound:.3g}"
+            look = "What does nn.Linear do with its numbers, and who touches them after it?"
+            raise Failure(f"the {name} of the new head {what}", wanted, look)
+
+
+@pytest.mark.exercise("replace_head", points=0.25)
+def test_the_copy_is_of_the_models_class_and_device(student, probe):
+    """What comes back is a model of the same class, whose new head has a bias even where the old one had none, and is
+    where the model is."""
+    config = _config(probe)
+    _expect_right_head(student, probe, config)
+    notes = notes_of(student, probe, config, num_classes := _classes(probe, config), "same class", bias=False)
+    if not notes["same class"]:
+        look = "What does copy.deepcopy give for an object of a class?"
+        raise Failure("what comes back is of another class than the model", "a model of the same class", look)
+    expect_head(student, notes, config, num_classes)
+    fields = fields_of(probe, config)
+    expect_one_device(student, student.run_fixture("rehead_elsewhere", num_classes=num_classes, **fields))

@@ -28,7 +28,7 @@ def _inputs(probe, in_front=1, head_dim=8):
     return *drawn(probe, grid_size, in_front, head_dim), grid_size
 
 
-@pytest.mark.exercise("rotary_2d", points=1.25)
+@pytest.mark.exercise("rotary_2d", points=1.1)
 def test_every_pair_is_turned_by_its_angle(student, probe):
     """Rows turn the pairs of the first half and columns those of the second, on grids and sizes of any kind."""
     for in_front, head_dim in ((1, 8), (3, 4), (0, 16), (2, 12)):
@@ -111,3 +111,12 @@ def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     expect_angles(student, *_inputs(probe))
     expect_example(student)
+
+
+@pytest.mark.exercise("rotary_2d", points=0.15)
+def test_angles_are_computed_in_float64(student, probe):
+    """Also where query and key are bfloat16, the patches of a long grid are turned by their right angles."""
+    long = 40 + probe.sizes(1)[0]
+    for grid_size in ((long, 2), (2, long)):
+        inputs = (each.bfloat16() for each in drawn(probe, grid_size, 1, 12))
+        expect_angles(student, *inputs, grid_size)

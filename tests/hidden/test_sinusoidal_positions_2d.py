@@ -64,12 +64,13 @@ def test_the_second_half_tells_the_column(student, reference, probe):
 
 @pytest.mark.exercise("sinusoidal_positions_2d", points=0.7)
 def test_grids_of_any_size_are_right(student, reference, probe):
-    """Square grids, a single row, a single column, one hand for each or many: every patch has both of its codes."""
+    """Square grids, a single row, column or patch, one hand for each or many: every patch has both of its codes."""
     rows, columns, quarter = probe.sizes(3, low=2, high=8)
     for grid, embed_dim in (
         ((rows, rows), 4 * quarter),
         ((1, columns), 4 * quarter),
         ((rows, 1), 4),
+        ((1, 1), 8),
         ((columns, rows), 4 * probe.choice((13, 16, 19))),
         ((probe.choice((23, 31)), 2), 8),
     ):

@@ -121,7 +121,7 @@ def loop(
     Returns:
         "returned": the result.
         "weights", "gradients": afterward, by name.
-        "frozen": names of the parameters that no longer require a gradient.
+        "frozen": names of the parameters that require no gradient afterward.
         "training": the mode afterward; "mixed" where parts differ.
         "hooks": how many the model has.
         "recording": whether torch still records gradients.

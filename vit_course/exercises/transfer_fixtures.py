@@ -28,13 +28,17 @@ def rehead(
     num_classes: int,
     training: bool = False,
     frozen: Sequence[str] = (),
+    bias: bool = True,
 ) -> dict[str, Any]:
     """Call ``function(model, num_classes)`` with a :class:`SmallViT`, and look at the result, and at the model.
+
+    Without ``bias`` the model's head has none.
 
     Returns:
         "kind": of the result.
         "itself": whether the result is the model itself.
-        "head": its "kind", the "sizes" of its weight and those that it "says", "bias", "dtype" and "weight" (empty
+        "same class": whether the result is of the model's class.
+        "head": its "kind", the "sizes" of its weight and those that it "says", "dtype", "weight" and "bias" (empty
             where there is none).
         "missing", "other", "shared": names of the model's parameters, apart from the head, that the result lacks, has
             with other numbers, or has in the same memory.
@@ -43,6 +47,9 @@ def rehead(
         "changed": what has changed in the given model.
     """
     model = SmallViT(weights, config).train(training)
+    if not bias:
+        model.head.bias = None
+        weights = {name: each for name, each in weights.items() if name != "head.bias"}
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)
     before = dict(model.named_parameters())
@@ -52,6 +59,7 @@ def rehead(
     return {
         "kind": type(returned).__name__ if not isinstance(returned, nn.Module) else "module",
         "itself": returned is model,
+        "same class": type(returned) is type(model),
         "head": _head(getattr(returned, "head", None)),
         "missing": [name for name in body if name not in found],
         "other": [name for name in body if name in found and not _alike(found[name], weights[name])],
@@ -64,12 +72,12 @@ def rehead(
 
 def _head(head: Any) -> dict[str, Any]:
     if not isinstance(head, nn.Linear):
-        return {"kind": type(head).__name__, "sizes": [], "says": [], "bias": False, "dtype": "", "weight": _NOTHING}
+        return {"kind": type(head).__name__, "sizes": [], "says": [], "dtype": "", "weight": _NOTHING, "bias": _NOTHING}
     return {
         "kind": "Linear",
         "sizes": list(head.weight.shape)[::-1],
         "says": [head.in_features, head.out_features],
-        "bias": head.bias is not None,
+        "bias": _NOTHING if head.bias is None else head.bias.detach().clone(),
         "dtype": str(head.weight.dtype).removeprefix("torch."),
         "weight": head.weight.detach().clone(),
     }
@@ -87,6 +95,17 @@ def _changed(model: SmallViT, weights: Weights, config: ViTConfig, training: boo
     ]
     changed += [f"whether {name} learns" for name, each in found.items() if each.requires_grad == (name in frozen)]
     return changed
+
+
+def rehead_elsewhere(
+    function: Callable[..., Any], weights: Weights, config: ViTConfig, num_classes: int
+) -> dict[str, Any]:
+    """Call it with a model on another device; what :func:`device` notes of the parameters of the result."""
+
+    def parameters_of_result(model: nn.Module, num_classes: int) -> list[Tensor]:
+        return [each.detach() for each in function(model, num_classes).parameters()]
+
+    return device(parameters_of_result, [SmallViT(weights, config), num_classes])
 
 
 def featuring(
@@ -268,6 +287,7 @@ def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
 
 FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {
     "rehead": rehead,
+    "rehead_elsewhere": rehead_elsewhere,
     "featuring": featuring,
     "featuring_stopped": featuring_stopped,
     "featuring_elsewhere": featuring_elsewhere,

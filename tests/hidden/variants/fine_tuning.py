@@ -12,14 +12,12 @@ from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_
 def by_loading_the_old_weights(model, num_classes):
     other = copy.deepcopy(model)
     in_features = other.head.weight.shape[1]
-    head = nn.Linear(in_features, num_classes)
-    nn.init.trunc_normal_(head.weight, std=0.02)
-    nn.init.zeros_(head.bias)
-    other.head = head.to(model.head.weight)
+    other.head = nn.Linear(in_features, num_classes).to(model.head.weight)
+    other.head.reset_parameters()
     return other
 
 
-def with_a_head_of_zeros(model, num_classes):
+def with_the_head_set_aside(model, num_classes):
     old = model.head
     model.head = nn.Identity()
     try:
@@ -27,7 +25,6 @@ def with_a_head_of_zeros(model, num_classes):
     finally:
         model.head = old
     other.head = nn.Linear(old.in_features, num_classes, dtype=old.weight.dtype, device=old.weight.device)
-    other.head.weight.data.zero_()
     return other
 
 
@@ -145,7 +142,7 @@ def by_comprehensions(model, backbone_lr, head_lr):
 
 
 RIGHT = {
-    "replace_head": [replace_head, by_loading_the_old_weights, with_a_head_of_zeros],
+    "replace_head": [replace_head, by_loading_the_old_weights, with_the_head_set_aside],
     "extract_features": [extract_features, by_an_identity_for_the_head, by_a_forward_hook, on_the_norm],
     "linear_probe": [linear_probe, by_newton_like_steps_in_float64, by_lbfgs_called_often],
     "fine_tuning_groups": [fine_tuning_groups, by_names, by_comprehensions],

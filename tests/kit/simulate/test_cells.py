@@ -10,12 +10,13 @@ from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
-from vit_course.exercises.l01_patchify.patch_embedding import variants as embeddings
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 from vit_course.exercises.l01_patchify.patchify.variants import patchify_by_loops
 from vit_course.exercises.l03_attention.attention_cases import by_the_fused_kernel
-from vit_course.exercises.l05_vit.vision_transformer import claims as vision_transformer
+from vit_course.exercises.l05_vit.vision_transformer.claims import LibraryLayersForTheBlocks, StandIn
 from vit_course.exercises.simulated_answers import SIMULATION
+
+SMALL = ViTConfig(image_size=8, patch_size=4, embed_dim=8, depth=1, num_heads=2, num_classes=3)
 
 
 def run(source):
@@ -41,18 +42,20 @@ def test_helpers_come_along_under_names_of_the_exercise():
     assert torch.equal(run(source)["patchify"](image, 2), patchify_by_loops(image, 2))
 
 
-def test_a_class_brings_its_bases_and_may_import_what_is_kept():
-    source = cell_of(
-        {"VisionTransformer": vision_transformer.LibraryLayersForTheBlocks},
-        "vit",
-        lambda name: name == "vit_course.config",
-    )
+def test_a_class_brings_its_bases():
+    source = cell_of({"VisionTransformer": LibraryLayersForTheBlocks}, "vit")
+    assert "class VisionTransformer(vit_StandIn):" in source
+    assert "vit_course" not in source
+    made = run(source)["VisionTransformer"](SMALL)
+    assert "blocks.0.linear1.weight" in dict(made.named_parameters())
+
+
+def test_what_is_kept_may_be_imported():
+    wrong = EXERCISES["VisionTransformer"].mistake("global in place of the config").objects
+    source = cell_of({"VisionTransformer": wrong[0]}, "vit", lambda name: name == "vit_course.config")
     assert "vit_course" not in source.replace("from vit_course.config import", "")
-    made = run(source)["VisionTransformer"]
-    config = ViTConfig(image_size=8, patch_size=4, embed_dim=8, depth=1, num_heads=2, num_classes=3)
-    weights = made(config).state_dict()
-    assert weights["positions"].shape == (1, 5, 8), "its base makes them"
-    assert "blocks.0.self_attn.in_proj_weight" in weights
+    images = torch.zeros(2, 4, 15, 9)
+    assert run(source)["VisionTransformer"](SMALL)(images).shape == (2, 6), "the mistake's own sizes"
 
 
 def test_what_is_forbidden_is_written_out():
@@ -66,14 +69,9 @@ def test_what_is_forbidden_is_written_out():
 
 
 def test_what_was_put_together_is_put_together_again():
-    made = type(
-        "Both",
-        (embeddings.EmbeddingImageByImage, embeddings.EmbeddingByConvolution),
-        {"__module__": embeddings.__name__},
-    )
-    assert "class PatchEmbedding(e_EmbeddingImageByImage, e_EmbeddingByConvolution):" in cell_of(
-        {"PatchEmbedding": made}, "e"
-    )
+    made = type("Both", (LibraryLayersForTheBlocks, StandIn), {"__module__": StandIn.__module__})
+    source = cell_of({"VisionTransformer": made}, "vit")
+    assert "class VisionTransformer(vit_LibraryLayersForTheBlocks, vit_StandIn):" in source
     source = cell_of({"patchify": partial(patches_of, patch_size=3)}, "patchify")
     assert run(source)["patchify"](torch.zeros(1, 2, 6, 9)).shape == (1, 6, 18)
 

@@ -25,27 +25,30 @@ OLD_HEAD = ("head.weight", "head.bias")
 replace_head = Exercise("replace_head", LESSON, in_training=InTraining.HIDDEN)
 
 
+def fields_of(probe: Probe, config: ViTConfig, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
+    """The fields of a fixture that make its model: random weights, and the config."""
+    weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
+    return {"weights": weights, "config": config}
+
+
 def notes_of(student: Student, probe: Probe, config: ViTConfig, num_classes: int, *judged: str, **fields: Any) -> Any:
     """What the fixture noted of one call; Failure where no module came back."""
-    weights = probe.weights(parameter_shapes(config))
-    if dtype := fields.pop("dtype", None):
-        weights = {name: each.to(dtype) for name, each in weights.items()}
-    named = {"weights": weights, "config": config, "num_classes": num_classes}
-    notes = student.run_fixture("rehead", "kind", *judged, **named, **fields)
+    named = fields_of(probe, config, fields.pop("dtype", torch.float32))
+    notes = student.run_fixture("rehead", "kind", *judged, num_classes=num_classes, **named, **fields)
     if notes["kind"] != "module":
         kind = str(notes["kind"]).replace("NoneType", "None")
         raise Failure(f"{student.name} gave {kind}", "a model", "What does your `return` line give back?")
-    return notes | {"old": weights["head.weight"]}
+    return notes | {"old": named["weights"]["head.weight"]}
 
 
 def expect_head(student: Student, notes: Any, config: ViTConfig, num_classes: int) -> None:
     """Fail unless the head is an nn.Linear of the right sizes, with a bias."""
     head = notes["head"]
-    facts = (head["kind"], tuple(head["sizes"]), head["bias"])
+    facts = (head["kind"], tuple(head["sizes"]), bool(head["bias"].numel()))
     student.record.append(("head", *facts, tuple(head["says"])))
     if facts != ("Linear", (config.embed_dim, num_classes), True):
         sizes = f" of {head['sizes'][0]} to {head['sizes'][1]} numbers" if head["sizes"] else ""
-        bias = "" if head["bias"] or not head["sizes"] else ", without a bias"
+        bias = "" if head["bias"].numel() or not head["sizes"] else ", without a bias"
         wanted = f"an nn.Linear of {config.embed_dim} to {num_classes} numbers, with a bias"
         look = "What does the head read, and what does it give?"
         raise Failure(f"the head is a {head['kind']}{sizes}{bias}", wanted, look)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from exercise_kit.submission.similarity import copied_words
+from exercise_kit.submission.copied_reference import copied_words
 
 RENAMED = '''
 def patchify(pictures: "Tensor", side: int = 4) -> "Tensor":
@@ -53,10 +53,10 @@ def test_it_says_what_was_alike(lessons):
 
 
 def test_the_package_s_own_definition_is_known_without_the_model_answer(lessons):
-    from vit_course import positions
+    from vit_course import pretrained
 
     wanted, lesson = exercise(lessons, "resize_positions")
-    source = inspect.getsource(positions.resize_positions)
+    source = inspect.getsource(pretrained.resize_positions)
     assert copied_words(wanted.name, wanted.objects, source, replace(lesson, model_answers={}))
 
 

@@ -1,0 +1,100 @@
+"""Wrong answers that nobody has named lose the points of the check that a clause of the statement needs for them."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from exercise_kit.engine import check
+from tests.course.test_hidden_checks import KEYS, outcomes_of, summary
+from tests.course.unlisted_answers import UNLISTED
+from vit_course.exercises.catalog import EXERCISES
+from vit_course.staff.references import REFERENCE
+
+
+def failed(exercise, *objects, key=KEYS[0]):
+    """The names of the hidden checks that an answer fails."""
+    return {each.check.name for each in outcomes_of(exercise, objects, key) if each.result.verdict == "fail"}
+
+
+@pytest.mark.parametrize("exercise", dict.fromkeys(exercise for exercise, _, _ in UNLISTED))
+def test_the_check_that_its_clause_needs_fails_it(exercise):
+    for name, claim, answer in UNLISTED:
+        if name == exercise:
+            for key in KEYS:
+                outcomes = outcomes_of(exercise, (answer,), key)
+                assert claim in failed(exercise, answer, key=key), f"{answer.__name__}\n{summary(outcomes)}"
+                assert not any(each.log for each in outcomes), summary(outcomes)
+
+
+def _without_axes_of_one(value):
+    if isinstance(value, Tensor):
+        return value.squeeze(0)
+    return tuple(map(_without_axes_of_one, value)) if isinstance(value, tuple) else value
+
+
+def _losing(right):
+    """An answer that is right but for a first axis of size 1, which it loses."""
+    if not isinstance(right, type):
+        return lambda *inputs: _without_axes_of_one(right(*inputs))
+
+    class Loses(right):
+        def forward(self, *inputs, **options):
+            return _without_axes_of_one(super().forward(*inputs, **options))
+
+    return Loses
+
+
+# what gives tensors for a batch, a grid or heads, of which there may be one
+OF_ONE = [
+    name
+    for name in EXERCISES
+    if not name.startswith(("is_", "fix_"))
+    and name
+    not in {
+        *("split_heads", "count_parameters", "warmup_cosine", "train_one_epoch", "evaluate", "parameter_groups"),
+        *("EarlyStopping", "vit_cifar", "fine_tuning_groups", "replace_head", "linear_probe", "load_torchvision"),
+        "conv_from_linear",
+    }
+]
+
+
+@pytest.mark.parametrize("exercise", OF_ONE)
+def test_a_lost_axis_of_one_fails_more_than_the_example(exercise):
+    found = failed(exercise, _losing(REFERENCE[exercise][0]))
+    assert found - {"test_its_own_example_comes_out"}
+
+
+def test_gamma_of_one_shared_number_is_told_so():
+    class LayerScale(nn.Module):
+        def __init__(self, embed_dim, initial):
+            super().__init__()
+            self.gamma = nn.Parameter(torch.tensor(float(initial)).expand(embed_dim))
+
+        def forward(self, branch):
+            return branch * self.gamma
+
+    report = " ".join(str(check("LayerScale", LayerScale)).split())
+    assert "share one place in memory" in report
+    assert "cannot be compared" not in report
+
+
+def test_a_count_with_digits_behind_the_point_is_told_so():
+    report = str(check("count_parameters", lambda config: REFERENCE["count_parameters"][0](config) + 5.2))
+    assert "float `" in report
+    assert "99999" not in report
+
+
+@pytest.mark.parametrize("key", [b"%d" % number for number in range(6)])
+def test_grid_sample_is_right_in_half_precision_too(key):
+    """The statement names F.interpolate; another function that is right but for rounding loses nothing."""
+
+    def resize_positions(positions, old_grid, new_grid):
+        REFERENCE["resize_positions"][0](positions, old_grid, new_grid)  # which refuses what does not fit
+        pictures = positions[:, 1:].unflatten(1, old_grid).permute(0, 3, 1, 2)
+        sides = ((torch.arange(side).to(positions) + 0.5) / side * 2 - 1 for side in new_grid)
+        places = torch.stack(torch.meshgrid(*sides, indexing="ij")[::-1], dim=-1)[None]
+        resized = F.grid_sample(pictures, places, "bicubic", padding_mode="border", align_corners=False)
+        return torch.cat([positions[:, :1], resized.flatten(2).mT], dim=1)
+
+    assert not failed("resize_positions", resize_positions, key=key)

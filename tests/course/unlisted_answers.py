@@ -1,0 +1,177 @@
+"""Wrong answers that no known mistake describes, each with the hidden check that a statement needs for it.
+
+They earned full marks once. A hidden check that no known mistake fails is proven by one of these.
+"""
+
+import copy
+
+import torch
+from torch import nn
+
+from vit_course.staff.references import REFERENCE
+
+UNLISTED = []  # (exercise, hidden check, answer)
+
+
+def fails(exercise, check):
+    """A function or class is a wrong answer to ``exercise`` that ``check`` has to catch."""
+
+    def listed(answer):
+        UNLISTED.append((exercise, check, answer))
+        return answer
+
+    return listed
+
+
+def right(exercise):
+    """The reference of an exercise with one object."""
+    return REFERENCE[exercise][0]
+
+
+def _starts(describe, change):
+    """A VisionTransformer whose numbers start otherwise."""
+
+    class Starts(right("VisionTransformer")):
+        def __init__(self, config):
+            super().__init__(config)
+            with torch.no_grad():
+                change(self)
+
+    Starts.__name__ = describe
+    fails("VisionTransformer", "test_a_new_model_starts_as_the_table_says")(Starts)
+
+
+_starts("positions_of_ones", lambda model: model.positions.fill_(1))
+_starts("positions_of_zeros", lambda model: model.positions.zero_())
+_starts("positions_as_large_as_tokens", lambda model: model.positions.normal_())
+_starts("positions_evenly_distributed", lambda model: model.positions.uniform_(-0.0346, 0.0346))
+_starts("one_position_for_all", lambda model: model.positions.copy_(model.positions[:, :1].expand_as(model.positions)))
+_starts("positions_around_a_tenth", lambda model: model.positions.add_(0.1))
+_starts("a_huge_class_token", lambda model: model.class_token.normal_().mul_(100))
+_starts("a_class_token_of_ones", lambda model: model.class_token.fill_(1))
+
+
+def _rehead(check):
+    def listed(change):
+        def replace_head(model, num_classes):
+            other = right("replace_head")(model, num_classes)
+            return change(other, model) or other
+
+        replace_head.__name__ = change.__name__
+        fails("replace_head", check)(replace_head)
+
+    return listed
+
+
+@_rehead("test_the_head_starts_as_pytorch_starts_one")
+def a_head_of_zeros(other, _):
+    nn.init.zeros_(other.head.weight)
+
+
+@_rehead("test_the_head_starts_as_pytorch_starts_one")
+def a_bias_of_zeros(other, _):
+    nn.init.zeros_(other.head.bias)
+
+
+@_rehead("test_the_head_starts_as_pytorch_starts_one")
+def a_head_of_large_numbers(other, _):
+    nn.init.normal_(other.head.weight)
+
+
+@_rehead("test_what_learns_goes_on_learning")
+def a_head_as_frozen_as_the_old_one(other, model):
+    other.head.requires_grad_(model.head.weight.requires_grad)
+
+
+@_rehead("test_the_copy_is_of_the_models_class_and_device")
+def no_bias_where_the_old_head_had_none(other, model):
+    other.head.bias = None if model.head.bias is None else other.head.bias
+
+
+@_rehead("test_the_copy_is_of_the_models_class_and_device")
+def a_module_with_the_same_parts(other, _):
+    plain = nn.Module()
+    plain._modules, plain._parameters = other._modules, other._parameters
+    return plain
+
+
+@fails("replace_head", "test_the_copy_is_of_the_models_class_and_device")
+def a_head_on_the_cpu(model, num_classes):
+    other = copy.deepcopy(model)
+    other.head = nn.Linear(model.head.in_features, num_classes, dtype=model.head.weight.dtype)
+    return other
+
+
+@fails("evaluate", "test_what_is_frozen_stays_frozen")
+def all_learn_afterward(model, loader, device):
+    measured = right("evaluate")(model, loader, device)
+    model.requires_grad_(True)
+    return measured
+
+
+@fails("rotary_2d", "test_angles_are_computed_in_float64")
+def angles_in_the_dtype_of_the_query(query, key, grid_size):
+    (rows, columns), head_dim = grid_size, query.shape[-1]
+    right("rotary_2d")(query, key, grid_size)  # which refuses what does not fit
+    pairs = torch.arange(head_dim // 4).to(query)
+    places = (torch.arange(rows).repeat_interleave(columns), torch.arange(columns).repeat(rows))
+    angles = torch.cat([each.to(query)[:, None] / 100 ** (pairs / len(pairs)) for each in places], dim=1)
+    cos, sin = angles.cos(), angles.sin()
+
+    def turned(x):
+        front, patches = x[..., : -rows * columns, :], x[..., -rows * columns :, :]
+        a, b = patches[..., 0::2], patches[..., 1::2]
+        return torch.cat([front, torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)], dim=-2)
+
+    return turned(query), turned(key)
+
+
+@fails("QKNormAttention", "test_one_image_keeps_its_axis")
+class ABatchOfOneIsLost(right("QKNormAttention")):
+    def forward(self, x):
+        return super().forward(x).squeeze(0)
+
+
+def _dealt(exercise, check, is_head):
+    def fine_tuning_groups(model, backbone_lr, head_lr):
+        named = list(model.named_parameters())
+        chosen = [is_head(place, name, each, model) for place, (name, each) in enumerate(named)]
+        groups = [
+            [each for (_, each), here in zip(named, chosen, strict=True) if here is want] for want in (False, True)
+        ]
+        return [{"params": groups[0], "lr": backbone_lr}, {"params": groups[1], "lr": head_lr}]
+
+    fails(exercise, check)(fine_tuning_groups)
+
+
+_AS_NAMED = ("fine_tuning_groups", "test_other_names_with_head_are_backbone")
+_dealt(*_AS_NAMED, lambda place, name, each, model: name.startswith("head"))
+_dealt(*_AS_NAMED, lambda place, name, each, model: "head" in name.split("."))
+_dealt(*_AS_NAMED, lambda place, name, each, model: "head." in name)
+_dealt(*_AS_NAMED, lambda place, name, each, model: place >= len(list(model.parameters())) - 2)
+_dealt(*_AS_NAMED, lambda place, name, each, model: name in ("head.weight", "head.bias"))
+_dealt(*_AS_NAMED, lambda place, name, each, model: each.shape in {part.shape for part in model.head.parameters()})
+
+
+class _Dropping(right("DropPath")):
+    """Draws its mask itself."""
+
+    def forward(self, branch):
+        if not self.training or self.probability == 0:
+            return branch
+        return self.dropped(branch, [-1] + [1] * (branch.ndim - 1))
+
+
+@fails("DropPath", "test_as_many_are_dropped_as_the_probability_says")
+class AnExactNumberIsDropped(_Dropping):
+    def dropped(self, branch, axes):
+        order = torch.randperm(len(branch)).to(branch.device)
+        kept = (order >= round(len(branch) * self.probability)).to(branch.dtype)
+        return branch * kept.reshape(axes) / (1 - self.probability)
+
+
+@fails("DropPath", "test_the_others_make_up_for_it")
+class DroppedImagesGetAGradient(_Dropping):
+    def dropped(self, branch, axes):
+        gone = (torch.rand(len(branch), device=branch.device) < self.probability).to(branch.dtype).reshape(axes)
+        return (branch - (branch * gone).detach()) / (1 - self.probability)
