@@ -37,6 +37,7 @@ class Edit(Misconception):
     Attributes: ``program``, ``bug``, and whether bug hunts may draw it (``hunt``).
     """
 
+    objects: Implementations
     program: Program
     bug: Bug
     hunt: bool = False
@@ -85,7 +86,8 @@ def _edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, An
     cause, seen = exercise.cause_of(bug.name, words["explanation"], words["question"], section, training)
     objects = Implementations(program, (bug,), exercise.objects)
     place = program.place_of(bug, exercise.objects)
-    return Edit(cause, objects, seen, place, program=program, bug=bug, hunt=words.get("hunt", False))
+    hunt = words.get("hunt", False)
+    return Edit(cause, looks=seen, place=place, objects=objects, program=program, bug=bug, hunt=hunt)
 
 
 def _check(table: str, name: str, words: Mapping[str, Any]) -> None:
