@@ -22,12 +22,6 @@ from vit_course.staff.references import REFERENCE
 RIGHT = "the right answer"
 # exercise → two names → why the hidden checks cannot tell them apart; the public checks tell all of them apart
 ALIKE_WHEN_GRADED = {
-    "is_attention": {
-        ("never says yes", "compared to the last digit"): "no right attention of the hidden checks rounds as another",
-    },
-    "is_layer_norm": {
-        ("never says yes", "compared to the last digit"): "no right norm of the hidden checks rounds as that formula",
-    },
     "EncoderBlock": {
         ("layers in plain list", "layers made in forward"): "no parameter can be loaded, so no hidden check goes on",
     },

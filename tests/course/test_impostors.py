@@ -8,43 +8,32 @@ import torch
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.impostors import LineUp, Suspect
-from vit_course.staff import hidden_attention_cases, hidden_layer_norm_cases, hidden_rotary_cases
-from vit_course.staff.impostors import HiddenLineUp
-
-
-def doubles(x):
-    """doubles its input"""
-    return 2 * x
-
-
-def adds_itself(x):
-    """adds its input to itself"""
-    return x + x
-
-
-def halves(x):
-    """halves its input"""
-    return x / 2
-
-
-def squares(x):
-    """squares its input"""
-    return x * x
+from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
+from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
+from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
 
 
 def unnamed(function):
     return lambda x: function(x)
 
 
-LINE_UP = LineUp("a double", "your own double", (doubles, adds_itself), {"factor": (halves,), "power": (squares,)})
-HIDDEN = HiddenLineUp(
+LINE_UP = LineUp(
     "a double",
     "your own double",
-    tuple(Suspect(each.__doc__, each) for each in (doubles, adds_itself)),
-    {"factor": lambda probe: [Suspect("halves its input", halves)]},
+    [Suspect("doubles its input", lambda x: 2 * x)],
+    {
+        "factor": lambda probe: [Suspect("halves its input", lambda x: x / 2)],
+        "power": lambda probe: [Suspect("squares its input", lambda x: x * x)],
+    },
     unnamed,
 )
+HIDDEN = LINE_UP.joined_by(
+    [Suspect("adds its input to itself", lambda x: x + x)],
+    {"all": (("factor", "power"), lambda probe: [Suspect("adds two", lambda x: x + 2)])},
+)
+SECRET, SHOWING = Probe(0), Probe(0, is_secret=False)
 
 
 def student(answer):
@@ -57,21 +46,29 @@ def is_double(function):
 
 def test_a_right_test_passes():
     asked = student(is_double)
-    LINE_UP.expect_right_passes(asked)
-    LINE_UP.expect_caught(asked, "factor", "")
-    HIDDEN.expect_distinguished(asked, Probe(0), "factor", "")
+    LINE_UP.expect_right_passes(asked, SHOWING)
+    LINE_UP.expect_caught(asked, SHOWING, "factor", "")
+    LINE_UP.expect_caught(asked, SHOWING, "power", "")
+    HIDDEN.expect_distinguished(asked, SECRET, "all", "")
+
+
+def test_grading_asks_about_others_too():
+    wants_five = student(lambda function: function(3.0) in (5.0, 6.0))
+    LINE_UP.expect_caught(wants_five, SHOWING, "factor", "")
+    with pytest.raises(Failure, match="is True for a double that adds two"):
+        HIDDEN.expect_distinguished(wants_five, SECRET, "all", "")
 
 
 def test_an_impostor_that_slips_through_is_told_by_what_it_does():
     with pytest.raises(Failure, match=r"is_double\(double\) is True for a double that squares its input") as caught:
-        LINE_UP.expect_caught(student(lambda function: function(2.0) == 4.0), "power", "Which number?")
+        LINE_UP.expect_caught(student(lambda function: function(2.0) == 4.0), SHOWING, "power", "Which number?")
     assert (caught.value.expected, caught.value.look) == ("False", "Which number?")
 
 
 def test_a_refusal_is_told_by_how_often_it_came():
     refuses = student(lambda function: bool(torch.rand(()) < 0.5) and is_double(function))
     with pytest.raises(Failure) as caught:
-        LINE_UP.expect_right_passes(refuses)
+        LINE_UP.expect_right_passes(refuses, SHOWING)
     assert re.search(r"is right: it doubles its input, in [12] of 3 tries$", caught.value.seen)
 
 
@@ -79,9 +76,13 @@ def test_a_refusal_is_told_by_how_often_it_came():
     ("answer", "seen"), [(None, "gives None"), (torch.ones(2), "gives a Tensor"), ("yes", "gives a str")], ids=str
 )
 def test_what_is_neither_true_nor_false_is_told(answer, seen):
-    for expect in (LINE_UP.expect_right_passes, lambda each: HIDDEN.expect_distinguished(each, Probe(0), "factor", "")):
+    asked = student(lambda function: answer)
+    for ask in (
+        lambda: LINE_UP.expect_right_passes(asked, SHOWING),
+        lambda: HIDDEN.expect_distinguished(asked, SECRET, "all", ""),
+    ):
         with pytest.raises(Failure) as caught:
-            expect(student(lambda function: answer))
+            ask()
         assert seen in caught.value.seen
 
 
@@ -91,18 +92,45 @@ def test_a_test_that_raises_is_asked_to_answer():
         return True
 
     with pytest.raises(Failure) as caught:
-        HIDDEN.expect_distinguished(student(asserts), Probe(0), "factor", "")
+        LINE_UP.expect_distinguished(student(asserts), SECRET, "factor", "")
     assert "it was asked about a double that halves its input" in caught.value.seen
     assert "is_double should still answer" in caught.value.look
 
 
-@pytest.mark.parametrize(
-    "cases", [hidden_attention_cases, hidden_layer_norm_cases, hidden_rotary_cases], ids=lambda each: each.__name__
-)
-def test_hidden_checks_ask_about_every_right_answer(cases, monkeypatch):
+SUSPECTS = {
+    "is_attention": of_attention.LINE_UP,
+    "is_layer_norm": of_layer_norm.LINE_UP,
+    "is_rotary": of_rotary.LINE_UP,
+}
+
+
+@pytest.fixture(params=SUSPECTS)
+def graded(request):
+    """The line-up of an exercise's hidden checks."""
+    return hidden_checks().exercises()[request.param][0].item.module.LINE_UP
+
+
+def test_grading_asks_about_every_suspect(graded, monkeypatch):
     asked = []
-    monkeypatch.setattr(HiddenLineUp, "_judge", lambda self, student, suspect, *_: asked.append(suspect.described))
-    line_up = HiddenLineUp("a case", "your own", cases.RIGHT, cases.WRONG, unnamed)
-    for family in cases.WRONG:
-        line_up.expect_distinguished(None, Probe(0), family, "")
-    assert {each.described for each in cases.RIGHT} <= set(asked)
+    monkeypatch.setattr(LineUp, "_judge", lambda self, student, suspect, *_: asked.append(suspect.described))
+    every = {each.described for each in graded.right}
+    for family, draw in graded.wrong.items():
+        graded.expect_distinguished(None, Probe(0), family, "")
+        every |= {each.described for each in draw(Probe(0))}
+    assert set(asked) == every
+
+
+def test_grading_asks_about_all_that_check_does(graded, request):
+    shown = SUSPECTS[request.node.callspec.params["graded"]]
+    asked, of_check = (
+        {each.described for draw in line_up.wrong.values() for each in draw(SHOWING)} for line_up in (graded, shown)
+    )
+    assert of_check < asked
+    assert set(shown.right) < set(graded.right)
+
+
+@pytest.mark.parametrize("probe", [SECRET, SHOWING], ids=["secret", "shown"])
+def test_a_suspect_is_written_once(graded, probe):
+    wrong = [each.described for draw in graded.wrong.values() for each in draw(probe)]
+    every = [*wrong, *(each.described for each in graded.right)]
+    assert len(every) == len(set(every))

@@ -175,3 +175,20 @@ class DroppedImagesGetAGradient(_Dropping):
     def dropped(self, branch, axes):
         gone = (torch.rand(len(branch), device=branch.device) < self.probability).to(branch.dtype).reshape(axes)
         return (branch - (branch * gone).detach()) / (1 - self.probability)
+
+
+@fails("is_layer_norm", "test_it_catches_look_alikes")
+def looks_at_moments_alone(norm):
+    """Mean and variance of the result are those of any layer norm whose sign is turned, too."""
+    generator = torch.Generator().manual_seed(0)
+    spread, mean = torch.rand(2, 2, 3, 5, 1, generator=generator)
+    x = 2 * mean + (0.3 + spread) * torch.randn(2, 3, 5, 7, generator=generator)
+    weight, bias = torch.randn(2, 7, generator=generator)
+    given = x.clone()
+    result = norm(given, weight, bias, 0.5)
+    if result.shape != x.shape or not torch.equal(given, x):
+        return False
+    variance, mean = torch.var_mean((result - bias) / weight, -1, correction=0)
+    before = x.var(-1, correction=0)
+    wanted = before / (before + 0.5)
+    return torch.allclose(mean, torch.zeros_like(mean), atol=1e-4) and torch.allclose(variance, wanted, atol=1e-3)

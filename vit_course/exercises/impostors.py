@@ -1,21 +1,26 @@
 """Exercises whose student writes a test: it is asked about right answers, and about impostors of each family.
 
-A test that says no to everything would catch every impostor; so those count only after it has let the right ones pass.
+One table of suspects serves ``check``, and grading, which adds those that no student sees beforehand. A test that says
+no to everything would catch every impostor, and one that says yes to everything would let every right answer pass. So
+in ``check`` impostors count only after the right ones have passed, and in grading every check asks about right ones
+too, and about a right and a wrong one twice: who guesses earns nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 
+from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, NotWritten
 
 Candidate = Callable[..., Any]
 TRIES = 3
+RIGHT_ONES = 2  # in a check of grading; the checks of all families ask about each right one at least once
 
 
 class Suspect(NamedTuple):
@@ -25,18 +30,90 @@ class Suspect(NamedTuple):
     function: Candidate
 
 
-@dataclass(frozen=True)
-class Interview:
-    """How a student's test is asked.
+Family = Callable[[Probe], Sequence[Suspect]]  # draws the wrong suspects of one run
 
-    Attributes: ``kind``, the name of what it is asked about, with its article: "an attend"; ``own``, what the student
-    has of that kind: "your own attention".
+
+def drawn(probe: Probe, low: float, high: float, shown: float) -> float:
+    """A setting of a suspect from ``low`` to ``high``; ``shown`` for a probe that is not secret."""
+    return float(probe.uniform(1, low=low, high=high)) if probe.is_secret else shown
+
+
+@dataclass(frozen=True)
+class LineUp:
+    """What a student's test is asked about.
+
+    Attributes:
+        kind: the name of what it is asked about, with its article: "an attend".
+        own: what the student has of that kind: "your own attention".
+        right: right suspects.
+        wrong: wrong suspects, by family.
+        unnamed: makes of a function one with the exercise's names of arguments, and with no name that gives it away.
     """
 
     kind: str
     own: str
+    right: Sequence[Suspect]
+    wrong: Mapping[str, Family]
+    unnamed: Callable[[Candidate], Candidate]
 
-    def problem_with(self, student: Student, suspect: Suspect, is_right: bool, look: str = "") -> Failure | None:
+    def joined_by(self, right: Sequence[Suspect], wrong: Mapping[str, tuple[Sequence[str], Family]]) -> LineUp:
+        """A line-up of other families, each made of some of this one's families and of wrong suspects beside them.
+
+        Args:
+            right: right suspects to ask about beside this line-up's.
+            wrong: by family of the other line-up, the names of those of this one, and the family of those beside them.
+        """
+
+        def family(names: Sequence[str], others: Family) -> Family:
+            return lambda probe: [*(each for name in names for each in self.wrong[name](probe)), *others(probe)]
+
+        joined = {name: family(*parts) for name, parts in wrong.items()}
+        return replace(self, right=(*self.right, *right), wrong=joined)
+
+    def expect_right_passes(self, student: Student, probe: Probe) -> None:
+        """Fail unless the test says True to every right suspect, whatever numbers it draws."""
+        for suspect in self.right:
+            tries = [self._judge(student, suspect, is_right=True, seed=seed) for seed in range(TRIES)]
+            failures = [failure for failure in tries if failure]
+            if 0 < len(failures) < TRIES:
+                failures[0].seen += f", in {len(failures)} of {TRIES} tries"
+            self._raise_first(student, probe, failures)
+
+    def expect_caught(self, student: Student, probe: Probe, family: str, look: str) -> None:
+        """Fail unless the test says False to every wrong suspect of ``family``; ``look`` is the question if not."""
+        found = [self._judge(student, each, is_right=False, look=look) for each in self.wrong[family](probe)]
+        self._raise_first(student, probe, [failure for failure in found if failure])
+
+    def expect_distinguished(self, student: Student, probe: Probe, family: str, look: str) -> None:
+        """Fail unless the test says True to right suspects and False to the wrong ones of ``family``.
+
+        All answers are gathered before the verdict, so that the whole pattern goes on record.
+        """
+        first = RIGHT_ONES * list(self.wrong).index(family)
+        right = [self.right[(first + number) % len(self.right)] for number in range(RIGHT_ONES)]
+        wrong = self.wrong[family](probe)
+        asked = [*((each, True) for each in (*right, right[0])), *((each, False) for each in (*wrong, wrong[-1]))]
+        order = probe.permutation(len(asked)).tolist()
+        in_order = [asked[place] for place in order]
+        failures = [(is_right, self._judge(student, each, is_right, look)) for each, is_right in in_order]
+        for about_right in (True, False):  # a refusal of what is right comes first
+            for is_right, failure in failures:
+                if failure and is_right == about_right:
+                    raise failure
+
+    def _raise_first(self, student: Student, probe: Probe, failures: Sequence[Failure]) -> None:
+        """Raise the first failure, after the test has been asked about one suspect of every family.
+
+        These answers go on record, so that a likely cause is named only where the whole pattern fits.
+        """
+        if failures:
+            for family in self.wrong.values():
+                self._judge(student, family(probe)[0], is_right=False)
+            raise failures[0]
+
+    def _judge(
+        self, student: Student, suspect: Suspect, is_right: bool, look: str = "", seed: int = 0
+    ) -> Failure | None:
         """The failure when the student's test answers wrong about one suspect, None when it is right.
 
         Args:
@@ -44,11 +121,13 @@ class Interview:
             suspect: what it is asked about.
             is_right: the right answer.
             look: where to look, for a test that lets an impostor pass.
+            seed: a test that draws without one draws the same for every suspect.
         """
+        torch.manual_seed(seed)
         described = f"{self.kind} that {'is right: it ' if is_right else ''}{suspect.described}"
         call = f"{student.name}({self.kind.split()[-1]})"
         try:
-            answer = student(suspect.function)
+            answer = student(self.unnamed(suspect.function))
         except NotWritten:
             raise
         except Failure as failure:
@@ -63,48 +142,6 @@ class Interview:
             return None
         far = f"Print what your test compares, for {self.own}. Is a fact of yours wrong, or only too strict?"
         return Failure(f"{call} is {bool(answer)} for {described}", str(is_right), far if is_right else look)
-
-
-@dataclass(frozen=True)
-class LineUp(Interview):
-    """What the public checks ask a student's test about.
-
-    Attributes: ``right`` and, by family, ``wrong`` functions, whose docstrings say what they do, as a clause.
-    """
-
-    right: Sequence[Candidate]
-    wrong: Mapping[str, Sequence[Candidate]]
-
-    def expect_right_passes(self, student: Student) -> None:
-        """Fail unless the test says True to every right function, whatever numbers it draws."""
-        for function in self.right:
-            tries = [self._judge(student, function, is_right=True, seed=seed) for seed in range(TRIES)]
-            failures = [failure for failure in tries if failure]
-            if 0 < len(failures) < TRIES:
-                failures[0].seen += f", in {len(failures)} of {TRIES} tries"
-            self._raise_first(student, failures)
-
-    def expect_caught(self, student: Student, family: str, look: str) -> None:
-        """Fail unless the test says False to every function of one family; ``look`` is the question if it does not."""
-        found = [self._judge(student, function, is_right=False, look=look) for function in self.wrong[family]]
-        self._raise_first(student, [failure for failure in found if failure])
-
-    def _raise_first(self, student: Student, failures: Sequence[Failure]) -> None:
-        """Raise the first failure, after the test has been asked about one function of every family.
-
-        These answers go on record, so that a likely cause is named only where the whole pattern fits.
-        """
-        if failures:
-            for family in self.wrong.values():
-                self._judge(student, family[0], is_right=False)
-            raise failures[0]
-
-    def _judge(
-        self, student: Student, function: Candidate, is_right: bool, look: str = "", seed: int = 0
-    ) -> Failure | None:
-        """Ask about one function, after ``seed``: a test that draws without one draws the same for every function."""
-        torch.manual_seed(seed)
-        return self.problem_with(student, Suspect(function.__doc__ or "", function), is_right, look)
 
 
 def is_bool(answer: object) -> bool:

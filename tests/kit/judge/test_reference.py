@@ -4,13 +4,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from exercise_kit.engine.probes import Probe
 from exercise_kit.judge.fixtures import reference_student, right_objects
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
-from vit_course.exercises.l03_attention import attention_cases
-from vit_course.exercises.l04_block import layer_norm_cases
-from vit_course.exercises.l10_modern import rotary_cases
+from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
+from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
+from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
 from vit_course.staff.references import REFERENCE
 from vit_course.vit import VisionTransformer
 
@@ -59,40 +60,22 @@ def test_count_parameters(config):
     assert right_objects().count_parameters(config) == built
 
 
-@pytest.mark.parametrize("attend", attention_cases.RIGHT, ids=lambda each: each.__name__)
-def test_is_attention_lets_right_attention_pass(attend):
-    assert right_objects().is_attention(attend) is True
+TABLES = {"is_attention": of_attention, "is_layer_norm": of_layer_norm, "is_rotary": of_rotary}
+SUSPECTS = [
+    pytest.param(exercise, suspect.function, is_right, id=f"{exercise}-{suspect.described}")
+    for exercise, table in TABLES.items()
+    for is_right, found in (
+        (True, table.RIGHT),
+        (False, [suspect for draw in table.WRONG.values() for suspect in draw(Probe(0, is_secret=False))]),
+    )
+    for suspect in found
+]
 
 
-@pytest.mark.parametrize(
-    "attend", [each for family in attention_cases.WRONG.values() for each in family], ids=lambda each: each.__name__
-)
-def test_is_attention_catches_wrong_attention(attend):
-    assert right_objects().is_attention(attend) is False
-
-
-@pytest.mark.parametrize("norm", layer_norm_cases.RIGHT, ids=lambda each: each.__name__)
-def test_is_layer_norm_lets_right_norms_pass(norm):
-    assert right_objects().is_layer_norm(norm) is True
-
-
-@pytest.mark.parametrize(
-    "norm", [each for family in layer_norm_cases.WRONG.values() for each in family], ids=lambda each: each.__name__
-)
-def test_is_layer_norm_catches_wrong_norms(norm):
-    assert right_objects().is_layer_norm(norm) is False
-
-
-@pytest.mark.parametrize("rotate", rotary_cases.RIGHT, ids=lambda each: each.__name__)
-def test_is_rotary_lets_right_rotations_pass(rotate):
-    assert right_objects().is_rotary(rotate) is True
-
-
-@pytest.mark.parametrize(
-    "rotate", [each for family in rotary_cases.WRONG.values() for each in family], ids=lambda each: each.__name__
-)
-def test_is_rotary_catches_wrong_rotations(rotate):
-    assert right_objects().is_rotary(rotate) is False
+@pytest.mark.parametrize(("exercise", "function", "is_right"), SUSPECTS)
+def test_a_right_test_tells_right_suspects_from_wrong_ones(exercise, function, is_right):
+    (is_one,) = REFERENCE[exercise]
+    assert is_one(function) is is_right
 
 
 def test_a_student_with_the_right_answer():
