@@ -40,7 +40,7 @@ def judge(monkeypatch):
     stand_in = Judge()
     monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(stand_in))
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
-    monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
+    monkeypatch.setattr(job, "_checks_failed_by_model", lambda *_: ({}, True))
     return stand_in
 
 
@@ -81,7 +81,7 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
     assert not do(replace(task, handed_in=FoundFile(other))).from_cache
     assert do(task).from_cache
     assert len(judged) == 3, "another process takes over what is kept"
-    monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
+    monkeypatch.setattr(job, "_checks_failed_by_model", lambda *_: ({}, True))
     assert not do(task).from_cache, "which checks count is part of the key"
 
 
