@@ -53,7 +53,9 @@ class Shell:
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, dict[str, str]]:
     """The guide, followed to the word: a shell in its class folder, and what each command said."""
-    shell, said, output = Shell(tmp_path_factory.mktemp("guide")), {}, ""
+    clone = tmp_path_factory.mktemp("guide") / "clone"
+    clone.mkdir()
+    shell, said, output = Shell(clone), {}, ""
     for language, content, commands in _BLOCK.findall(FOLLOWED):
         if language == "diff":
             subprocess.run(["git", "apply", "-"], input=content, text=True, cwd=shell.folder, check=True)
