@@ -31,7 +31,7 @@ from typing import Any
 from exercise_kit.authoring.build import OUTLINE, SOURCES, STUBS_FILE, STUDENT_FOLDER, BuildReport, built_files
 from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Problem
 from exercise_kit.authoring.route import FILE as ROUTE
-from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE
+from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PACKED
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import content_of, put
@@ -359,6 +359,7 @@ def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
             put(merged / path, (root / path).read_bytes())
     own = merged / OF_CLASS / EXERCISES
     found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
+    found |= _packed_answers()
     for name, content in found.items():
         put(merged / package() / PACKAGE / name, content)
     if found:
@@ -369,6 +370,16 @@ def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
             r'^(version = "[^"+]+)(?:\+[^"]*)?"', rf'\1+class.{label}"', settings, count=1, flags=re.MULTILINE
         )
         put(merged / "pyproject.toml", numbered.encode())
+
+
+def _packed_answers() -> dict[str, bytes]:
+    """By the names of their files the answers of the class's own exercises, from which known mistakes are made."""
+    from exercise_kit.engine.own_exercise import packed_answer  # with torch
+
+    if (own := course().own) is None:
+        return {}
+    packed = {f"{name}{PACKED}": packed_answer(own.folder / f"{name}.py", each) for name, each in own.exercises.items()}
+    return {name: content for name, content in packed.items() if content}
 
 
 def _text(path: Path) -> str | None:

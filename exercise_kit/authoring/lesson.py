@@ -57,6 +57,8 @@ class AuthoringError(Exception):
 # magics stay as they are written: jupytext would otherwise turn the comment "# Why?" into a call for help
 PERCENT_FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
 HEADER = re.compile(r"# ?%%(%*)(\s|$)")
+# how a known mistake of a class's own exercise writes the line above: for no notebook
+BUG = re.compile(r'^[ \t]*# bug ".*\n?', re.MULTILINE)
 MARKER = re.compile(r"^[ \t]*(?:# )?#+ (BEGIN|END) SOLUTION[ \t]*$", re.MULTILINE)
 
 
@@ -167,6 +169,8 @@ def _cell(number: int, line: int, raw: Any) -> Cell:
     source = raw.source
     if role is Role.QUESTION and raw.cell_type == "code":
         source = re.sub(r"^#(?: |$)", "", source, flags=re.MULTILINE)
+    if role is Role.EXERCISE:
+        source = BUG.sub("", source)
     if role in (Role.TEXT, Role.QUESTION):
         source = MARKER.sub(lambda match: f"### {match[1]} SOLUTION", source)
     tags = header.get("tags", [])

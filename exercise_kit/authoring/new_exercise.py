@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Collection
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -17,7 +15,7 @@ from exercise_kit.authoring.class_lessons import sources_of
 from exercise_kit.conventions import AS_HIDDEN, marked_exercises
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
 from exercise_kit.engine.course import course, package
-from exercise_kit.engine.lesson_answers import needed
+from exercise_kit.engine.lesson_answers import cell_of, surroundings
 from exercise_kit.files import write
 
 _TEMPLATES = files("exercise_kit") / "templates"
@@ -107,11 +105,12 @@ def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: st
     texts = (path.read_bytes() for path in sorted((class_dir / "hidden").glob("test_*.py")))
     hidden = next((text.decode() for text in texts if variant_of in marked_exercises(text)), None)
     source = (root / SOURCES / f"{original.lesson}.py").read_text("utf-8")
-    cell = _cell_of(source, variant_of)
+    cell = cell_of(source, variant_of)
     if hidden is None or cell is None:
         raise NewExerciseError(f"there is no hidden check or no cell of {variant_of!r} to make a variant of")
+    around = "\n".join([f"from {package()} import check", *surroundings(source, original.objects, package())])
     cells = f"\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n"
-    cells += f'\n# %%\n{_surroundings(source, original.objects)}\n\n\n# %% exercise="{name}"\n{cell}'
+    cells += f'\n# %%\n{around}\n\n\n# %% exercise="{name}"\n{cell}'
     cells = f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {", ".join(original.objects)})\n'
     return {
         Path(EXERCISES, f"{name}.py"): checks,
@@ -144,19 +143,3 @@ def _checks_of(text: str, exercise: str, name: str) -> str:
             call.keywords = [ast.keyword(name, points.value)] if points else []
             replace_lines(node, node.lineno, f"{ast.unparse(node)}\n" if points else None)
     return "".join(line for line in lines if line is not None)
-
-
-def _surroundings(source: str, objects: Collection[str]) -> str:
-    """What the definitions of objects use of their lesson: its imports, the parts that it takes over, other answers."""
-    public = getattr(import_module(package()), "__all__", ())
-    lines = [f"from {package()} import check"]
-    for statement in needed(ast.parse(source), objects):
-        name = statement.name if isinstance(statement, ast.FunctionDef | ast.ClassDef) else ""
-        if name not in objects:
-            lines.append(f"from {package()} import {name}" if name in public else ast.unparse(statement))
-    return "\n".join(dict.fromkeys(lines))
-
-
-def _cell_of(source: str, exercise: str) -> str | None:
-    found = re.search(rf'^# %% exercise="{exercise}"\n(.*?)(?=^# %%)', source, re.MULTILINE | re.DOTALL)
-    return found[1] if found else None

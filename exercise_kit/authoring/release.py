@@ -23,12 +23,13 @@ from pathlib import Path
 from string import Template
 from uuid import uuid4
 
-from exercise_kit.authoring.build import OUTLINE, STUDENT_FOLDER
+from exercise_kit.authoring.build import STUDENT_FOLDER
 from exercise_kit.authoring.route import FILE as ROUTE
+from exercise_kit.authoring.route import read_route
 from exercise_kit.engine.course import course, package
 from exercise_kit.engine.release_settings import FILE as SETTINGS
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
-from exercise_kit.files import content_of, put, write
+from exercise_kit.files import put, write
 from exercise_kit.nbgrader.class_folder import move_into_place
 
 MARKER = ".vit-course-release"
@@ -181,8 +182,9 @@ def _notebooks(root: Path, route: Route) -> list[Path]:
         raise ReleaseError(f"no notebook in {root / STUDENT_FOLDER}; run 'vit-course build' there first")
     if route is Route.ALL:
         return found
-    outline = json.loads(content_of(root / package() / OUTLINE) or b"{}")
-    core = [path for path in found if outline.get(path.stem, {}).get("core")]
+    lessons = read_route(root)
+    # what a teacher has added belongs to every route
+    core = [path for path in found if lessons and (path.stem not in lessons or lessons[path.stem].core)]
     if not core:
         raise ReleaseError(f"no lesson belongs to the core: {Path(package()) / ROUTE} marks none")
     return core

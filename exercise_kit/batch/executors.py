@@ -21,7 +21,7 @@ from exercise_kit.engine.class_exercises import files_of
 # judge stops a submission long before
 CPU_LIMIT, TIMEOUT_SECONDS = 240.0, 1800.0
 _SAFE_PATH, _starting = "PYTHONSAFEPATH", threading.Lock()
-_LOOK = 1.0  # seconds between two looks at what a job has used
+_POLL_SECONDS = 1.0  # between two looks at what a job has used
 
 
 class JobProcess:
@@ -74,7 +74,7 @@ class JobProcess:
             self._pool = None
 
     def _running(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
-        """The process; a new one where checks or exercises have changed, for whoever imported them keeps the old."""
+        """The process; a new one where checks or exercises have changed: a process keeps what it has imported."""
         checks = (folder, file_stats(folder), files_of(class_dir))
         with self._lock:
             if self._stopped:
@@ -116,7 +116,7 @@ def _in_time(future: Future[Any], process: int) -> Any:
     """What a job in that process gives; TimeoutError when it has used up its time."""
     work, end = _processor_seconds(process) + CPU_LIMIT, time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() <= end and _processor_seconds(process) <= work:
-        wait([future], min(_LOOK, max(0.0, end - time.monotonic())))
+        wait([future], min(_POLL_SECONDS, max(0.0, end - time.monotonic())))
         if future.done():  # one that a stopped pool has canceled too, of which wait() never learns
             return future.result()
     raise TimeoutError

@@ -153,7 +153,7 @@ def start_process() -> None:
 
 
 def _end() -> None:
-    """End the workers and this process, and leave out what Python would clear away of torch first."""
+    """End the workers and this process, without Python's slow clean-up of torch."""
     _judge_pool.close()
     os._exit(0)
 
@@ -212,13 +212,15 @@ def graded(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] =
 
 
 def _done(task: Task, run: Run, judge: JudgeOf) -> Done:
-    opened = run(_opened, task)
+    opened = run(_open, task)
     if isinstance(opened, Done):
         return opened
     submission = opened.submission
     which = (task.place, submission.lesson or "", task.sandboxed, task.device)
-    with _refusing:  # of threads that ask at once one has the model answers judged, and the others learn it
-        refused, lasting = _refused(*which, (file_stats(task.place.checks), in_use()), opened.released, run, judge)
+    with _one_asks:  # of threads that ask at once one has the model answers judged, and the others learn it
+        refused, lasting = _checks_failed_by_model(
+            *which, (file_stats(task.place.checks), in_use()), opened.released, run, judge
+        )
     done = replace(_cached_or_judged(task, submission, refused, run, judge), files=submission.files)
     if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
         kept = _store(task).path_of(submission)
@@ -227,7 +229,7 @@ def _done(task: Task, run: Run, judge: JudgeOf) -> Done:
     return done
 
 
-def _opened(task: Task) -> Opened | Done:
+def _open(task: Task) -> Opened | Done:
     """The submission in a file; what became of it where there is nothing to judge."""
     use_class(task.place.class_dir)
     read = _reader()
@@ -265,56 +267,63 @@ def _store(task: Task) -> Store:
     return Store(task.place.results, task.place.secret)
 
 
-_refusing = threading.Lock()
+_one_asks = threading.Lock()
 
 
 @lru_cache(maxsize=32)
-def _refused(
-    place: Place, lesson: str, sandboxed: bool, device: str, of: object, released: object, run: Run, judge: JudgeOf
+def _checks_failed_by_model(
+    place: Place,
+    lesson: str,
+    sandboxed: bool,
+    device: str,
+    checks_digest: object,
+    released: object,
+    run: Run,
+    judge: JudgeOf,
 ) -> tuple[Refused, bool]:
-    """The hidden checks that fail the lesson's model answers, which are graded as a submission is, and kept as one;
-    and whether it will be the same ones when it is asked again.
+    """The hidden checks that the lesson's own model answers fail, and whether that will hold when it is asked again.
 
-    Of graders that start at once one does it, and the others take over what it has kept.
+    They are graded as a submission is, and their result is stored as one. Of graders that start at once one does it,
+    and the others read what it has stored. Another ``checks_digest`` asks anew.
     """
     path = _lessons(place.class_dir, released).model_notebook(lesson)
     if path is None:
         return {}, True
     task = Task(FoundFile(path, assignment=lesson), place, sandboxed=sandboxed, device=device)
     with suppress(OSError), lock_folder(place.results):
-        opened = run(_opened, task)
+        opened = run(_open, task)
         if isinstance(opened, Done):
             return {}, opened.result is None or opened.result.status == "rejected"
         done = _cached_or_judged(task, opened.submission, {}, run, judge)
-        return (run(_refused_by, done.result) if done.result else {}), done.lasting
+        return (run(_read_failures, done.result) if done.result else {}), done.lasting
     return {}, False
 
 
-def _refused_by(result: Result) -> Refused:
+def _read_failures(result: Result) -> Refused:
     from exercise_kit.judge.scoring import refused_by
 
     return refused_by(result)
 
 
 def _cached_or_judged(task: Task, submission: Submission, refused: Refused, run: Run, judge: JudgeOf) -> Done:
-    found: Done | Remaining = run(_looked_up, task, submission, refused)
+    found: Done | Remaining = run(_look_up, task, submission, refused)
     if isinstance(found, Done):
         return found
-    done: Done = run(_kept, task, submission, found, judge(task, found.left, refused))
+    done: Done = run(_save, task, submission, found, judge(task, found.left, refused))
     return done
 
 
-def _looked_up(task: Task, submission: Submission, refused: Refused) -> Done | Remaining:
+def _look_up(task: Task, submission: Submission, refused: Refused) -> Done | Remaining:
     use_class(task.place.class_dir)
     keys = exercise_keys(submission, task.place, task.sandboxed, refused, task.device)
-    kept, changed = _cached(task, _store(task), submission, keys)
+    kept, changed = _load_kept(task, _store(task), submission, keys)
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
         return Done(merged(submission, kept, None), from_cache=True, lasting=True)
     return Remaining(replace(submission.only(left), reason=None, flags=(), notes=()), keys, kept, changed)
 
 
-def _kept(task: Task, submission: Submission, found: Remaining, fresh: Result) -> Done:
+def _save(task: Task, submission: Submission, found: Remaining, fresh: Result) -> Done:
     """What came of a submission whose remaining exercises were judged; it is kept."""
     if fresh.status != "graded":
         reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
@@ -332,7 +341,7 @@ def _kept(task: Task, submission: Submission, found: Remaining, fresh: Result) -
     return Done(merged(remarked, kept, fresh), lasting=not changed and not fresh.waiting)
 
 
-def _cached(
+def _load_kept(
     task: Task, store: Store, submission: Submission, keys: Mapping[str, str]
 ) -> tuple[Result | None, str | None]:
     """What is kept and still holds, and what is wrong with what is kept."""

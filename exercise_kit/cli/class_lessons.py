@@ -85,6 +85,8 @@ def prove_exercises(class_dir: Path, list_checks: bool = False) -> None:
         _console.print(f"{name}: the lesson's answer passes, and its {mistakes} caught and named.", markup=False)
         for mistake, checks in caught.items() if list_checks else ():
             _console.print(f"  {mistake}: caught by {', '.join(checks)}", markup=False)
+    for name in proof.all_or_nothing:
+        _console.print(f"{name}: its one hidden check gives all of its points or none; a second one would share them.")
 
 
 def new_exercise(

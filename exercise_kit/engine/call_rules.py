@@ -19,7 +19,7 @@ import torch
 from exercise_kit.quoting import quoted
 from exercise_kit.worker.call_trace import MOST_NAMES, OWN, REMOVED
 
-# operators of aten by their names without underscores at the ends; those that torch tags as pointwise come on top
+# operators of aten by their names without underscores at the ends; those that torch tags as pointwise are allowed, too
 _NAMED = """
     absolute add_batch_dim add_relu addbmm addmm addmm_activation addmv addr adjoint affine_grid_generator alias all
     allclose alpha_dropout amax amin aminmax and any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax

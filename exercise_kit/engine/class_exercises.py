@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from exercise_kit.engine.exercise import Exercise
 
 PACKAGE, EXERCISES, LESSONS = "class_exercises", "exercises", "lessons"
+PACKED = ".packed"  # of a release: the answer from which an exercise's known mistakes are made
 LESSON_NAME = re.compile(r"\d\d_[a-z][a-z0-9_]*")
 _EXERCISE_CELL = re.compile(r"""^# ?%%.*\bexercise=["']([^"']+)["']""", re.MULTILINE)
 

@@ -63,7 +63,9 @@ def diagnose(
 
 
 def for_refusals(found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]) -> dict[str, tuple[Cause, ...]]:
-    """``found``, where a missing error has no cause that explains numbers: to forget the error is a mistake of its own.
+    """``found`` without the causes of a missing error that also explain another failure.
+
+    To forget the error is a mistake of its own.
 
     Args:
         found: check → what explains its failure.
@@ -119,7 +121,7 @@ def explain(
         failed: the names of the checks that the student failed.
         name: the one to explain.
         seen: what the misconceptions do there.
-        telling: the checks that nobody who makes a misconception passes if that fails them; the others are guards.
+        telling: the checks that are no guards: whoever passes one that a misconception fails has not made it.
 
     Returns:
         The misconceptions that fail this check with the same answers, unless other failures contradict them, and among

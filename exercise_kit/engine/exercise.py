@@ -104,7 +104,7 @@ NOT_MEASURED = Looks(InTraining.UNMEASURED)
 
 
 def looks(key: str, known: dict[str, Any] | None = None) -> Looks:
-    """How a mistake looks that a model was trained with.
+    """What a training run with a mistake in it has shown.
 
     Args:
         key: the name of its exercise and its own, as "moving_average: summed up".

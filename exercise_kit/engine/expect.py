@@ -144,8 +144,8 @@ def expect_device_of_input(
 ) -> None:
     """Fail when the student's code makes a tensor on the CPU where its inputs lie on another device.
 
-    It is called with ``inputs`` on the CPU, and then on a device that every machine has and that holds no numbers:
-    see :mod:`exercise_kit.engine.training_fixtures`.
+    It is called with ``inputs`` on the CPU, and then on torch's meta device, which every machine has and which holds
+    no numbers: see :mod:`exercise_kit.engine.training_fixtures`.
 
     Args:
         student: whose first function is called.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -74,3 +75,28 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
     elif isinstance(statement, ast.Assign | ast.AnnAssign):
         nodes = ast.walk(statement)
         yield from (each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+
+
+def cell_of(source: str, exercise: str) -> str | None:
+    """The text of an exercise's cell in a lesson; None where it has none."""
+    head = rf"""^# ?%% exercise=["']{re.escape(exercise)}["'][^\n]*\n"""
+    found = re.search(rf"{head}(.*?)(?=^# ?%%|\Z)", source, re.MULTILINE | re.DOTALL)
+    return found[1] if found else None
+
+
+def surroundings(source: str, objects: Collection[str], package: str, file: str = "<lesson>") -> list[str]:
+    """What the definitions of objects use of their lesson: its imports, the parts that it takes over, other answers.
+
+    What the package has, too, is imported from there.
+
+    Raises:
+        SyntaxError: with ``file`` and line, where the lesson is no Python.
+    """
+    public = getattr(importlib.import_module(package), "__all__", ())
+    lines: list[str] = []
+    for statement in needed(ast.parse(source, file), objects):
+        names = [*_bound(statement)]
+        if set(names).isdisjoint(objects):
+            given = [name for name in names if name in public]
+            lines += [f"from {package} import {name}" for name in given] or [ast.unparse(statement)]
+    return list(dict.fromkeys(lines))

@@ -37,6 +37,7 @@ class Edit(Misconception):
     Attributes: ``program``, ``bug``, and whether bug hunts may draw it (``hunt``).
     """
 
+    objects: Implementations
     program: Program
     bug: Bug
     hunt: bool = False
@@ -55,13 +56,27 @@ def read_mistakes(exercise: Exercise, claims: str) -> None:
     exercise.package = claims.rpartition(".")[0]
     folder = Path(str(sys.modules[claims].__file__)).parent
     exercise.program = program = program_in(folder, f"{exercise.package}.program")
-    table = tomllib.loads((folder / TABLE).read_text("utf-8"))
+    add_mistakes(exercise, program, tomllib.loads((folder / TABLE).read_text("utf-8")), f"{folder.name}/{TABLE}")
+
+
+def add_mistakes(exercise: Exercise, program: Program, table: Mapping[str, Mapping[str, Any]], where: str) -> None:
+    """Add to an exercise the mistakes of a table, each of which is a bug of its program.
+
+    Args:
+        exercise: to which they belong.
+        program: right, with a bug for each.
+        table: their words, by name.
+        where: the table stands, for messages.
+
+    Raises:
+        ProgramError: the table and the program do not name the same mistakes, or an entry lacks words.
+    """
     bugs = {each.name: each for each in program.bugs}
     for name in bugs.keys() ^ table.keys():
-        lacks = f"no entry in {TABLE}" if name in bugs else "no line in program.py"
-        raise ProgramError(f'{folder.name}: "{name}" has {lacks}')
+        lacks = "no words in the table" if name in bugs else f'no line # bug "{name}": in the program'
+        raise ProgramError(f'{where}: "{name}" has {lacks}')
     for name, words in table.items():
-        _check(folder.name, name, words)
+        _check(where, name, words)
         exercise.misconceptions.append(_edit(exercise, program, bugs[name], words))
 
 
@@ -71,11 +86,12 @@ def _edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, An
     cause, seen = exercise.cause_of(bug.name, words["explanation"], words["question"], section, training)
     objects = Implementations(program, (bug,), exercise.objects)
     place = program.place_of(bug, exercise.objects)
-    return Edit(cause, objects, seen, place, program=program, bug=bug, hunt=words.get("hunt", False))
+    hunt = words.get("hunt", False)
+    return Edit(cause, looks=seen, place=place, objects=objects, program=program, bug=bug, hunt=hunt)
 
 
-def _check(folder: str, name: str, words: Mapping[str, Any]) -> None:
-    where = f'{folder}/{TABLE}: "{name}"'
+def _check(table: str, name: str, words: Mapping[str, Any]) -> None:
+    where = f'{table}: "{name}"'
     if missing := [each for each in _WORDS if not words.get(each)]:
         raise ProgramError(f"{where} lacks {' and '.join(missing)}")
     if unknown := words.keys() - _KEYS:

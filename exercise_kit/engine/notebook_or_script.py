@@ -63,13 +63,13 @@ def _show(
     if line := waiting_line(error, trace):
         print(line)
         return
-    words = sentence(error.name, trace) if isinstance(error, NameError) else ""
+    words = sentence_on_missing_name(error.name, trace) if isinstance(error, NameError) else ""
     if words:
         error._render_traceback_ = lambda: [words]  # type: ignore[attr-defined]  # IPython looks for it
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
-def sentence(name: str | None, trace: TracebackType | None) -> str:
+def sentence_on_missing_name(name: str | None, trace: TracebackType | None) -> str:
     """Which cell to run, where ``name`` is missing in a cell itself and is the course's; "" elsewhere."""
     while trace and trace.tb_next:
         trace = trace.tb_next

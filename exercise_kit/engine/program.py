@@ -121,18 +121,20 @@ class Implementations(Sequence[Callable[..., Any]]):
         program: the program.
         bugs: that are in it.
         names: of the objects, in the order of their exercise.
+
+    Attributes: ``names``.
     """
 
     def __init__(self, program: Program, bugs: tuple[Bug, ...], names: tuple[str, ...]) -> None:
-        self._program, self._bugs, self._names = program, bugs, names
+        self._program, self._bugs, self.names = program, bugs, names
 
     @cached_property
     def _objects(self) -> tuple[Callable[..., Any], ...]:
         held = vars(self._program.run(*self._bugs))
-        return tuple(held[name] for name in self._names)
+        return tuple(held[name] for name in self.names)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.names)
 
     @overload
     def __getitem__(self, index: int) -> Callable[..., Any]: ...

@@ -191,7 +191,7 @@ def reference_in_place_of(parts: Mapping[str, Mapping[str, Any]], objects: Seque
             namespace.update(before)
 
 
-def sentence(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
+def sentence_on_parts(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
     """What the student reads about the parts.
 
     Args:
@@ -308,7 +308,7 @@ def is_part(exercise: Exercise) -> bool:
 def _with_right_parts(
     exercise: Exercise, objects: Sequence[object], watch: Watch | None
 ) -> tuple[tuple[CheckResult, ...], str | None]:
-    """The results; where answers to other exercises that these objects call are wrong, as if they were right.
+    """The results. Where some fail, and more pass with the reference in place of the student's other answers: those.
 
     Returns:
         the results, and a sentence on the answers that are wrong, or None.
@@ -327,7 +327,7 @@ def _with_right_parts(
     exercises = course().exercises
     wrong = {name for name, held in parts.items() if not all(map(_passed, run_checks(exercises[name], held)))}
     failed = sum(each.verdict == Verdict.FAIL for each in again)
-    return again, sentence(exercise.name, list(parts), wrong, gained, failed)
+    return again, sentence_on_parts(exercise.name, list(parts), wrong, gained, failed)
 
 
 def _passed(result: CheckResult) -> bool:
@@ -372,7 +372,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
 
 
 def refusals_among(results: Iterable[CheckResult]) -> set[str]:
-    """The checks that lack nothing but an error: none was raised, or one that no other check has met."""
+    """The failed checks that want an error: bad input was accepted, or a guard met an error that no other check met."""
     failed = [each for each in results if each.verdict == Verdict.FAIL]
     met = Counter(each.stumbled_over for each in failed)
     return {

@@ -200,8 +200,7 @@ def cause_of(first: Cause, second: Cause) -> Cause:
 def _built(exercise: Exercise) -> Iterator[Pair]:
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
     declared = [_from(source) for source in sources if not isinstance(source, Edits)]
-    of_two_edits = partial(_of_two_edits, exercise.objects)
-    ways: list[Way] = [*declared, of_two_edits, _of_two_objects, _of_two_classes]
+    ways: list[Way] = [*declared, _of_two_edits, _of_two_objects, _of_two_classes]
     for first, second in combinations(exercise.misconceptions, 2):
         for way in ways:
             made = list(way(first, second))
@@ -229,10 +228,13 @@ def _with(wrong: Misconception, function: Function) -> Objects:
     return (*wrong.objects[: wrong.place], function, *wrong.objects[wrong.place + 1 :])
 
 
-def _of_two_edits(names: tuple[str, ...], first: Misconception, second: Misconception) -> Iterator[Objects]:
-    """Both edits of one program, where they touch different lines."""
+def _of_two_edits(first: Misconception, second: Misconception) -> Iterator[Objects]:
+    """Both edits of one program, where they touch different lines.
+
+    The program's names are those of the mistakes: a bug hunt that shares them calls its own objects otherwise.
+    """
     if isinstance(first, Edit) and isinstance(second, Edit) and not first.bug.touches(second.bug):
-        yield Implementations(first.program, (first.bug, second.bug), names)
+        yield Implementations(first.program, (first.bug, second.bug), first.objects.names)
 
 
 def _of_two_objects(first: Misconception, second: Misconception) -> Iterator[Objects]:

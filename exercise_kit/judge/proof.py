@@ -26,12 +26,14 @@ Outcomes = Mapping[str, Sequence[Outcome]]  # of each check, in every draw
 class Proof:
     """What speaks against exercises (``problems``, a sentence with its file each), and what catches each mistake.
 
-    Attributes: ``problems`` (none: the exercises are proven), and ``caught``, by exercise and known mistake the names
-    of the checks that catch it, "hidden" before those of hidden ones.
+    Attributes: ``problems`` (none: the exercises are proven), ``caught``, by exercise and known mistake the names of
+    the checks that catch it, "hidden" before those of hidden ones, and the exercises that are ``all_or_nothing``,
+    because one hidden check gives all of their points.
     """
 
     problems: tuple[str, ...]
     caught: Mapping[str, Mapping[str, tuple[str, ...]]]
+    all_or_nothing: tuple[str, ...] = ()
 
 
 def prove(hidden: Path) -> Proof:
@@ -63,7 +65,8 @@ def prove(hidden: Path) -> Proof:
             caught[name] = {wrong.name: _caught_by(exercise, wrong, outcomes) for wrong, outcomes in mistakes}
     finally:
         checks.close()
-    return Proof(tuple(found), caught)
+    single = (name for name in caught if sum(each.points > 0 for each in checks.exercises()[name]) == 1)
+    return Proof(tuple(found), caught, tuple(single))
 
 
 def _caught_by(exercise: Exercise, wrong: Misconception, outcomes: Outcomes) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
-from exercise_kit.engine.run import as_result, sentence
+from exercise_kit.engine.run import as_result, sentence_on_parts
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
@@ -179,7 +179,7 @@ class GradingSession:
         if not gained:
             return result
         parts = [part.exercise for part in answer.parts]
-        note = sentence(answer.name, parts, wrong, gained, len(failed) - gained)
+        note = sentence_on_parts(answer.name, parts, wrong, gained, len(failed) - gained)
         named = self._named(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
         better = marked(answer.name, answer.max_score, named, words, reason or Reason.REMARK)

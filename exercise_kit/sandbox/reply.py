@@ -54,7 +54,7 @@ class GraderErrorUndecided(Undecided):
 
 
 class WorkerConnection:
-    """One student's line to a worker, whose random numbers start where a check has set those of this process."""
+    """One student's line to a worker; a seed that a check has set here goes along with the next request."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -62,7 +62,7 @@ class WorkerConnection:
 
     def request(self, kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Ask the worker; see :meth:`~exercise_kit.sandbox.sandbox.Worker.request`."""
-        seed = torch.initial_seed() if _is_seeded() or self._is_new else None
+        seed = torch.initial_seed() if _take_new_seed() or self._is_new else None
         self._is_new = False
         return self._worker.request(kind, seed=seed, **fields)
 
@@ -71,7 +71,7 @@ class WorkerConnection:
         """Ask and read inside; where the grader's own code fails at it, that ends the worker and decides nothing.
 
         Raises:
-            Unanswered: it failed.
+            GraderErrorUndecided: it failed.
             MemoryError: it failed for want of memory.
         """
         try:
@@ -85,8 +85,8 @@ class WorkerConnection:
             raise GraderErrorUndecided from error
 
 
-def _is_seeded() -> bool:
-    """Whether the seed was set, and nothing drawn since; after this question something was."""
+def _take_new_seed() -> bool:
+    """Whether the seed was set and nothing drawn since; it draws a number, so that the next call says no."""
     generator = torch.default_generator
     seeded = torch.Generator().manual_seed(torch.initial_seed()).get_state()
     is_seeded = torch.equal(generator.get_state(), seeded)
@@ -98,7 +98,7 @@ class Reply:
     """What a worker says to one request, of the ``kind`` and with the ``fields`` that it knows, about ``subject``.
 
     Raises:
-        Stopped: it says nothing, or what is no reply to this request.
+        WorkerStopped: it says nothing, or what is no reply to this request.
     """
 
     def __init__(self, line: WorkerConnection, subject: str, kind: str, /, **fields: Any) -> None:

@@ -1,6 +1,7 @@
 """The proof of the public checks: they pass every right variant, and fail and name every misconception."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from exercise_kit.engine import check
 from exercise_kit.engine.cause_groups import grouped
 from exercise_kit.engine.two_mistakes import from_settings
+from exercise_kit.reasons import Reason
 from exercise_kit.simulate.modules import right_variants
 from vit_course.exercises.catalog import EXERCISES
 
@@ -48,7 +50,9 @@ def reported(exercise, wrong):
 def test_a_right_variant_passes(exercise):
     for objects in right_variants_of(exercise):
         report = check(exercise, *objects)
-        assert report.passed, f"{objects[0].__name__}\n{report}"
+        # how good the model in a file is, the judge measures
+        decided = tuple(each for each in report.results if each.reason != Reason.WAITS_FOR_JUDGE)
+        assert replace(report, results=decided).passed, f"{objects[0].__name__}\n{report}"
         assert not report.misconceptions
 
 

@@ -53,11 +53,12 @@ class Shell:
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, dict[str, str]]:
     """The guide, followed to the word: a shell in its class folder, and what each command said."""
-    shell, said, output = Shell(tmp_path_factory.mktemp("guide")), {}, ""
+    clone = tmp_path_factory.mktemp("guide") / "clone"
+    clone.mkdir()
+    shell, said, output = Shell(clone), {}, ""
     for language, content, commands in _BLOCK.findall(FOLLOWED):
-        if language == "python":
-            with (shell.folder / "exercises" / "count_tokens.py").open("a") as file:
-                file.write(f"\n\n{content}")
+        if language == "diff":
+            subprocess.run(["git", "apply", "-"], input=content, text=True, cwd=shell.folder, check=True)
         elif language == "toml":
             (shell.folder / "class.toml").write_text(content)
         elif language == "text":
@@ -146,8 +147,8 @@ def test_a_lesson_that_the_class_leaves_out_is_neither_released_nor_simulated(fo
     assert not (shell.folder / "source" / "10_modern").exists()
     shell.run("vit-course release ../vit-later")
     released = {path.stem: path.read_text() for path in (shell.folder.parent / "vit-later" / "notebooks").iterdir()}
-    assert {"09_fine_tuning", LESSON} <= released.keys()
-    assert "10_modern" not in released
+    assert {"07_experiments", LESSON} <= released.keys(), "the core, and what the class has added"
+    assert released.keys().isdisjoint({"09_fine_tuning", "10_modern"})
     assert 'check(\\"patchify\\", patchify, points=5)' in released["01_patchify"]
     shell.run("vit-course simulate ../wanted --students 1 --lesson 01_patchify")
     assert "are what they have to be" in shell.run("vit-course simulate ../wanted --check")
@@ -180,8 +181,8 @@ def change(path: Path, old: str, new: str) -> None:
     [
         (
             "hidden/test_count_tokens.py",
-            "probe.sizes(3)\n",
-            "probe.sizes(3\n",
+            "count_tokens=3)\n",
+            "count_tokens=3\n",
             r"hidden/test_count_tokens.py:\d+: SyntaxError",
         ),
         ("exercises/count_tokens.py", "AFTER", "", r"exercises/count_tokens.py:\d+: NameError: name 'nothing'"),
@@ -210,14 +211,22 @@ def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shel
     assert re.search(message, said)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("import pytest\n", "import pytest\nimport nowhere\n"), ("patch_size = probe.sizes(", "patch_size = nowhere(")],
-    ids=["imported", "run"],
-)
-def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell, old: str, new: str) -> None:
+BREAKS_OFF = '''import pytest
+
+
+@pytest.mark.exercise("count_tokens", points=1)
+def test_it_counts(student, probe):
+    """It counts."""
+    nowhere(student, probe)
+'''
+POINTS = re.compile(r"# The points here .*", re.DOTALL)
+
+
+@pytest.mark.parametrize("by", ["import nowhere\n", BREAKS_OFF], ids=["imported", "run"])
+def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell, by: str) -> None:
     hidden = broken.folder / "hidden" / "test_count_tokens.py"
-    hidden.write_text(hidden.read_text().replace(old, new))
+    whole = hidden.read_text()
+    hidden.write_text(POINTS.sub(by, whole))
     said = broken.run(f"nbgrader autograde {LESSON} --force", shows_code=True)
     assert re.search(r"test_count_tokens.py.*\d+", said)
     with Gradebook(f"sqlite:///{broken.folder}/gradebook.db") as gradebook:
@@ -233,7 +242,7 @@ def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell, old: s
     broken.run(f"nbgrader generate_feedback {LESSON} --force")
     page = (broken.folder / "feedback" / "ada" / LESSON / f"{LESSON}.html").read_text("utf-8")
     assert "count_tokens: not graded yet, – of 4 points" in page
-    hidden.write_text(hidden.read_text().replace(new, old))
+    hidden.write_text(whole)
     assert re.search(r"bob\s+1 of 4", broken.run(f"nbgrader autograde {LESSON}")), "without --force"
 
 

@@ -36,14 +36,20 @@ def _count(student, config):
     return number
 
 
+def _figure(number):
+    """A count as it is told: a float without the digits that rounding left behind."""
+    return f"{round(number, 2):,g}" if abs(number) < 1e6 else f"{round(number):,}"
+
+
 def _expect_count(student, reference, config, described):
     found, wanted = _count(student, config), reference.count_parameters(config)
     if found != wanted:
-        off = abs(found - wanted)
+        many = "many" if found > wanted else "few"
+        found, off = _figure(found), _figure(abs(found - wanted))
         raise Failure(
-            f"count_parameters gave {found:,} for {described}",
-            f"{wanted:,}: yours is {off:,} too {'many' if found > wanted else 'few'}",
-            f"Which part of the model has {off:,} parameters when embed_dim is {config.embed_dim}?",
+            f"count_parameters gave {found} for {described}",
+            f"{wanted:,}: yours is {off} too {many}",
+            f"Which part of the model has {off} parameters when embed_dim is {config.embed_dim}?",
         )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
-from vit_course.exercises.l06_training.parameter_groups import VIT
+from vit_course.exercises.l06_training.parameter_groups.claims import VIT
 from vit_course.exercises.l09_fine_tuning.fine_tuning_groups.claims import (
     FROZEN,
     HEAD_FIRST,

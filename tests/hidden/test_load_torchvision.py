@@ -13,7 +13,12 @@ from exercise_kit.engine.compare import expect_equal, kind_of, shape
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from vit_course.config import ViTConfig
-from vit_course.exercises.l05_vit.load_torchvision import StateDict, stand_in, torchvision_names, torchvision_weights
+from vit_course.exercises.l05_vit.load_torchvision.claims import (
+    StateDict,
+    stand_in,
+    torchvision_names,
+    torchvision_weights,
+)
 
 ENDS = ("class_token", "positions", "norm.", "head.")
 LOOK = "Print your list of pairs, their name and yours, and read this one aloud."

@@ -5,7 +5,7 @@ import pytest
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_training.parameter_groups import (
+from vit_course.exercises.l06_training.parameter_groups.claims import (
     HAS_BIAS,
     expect_as_frozen,
     expect_its_own,

@@ -10,7 +10,7 @@ import pytest
 from exercise_kit.engine.exercise import expect_example
 from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_training.split_indices import expect_int64_tensors, split
+from vit_course.exercises.l06_training.split_indices.claims import expect_all_chosen, expect_int64_tensors, split
 
 
 def _case(probe):
@@ -42,7 +42,16 @@ def _expect_whole(student, case, global_seed=0):
     return train, validation
 
 
-@pytest.mark.exercise("split_indices", points=0.75)
+@pytest.mark.exercise("split_indices", points=0.25)
+def test_any_image_may_be_chosen(student, probe):
+    """The parts are right, and any image may validate, and any may train: it depends on the seed."""
+    _expect_whole(student, _case(probe))
+    (num_samples,) = probe.sizes(1, low=5, high=8)
+    first = int(probe.integers(1, high=10_000))
+    expect_all_chosen(student, num_samples, range(first, first + 60))
+
+
+@pytest.mark.exercise("split_indices", points=0.5)
 def test_every_image_is_in_one_part(student, probe):
     """The second part has num_validation indices, the first all others: from 0 on, each once."""
     for _ in range(3):
@@ -74,10 +83,11 @@ def test_chance_chooses(student, probe):
 def test_the_seed_decides(student, probe):
     """The same seed gives the same split, whatever was drawn before; other seeds give others."""
     num_samples, num_validation, seed = _case(probe)
-    first, again = (_expect_whole(student, (num_samples, num_validation, seed), moment) for moment in (3, 4))
-    student.record.append(("again", first == again))
+    case = (num_samples, num_validation, seed)
+    first, other, again = (_expect_whole(student, case, moment) for moment in (3, 4, 3))
+    student.record.append(("again", first == other, first == again))
     look = "Where does the seed enter your code, and which generator draws?"
-    if first != again:
+    if first != other or first != again:
         raise Failure("the same call gave another split the second time", "the same split", look)
     others = {frozenset(_expect_whole(student, (num_samples, num_validation, seed + n))[1]) for n in range(4)}
     student.record.append(("others", len(others)))

@@ -48,7 +48,7 @@ def rehead(
     """
     model = SmallViT(weights, config).train(training)
     if not bias:
-        model.head.bias = None
+        model.head.register_parameter("bias", None)
         weights = {name: each for name, each in weights.items() if name != "head.bias"}
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)

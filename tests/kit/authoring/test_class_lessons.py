@@ -43,6 +43,15 @@ def problems(folder: Path) -> str:
     return str(raised.value)
 
 
+def add_mistake(folder: Path, name: str, code: str) -> None:
+    """As the guide has it: a line in the lesson, and its words."""
+    lesson, words = folder / "lessons" / f"{LESSON}.py", folder / "exercises" / "count_tokens.py"
+    last = "    ### END SOLUTION"
+    lesson.write_text(lesson.read_text().replace(last, f'    # bug "{name}": {code}\n{last}'))
+    entry = f'MISTAKES = """\n["{name}"]\nexplanation = "Wrong."\nquestion = "Why?"\nsection = "Patches"\n'
+    words.write_text(words.read_text().replace('MISTAKES = """\n', entry))
+
+
 def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
@@ -137,7 +146,7 @@ def test_a_lesson_that_asks_for_an_exercise_that_there_is_not(folder):
     line = next(number for number, text in enumerate(lesson.read_text().splitlines(), 1) if 'exercise="' in text)
     message = problems(folder)
     assert f"lessons/{LESSON}.py:{line}: there is no exercise called 'count_token'" in message
-    assert 'exercises/count_tokens.py: no file in lessons/ has a cell with exercise="count_tokens"' in message
+    assert 'no lesson in lessons/ has its cell, which begins with # %% exercise="count_tokens"' in message
 
 
 def test_hidden_checks_that_are_missing_and_an_exercise_of_ours(folder):
@@ -179,18 +188,30 @@ def test_the_skeleton_is_proven(folder):
     }
 
 
+HIDDEN = '''
+import pytest
+
+
+@pytest.mark.exercise("count_tokens", points=1)
+def test_one_more(student, reference, probe):
+    """It counts."""
+    assert student(4, 6, 2) == reference.count_tokens(4, 6, 2)
+'''
+
+
 @pytest.mark.parametrize(
     ("file", "old", "message"),
     [
-        ("exercises/count_tokens.py", "tokens_of(height, width, patch_size)\n        if", "every_patch_is_one_token"),
-        ("hidden/test_count_tokens.py", "probe.sizes(3)\n", "test_every_patch_is_one_token"),
+        ("exercises/count_tokens.py", "probe.sizes(", "every_patch_is_one_token"),
+        ("hidden/test_count_tokens.py", "reference.count_tokens(", "test_one_more"),
     ],
 )
 def test_of_a_check_that_breaks_the_first_cause_alone_is_reported(folder, file, old, message):
+    append(folder / "hidden" / "test_count_tokens.py", HIDDEN)
     path = folder / file
     text = path.read_text()
     assert old in text
-    path.write_text(text.replace(old, f"nowhere{old[old.index('(') :]}", 1))
+    path.write_text(text.replace(old, "nowhere(", 1))
     line = path.read_text()[: path.read_text().index("nowhere")].count("\n") + 1
     use_class(folder)
     (found,) = prove(folder / "hidden").problems
@@ -207,20 +228,17 @@ def test_an_error_in_a_hidden_file_of_the_course_is_reported_too(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("return tokens_of(height, width, patch_size)", "is caught by no public check"),
+        ("int(height / patch_size) * (width // patch_size)", "is caught by no public check"),
         (
-            "return tokens_of(height, width, patch_size)",
+            "int(height / patch_size) * (width // patch_size)",
             "no hidden check catches the known mistake 'a mistake': it gets",
         ),
-        ("return __import__('random').random()", "is caught, but the student reads no name at all"),
+        ("__import__('random').random()", "is caught, but the student reads no name at all"),
     ],
     ids=["public", "hidden", "name"],
 )
 def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(folder, text, message):
-    wrong = (
-        '\n\n@count_tokens.misconception("Why?", "x")\ndef a_mistake(height, width, patch_size):\n    """Wrong."""\n'
-    )
-    append(folder / "exercises" / "count_tokens.py", f"{wrong}    _refuse(height, width, patch_size)\n    {text}\n")
+    add_mistake(folder, "a mistake", f"return {text}")
     use_class(folder)
     found = "\n".join(prove(folder / "hidden").problems)
     assert message in found

@@ -40,7 +40,7 @@ def judge(monkeypatch):
     stand_in = Judge()
     monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(stand_in))
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
-    monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
+    monkeypatch.setattr(job, "_checks_failed_by_model", lambda *_: ({}, True))
     return stand_in
 
 
@@ -71,17 +71,17 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
             return replace(result, exercises=tuple(replace(each, checks=failed) for each in result.exercises))
 
     monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(Strict()))
-    job._refused.cache_clear()
+    job._checks_failed_by_model.cache_clear()
     do(task)
     assert [name for name, _ in judged] == ["solutions", task.handed_in.path.parent.name]
     assert judged[0][1] == {}
     assert judged[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
     other = work().answer(patchify="def patchify(images, patch_size): ...").write("other.ipynb")
-    job._refused.cache_clear()
+    job._checks_failed_by_model.cache_clear()
     assert not do(replace(task, handed_in=FoundFile(other))).from_cache
     assert do(task).from_cache
     assert len(judged) == 3, "another process takes over what is kept"
-    monkeypatch.setattr(job, "_refused", lambda *_: ({}, True))
+    monkeypatch.setattr(job, "_checks_failed_by_model", lambda *_: ({}, True))
     assert not do(task).from_cache, "which checks count is part of the key"
 
 

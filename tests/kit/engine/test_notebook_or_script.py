@@ -9,13 +9,13 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from exercise_kit.engine import notebook_or_script
 from exercise_kit.engine.course import course
-from exercise_kit.engine.notebook_or_script import older_than_its_cell, sentence
+from exercise_kit.engine.notebook_or_script import older_than_its_cell, sentence_on_missing_name
 
 
 def words_for(code: str | CodeType) -> str:
     with pytest.raises(NameError) as caught:
         exec(code, {})
-    return sentence(caught.value.name, caught.tb)
+    return sentence_on_missing_name(caught.value.name, caught.tb)
 
 
 @pytest.mark.parametrize(

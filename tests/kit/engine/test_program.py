@@ -126,7 +126,7 @@ def test_an_exercise_of_two_objects_knows_which_of_them_a_bug_is_in():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('["other"]', '"never" has no entry in mistakes.toml|"other" has no line in program.py'),
+        ('["other"]', '"never" has no words in the table|"other" has no line # bug "other": in the program'),
         ('["never"]\nexplanation = "a"\nquestion = "b"', '"never" lacks section'),
         (
             '["never"]\nexplanation = "a"\nquestion = "b"\nsection = "c"\nhint = "d"',

@@ -27,12 +27,18 @@ from vit_course.exercises.l05_vit import LESSON
 
 Weights = Mapping[str, Tensor]
 
+# of positions, some 7,000: their mean and spread are right within 0.0003, those of a row or column within 0.002 or so;
+# cut at two standard deviations, their spread is 0.0176
+_MEAN, _SPREADS, _SPREAD_OF_A_LINE, _FAR_TOO_LARGE = 0.002, (0.016, 0.024), 0.01, 0.1
+_FARTHEST = 1.9  # spreads from 0; evenly distributed numbers end at 1.73
+
 WIDE_MODEL = ViTConfig(
     image_size=(8, 10), patch_size=2, in_channels=2, num_classes=7, embed_dim=12, depth=3, num_heads=2, mlp_ratio=2.5
 )
 TALL_MODEL = ViTConfig(
     image_size=(15, 9), patch_size=3, in_channels=4, num_classes=6, embed_dim=8, depth=2, num_heads=4, mlp_ratio=3.0
 )
+MANY_TOKENS = replace(WIDE_MODEL, image_size=(16, 18), embed_dim=96, depth=1)
 NO_QKV_BIAS = replace(TALL_MODEL, in_channels=2, num_heads=2, qkv_bias=False)
 
 
@@ -165,6 +171,44 @@ def every_image_gets_one_logit_per_class(student: Student, probe: Probe) -> None
     """Every image gets one logit for each class."""
     module, _ = _loaded(student, probe, WIDE_MODEL)
     expect_tensor(module(_images(probe, 5, WIDE_MODEL)), (5, 7), "the model's output")
+
+
+@VisionTransformer.check(needs=its_parameters_have_the_names_asked_for, worth=0.5, guard=True)
+def class_token_and_positions_start_as_asked(student: Student, probe: Probe) -> None:
+    """The class token starts with zeros, the positions with N(0, 0.02²)."""
+    _loaded(student, probe, MANY_TOKENS)
+    expect_start(student, MANY_TOKENS)
+
+
+def expect_start(student: Student, config: ViTConfig) -> None:
+    """Fail unless a new model's class token and positions, 73 of 96 numbers, start as the table asks."""
+    tensors = student.build(config).tensors()
+    token, positions = tensors["class_token"].double(), tensors["positions"].double()
+    fault = _fault_of(positions)
+    student.record.append(("start", bool(token.any()), fault))
+    if token.any():
+        seen = f"the class token of a new model starts with numbers up to {token.abs().max():.3g}"
+        raise Failure(seen, "zeros", "With which function of torch do you make the class token?")
+    if fault:
+        seen = (
+            f"the positions of a new model have mean {positions.mean():.2g}, standard deviation {positions.std():.2g}"
+        )
+        wanted = "numbers of a normal distribution, with mean 0 and standard deviation 0.02"
+        raise Failure(f"{seen}: {fault}", wanted, "With which numbers does the table let your positions start?")
+
+
+def _fault_of(positions: Tensor) -> str:
+    """What is wrong with the first values of positions (1, tokens, embed_dim), nothing ("") where all is right."""
+    low, high = _SPREADS
+    spread, lines = float(positions.std()), torch.cat([positions.std(dim=1), positions.std(dim=2)], 1)
+    faults = {
+        "all tokens have the same one": bool((positions - positions[:, :1]).abs().lt(1e-6).all()),
+        "many times too large": spread > _FAR_TOO_LARGE,
+        "not what the table says": not (low < spread < high and abs(float(positions.mean())) < _MEAN),
+        "some tokens or dimensions hardly differ": bool(lines.lt(_SPREAD_OF_A_LINE).any()),
+        "no number is far from the mean": not positions.abs().gt(_FARTHEST * spread).any(),
+    }
+    return next((fault for fault, found in faults.items() if found), "")
 
 
 @VisionTransformer.check(needs=every_image_gets_one_logit_per_class)

@@ -25,7 +25,10 @@ class VisionTransformer(nn.Module):
         self.patch_embedding = PatchEmbedding(config.in_channels, config.patch_size, dim)
         self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
         # bug "tensors that are no parameters": self.class_token = torch.zeros(1, 1, dim)
+        # bug "class token drawn": self.class_token = nn.Parameter(torch.randn(1, 1, dim))
         self.positions = nn.Parameter(torch.randn(1, 1 + config.num_patches, dim) * 0.02)
+        # bug "positions start too large": self.positions = nn.Parameter(torch.randn(1, 1 + config.num_patches, dim))
+        # bug "positions start alike": self.positions = nn.Parameter(torch.zeros(1, 1 + config.num_patches, dim))
         # bug "no position for the class token": self.positions = nn.Parameter(torch.randn(1, config.num_patches, dim) * 0.02)
         # bug "square image assumed": side = config.height // config.patch_size
         # bug "square image assumed": self.positions = nn.Parameter(torch.randn(1, 1 + side**2, dim) * 0.02)

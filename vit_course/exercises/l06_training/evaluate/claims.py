@@ -21,6 +21,7 @@ from vit_course.exercises.l06_training import LESSON
 from vit_course.exercises.l06_training.loop_cases import (
     RAGGED,
     Setting,
+    Weights,
     expect_number,
     expect_on_the_device,
     logits_of,
@@ -138,7 +139,7 @@ def it_measures_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """It puts the model into evaluation mode, so that nothing is dropped while it is measured."""
     forwards = _measured(student, measured_setting(probe), training=True)["forwards"]
     modes = [training for training, _, _ in forwards]
-    student.record.append(("training", any(modes), bool(modes)))
+    student.record.append(("training", tuple(modes)))
     if any(modes) or not modes:
         seen = f"a model that was in training measured {sum(modes)} of {len(modes)} batches with its dropout on"
         look = "Which line tells the model that it is being measured, and when?"
@@ -199,8 +200,8 @@ def no_graph_is_made(student: Student, probe: Probe) -> None:
 
 @evaluate.check(guard=True)
 def nothing_is_learned(student: Student, probe: Probe) -> None:
-    """The model's weights, their dtype and the gradients are the same after it as before, and no hook stays on it; it
-    can still learn."""
+    """The model's weights, their dtype and the gradients are the same after it as before, and no hook stays on it; what
+    could learn before can still learn, and nothing else."""
     given = measured_setting(probe)
     stale = {name: probe.normal(*each.shape) for name, each in given.weights.items() if "drop" not in name}
     notes = _measured(student, given, stale=stale)
@@ -218,6 +219,19 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
     if notes["hooks"]:
         look = "What did the registration give you, and what can that do?"
         raise Failure("a hook stays behind on the model", "the model as it came", look)
+    expect_frozen_stay(student, given.weights, given.batches)
+
+
+def expect_frozen_stay(student: Student, weights: Weights, batches: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Fail unless a parameter that came without a gradient, and that one alone, has none afterward."""
+    frozen = ["classifier.bias"]
+    notes = student.run_fixture("loop", weights=weights, batches=batches, training=False, frozen=frozen)
+    student.record[-1:] = [("frozen", tuple(map(str, notes["frozen"])))]
+    if notes["frozen"] != frozen:
+        look = "Which line changes what may learn, and what does it know of how the model came?"
+        raise Failure(
+            f"after the call other parameters learn than before: `{frozen[0]}` alone was frozen", "what it was", look
+        )
 
 
 def _same(first: Tensor | None, second: Tensor) -> bool:

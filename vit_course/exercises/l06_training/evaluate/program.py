@@ -18,6 +18,7 @@ def evaluate(
     was_training = model.training
     # bug "gradients switched off for good": was_training = model.training
     # bug "gradients switched off for good": torch.set_grad_enabled(False)
+    # bug "frozen parameters thawed": was_training = model.requires_grad_(False).training
     # bug "the parameters left frozen": was_training = model.requires_grad_(False).training
     model.eval()
     # bug "evaluation never switched on":
@@ -46,11 +47,15 @@ def evaluate(
         correct.append((predicted == targets).sum().item())
         # bug "the accuracy in a tensor": correct.append((predicted == targets).sum())
         sizes.append(len(targets))
+        # bug "back to training inside the loop": sizes.append(len(targets))
+        # bug "back to training inside the loop": model.train(was_training)
         # bug "only the first batch": sizes.append(len(targets))
         # bug "only the first batch": break
     model.train(was_training)
     # bug "never back to training":
     # bug "always back to training": model.train()
+    # bug "back to training inside the loop":
+    # bug "frozen parameters thawed": model.requires_grad_(True).train(was_training)
     total = sum(sizes)
     # bug "every batch taken for full": total = len(sizes) * sizes[0]
     # bug "more asked of the loader than batches": total = len(loader.dataset)

@@ -14,7 +14,7 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_training.parameter_groups import VIT, Parameters, figure, names_in
+from vit_course.exercises.l06_training.parameter_groups.claims import VIT, Parameters, figure, names_in
 from vit_course.exercises.l09_fine_tuning import LESSON
 
 Groups = list[dict[str, Any]]

@@ -1,12 +1,11 @@
 """`split_indices`: which images train, and which validate.
 
-There is no oracle: many splits are right, and each check is a fact that holds for all of them. The known mistakes
-deal the indices with Python's own generators, card by card.
+There is no oracle: many splits are right, and each check is a fact that holds for all of them.
 """
 
 from __future__ import annotations
 
-import random
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor
 from exercise_kit.engine.compare import kind_of, listed, shape, short
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_value_error
+from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -183,9 +183,10 @@ def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None
 def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
     """The same seed gives the same split, whatever was drawn before."""
     for case in CASES[:2]:
-        same = split(student, case, global_seed=11) == split(student, case, global_seed=12)
-        student.record.append(("the same split", same))
-        if not same:
+        first, other, again = (split(student, case, global_seed=number) for number in (11, 12, 11))
+        # the global generator as it was before gives the same split to whoever draws from that one
+        student.record.append(("the same split", first == other, first == again))
+        if first != other or first != again:
             raise Failure(
                 f"{_called(case)} gave another split when it was called again",
                 "the same one: otherwise tomorrow's run trains on the images that judge today's",
@@ -205,6 +206,25 @@ def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
             "three different choices: that is how one tells luck from progress",
             "Where does seed enter your code?",
         )
+
+
+@split_indices.check(
+    needs=(every_image_is_used_once, chance_chooses_the_validation_images, another_seed_gives_another_split)
+)
+def any_image_may_be_chosen(student: Student, probe: Probe) -> None:
+    """Any image may be chosen to validate, the first and the last too, and any may train."""
+    expect_all_chosen(student, 6, range(36))
+
+
+def expect_all_chosen(student: Student, num_samples: int, seeds: Sequence[int]) -> None:
+    """Fail when an image is in the same part whatever the seed: of a right split that happens once in 10**9 times."""
+    times = Counter(index for seed in seeds for index in split(student, (num_samples, num_samples // 2, seed))[1])
+    never, always = ([each for each in range(num_samples) if times[each] == count] for count in (0, len(seeds)))
+    student.record.append(("never, always", tuple(never), tuple(always)))
+    if never or always:
+        image, part = (never[0], "training") if never else (always[0], "validation")
+        seen = f"for {len(seeds)} seeds, image {image} of 0 to {num_samples - 1} was in {part} each time"
+        raise Failure(seen, "every image sometimes in one part, sometimes in the other", "Which numbers can be drawn?")
 
 
 @split_indices.check(guard=True)
@@ -250,175 +270,4 @@ split_indices.example("""
 """)
 
 
-PILES = "06_training, Three piles of pictures"
-
-
-def _dealt(num_samples: int, seed: object) -> list[int]:
-    """0 to num_samples - 1 in an order that depends on the seed alone."""
-    cards, generator = list(range(num_samples)), random.Random(str(seed))
-    generator.shuffle(cards)
-    return cards
-
-
-def _parts(cards: Sequence[int], num_validation: int) -> tuple[Tensor, Tensor]:
-    return torch.tensor(cards[num_validation:]), torch.tensor(cards[:num_validation])
-
-
-def _refuse(num_samples: int, num_validation: int) -> None:
-    if num_validation not in range(1, num_samples):
-        raise ValueError(f"{num_validation} of {num_samples} images leave a part empty")
-
-
-@split_indices.misconception("Which part is the larger one, and which comes first?", PILES, InTraining.WORSE)
-def parts_the_wrong_way_round(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The parts come in the wrong order, or num_validation was taken for the number of training images."""
-    _refuse(num_samples, num_validation)
-    train, validation = _parts(_dealt(num_samples, seed), num_validation)
-    return validation, train
-
-
-@split_indices.misconception("What would be in validation if the images were sorted by class?", PILES)
-def the_first_images_validate(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Nothing is shuffled before the cut: the first num_validation images become the validation part."""
-    _refuse(num_samples, num_validation)
-    return _parts(range(num_samples), num_validation)
-
-
-@split_indices.misconception("What would be in validation if the images were sorted by class?", PILES)
-def the_last_images_validate(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Nothing is shuffled before the cut: the last num_validation images become the validation part."""
-    _refuse(num_samples, num_validation)
-    return _parts(
-        [*range(num_samples - num_validation, num_samples), *range(num_samples)][:num_samples], num_validation
-    )
-
-
-@split_indices.misconception("How many shuffled orders does one split need?", PILES, InTraining.FLATTERED)
-def two_parts_from_two_orders(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The two parts are drawn independently, so some images are in both and others in neither."""
-    _refuse(num_samples, num_validation)
-    first, second = _dealt(num_samples, seed), _dealt(num_samples, seed + 1000)
-    return _parts(first, num_validation)[0], _parts(second, num_validation)[1]
-
-
-@split_indices.misconception(
-    "Which images are left for training once the validation images are chosen?", PILES, InTraining.FLATTERED
-)
-def all_images_train(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The training part holds every image, so the model is judged by validation images that it has seen."""
-    _refuse(num_samples, num_validation)
-    return torch.arange(num_samples), _parts(_dealt(num_samples, seed), num_validation)[1]
-
-
-@split_indices.misconception("Can a number come up twice in your draw?", PILES, InTraining.FLATTERED)
-def drawn_with_putting_back(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The indices are drawn with replacement, so some come up twice and others never."""
-    _refuse(num_samples, num_validation)
-    dice = random.Random(seed)
-    return _parts([dice.randrange(num_samples) for _ in range(num_samples)], num_validation)
-
-
-@split_indices.misconception("Which index has the first image?", PILES, InTraining.STOPS)
-def counted_from_one(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The indices run from 1 to num_samples, so the first image is never used, and no image has the last index."""
-    _refuse(num_samples, num_validation)
-    return _parts([card + 1 for card in _dealt(num_samples, seed)], num_validation)
-
-
-@split_indices.misconception("Is the image at the cut in one of the parts?", PILES)
-def one_lost_at_the_cut(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """One index at the cut, or at the end, is in neither part."""
-    _refuse(num_samples, num_validation)
-    return _parts(_dealt(num_samples, seed)[:-1], num_validation)
-
-
-@split_indices.misconception("Which generator draws your numbers, and which line has set its seed?", PILES)
-def no_seed_at_all(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The order is drawn from the global generator, whatever its state is, so every call gives another split."""
-    _refuse(num_samples, num_validation)
-    return _parts(_dealt(num_samples, torch.rand(()).item()), num_validation)
-
-
-@split_indices.misconception("Which other code draws from the generator whose seed you have set?", PILES)
-def the_global_generator_is_seeded(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The seed of the global generator is set, so all later draws in the program are the same every time."""
-    _refuse(num_samples, num_validation)
-    torch.manual_seed(seed)
-    return _parts(_dealt(num_samples, torch.rand(()).item()), num_validation)
-
-
-@split_indices.misconception("Where does the seed enter?", PILES)
-def seed_not_used(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The seed is a fixed number in the function, and the argument seed is not used."""
-    _refuse(num_samples, num_validation)
-    return _parts(_dealt(num_samples, 42), num_validation)
-
-
-@split_indices.misconception("For which values of num_validation is there no split?", PILES, InTraining.UNSEEN)
-def empty_parts_accepted(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """A split that leaves a part empty is made without an error."""
-    return _parts(_dealt(num_samples, seed), num_validation)
-
-
-@split_indices.misconception("How many images train when num_validation is num_samples?", PILES, InTraining.UNSEEN)
-def no_image_left_to_train(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """More validation images than images are refused, but equally many are not, so none is left to train."""
-    if num_validation != num_samples:
-        _refuse(num_samples, num_validation)
-    return _parts(_dealt(num_samples, seed), num_validation)
-
-
-@split_indices.misconception("Is zero validation images a split?", PILES, InTraining.UNSEEN)
-def no_image_left_to_judge(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Too many validation images are refused, but zero or a negative number is not."""
-    if num_validation >= num_samples:
-        _refuse(num_samples, num_validation)
-    return _parts(_dealt(num_samples, seed), num_validation)
-
-
-@split_indices.misconception("What does Python do with an assert when it runs with -O?", PILES, InTraining.UNSEEN)
-def asserted_and_not_raised(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """An impossible split ends in an AssertionError, where a ValueError with a text is asked for."""
-    if num_validation not in range(1, num_samples):
-        raise AssertionError(num_validation)
-    return _parts(_dealt(num_samples, seed), num_validation)
-
-
-@split_indices.misconception("Which function turns a mask into the places where it is True?", PILES, InTraining.UNSEEN)
-def masks_for_indices(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Each part is a mask with a bool for every image, and not a list of the images that are in it."""
-    _refuse(num_samples, num_validation)
-    chosen = set(_dealt(num_samples, seed)[:num_validation])
-    mask = torch.tensor([each in chosen for each in range(num_samples)])
-    return ~mask, mask
-
-
-@split_indices.misconception("Would torch.cat accept the two parts?", PILES, InTraining.UNSEEN)
-def lists_for_tensors(num_samples: int, num_validation: int, seed: int) -> tuple[list[int], list[int]]:
-    """The parts are lists of numbers, and int64 tensors were asked for."""
-    _refuse(num_samples, num_validation)
-    train, validation = _parts(_dealt(num_samples, seed), num_validation)
-    return train.tolist(), validation.tolist()
-
-
-@split_indices.misconception("Which function makes a tensor of an array?", PILES, InTraining.UNSEEN)
-def arrays_for_tensors(num_samples: int, num_validation: int, seed: int) -> tuple[Any, Any]:
-    """The parts are NumPy arrays, and int64 tensors were asked for."""
-    _refuse(num_samples, num_validation)
-    train, validation = _parts(_dealt(num_samples, seed), num_validation)
-    return train.numpy(), validation.numpy()
-
-
-@split_indices.misconception("Which dtype has an index in torch?", PILES, InTraining.UNSEEN)
-def indices_of_32_bits(num_samples: int, num_validation: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The indices are int32, and int64 was asked for, the dtype that torch gives to an index."""
-    _refuse(num_samples, num_validation)
-    train, validation = _parts(_dealt(num_samples, seed), num_validation)
-    return train.int(), validation.int()
-
-
-@split_indices.misconception("What does the function's last line give back?", PILES, InTraining.STOPS)
-def one_shuffled_order(num_samples: int, num_validation: int, seed: int) -> Any:
-    """The order is shuffled and given back whole, without a cut."""
-    _refuse(num_samples, num_validation)
-    return torch.tensor(_dealt(num_samples, seed))
+read_mistakes(split_indices, __name__)

@@ -1,0 +1,81 @@
+"""An exercise of a class's own: its file has its name, its lesson has its answer, and its mistakes are edits of that.
+
+The answer stands once, in the cell of ``lessons/NN_topic.py``. Comments between the two markers say how its lines can
+be broken, in the form of :mod:`exercise_kit.engine.program`; no notebook has them. A release, which holds no lesson's
+source, has the answer packed, as the course has its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+import zlib
+from pathlib import Path
+from typing import Any
+
+from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PACKED
+from exercise_kit.engine.course import package
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.lesson_answers import cell_of, surroundings
+from exercise_kit.engine.mistakes import add_mistakes
+from exercise_kit.engine.program import ProgramError, read_program
+
+_MARKERS = ("BEGIN SOLUTION", "END SOLUTION")
+
+
+def own_exercise(file: str, mistakes: str = "", **options: Any) -> Exercise:
+    """The exercise of a file in a class's ``exercises/``.
+
+    Args:
+        file: the module's ``__file__``; the exercise is called as the file.
+        mistakes: the words of each known mistake, a table as in the course's ``mistakes.toml``.
+        options: of :class:`Exercise`: ``objects``, ``is_class``, ``in_training``.
+
+    Raises:
+        ProgramError: no lesson has a cell for it, or the words and the comments do not name the same mistakes.
+    """
+    path = Path(file)
+    packed = path.with_suffix(PACKED)
+    text = zlib.decompress(packed.read_bytes()).decode() if packed.is_file() else ""
+    lesson = ast.get_docstring(ast.parse(text)) if text else lesson_of(path)
+    found = Exercise(path.stem, lesson or "", **options)
+    if not text:
+        text = _answer(path, found)
+    module = f"{package()}.{PACKAGE}.{path.stem}_answer"  # forgotten with the exercises when a class's files change
+    found.program = read_program(text, module, f"{LESSONS}/{found.lesson}.py")
+    add_mistakes(found, found.program, tomllib.loads(mistakes), f"{EXERCISES}/{path.name}")
+    return found
+
+
+def packed_answer(path: Path, exercise: Exercise) -> bytes:
+    """What a release has of an exercise's answer, from which its known mistakes are made; b"" where none is.
+
+    Args:
+        path: of the exercise's file in the class folder.
+        exercise: that it defines.
+    """
+    if exercise.program is None or not exercise.program.bugs:
+        return b""
+    return zlib.compress(f'"""{exercise.lesson}"""\n{_answer(path, exercise)}'.encode(), 9)
+
+
+def lesson_of(path: Path) -> str:
+    """The lesson of the class that has the cell of an exercise.
+
+    Raises:
+        ProgramError: none has.
+    """
+    for lesson in sorted((path.parent.parent / LESSONS).glob("*.py")):
+        if cell_of(lesson.read_text("utf-8", "replace"), path.stem) is not None:
+            return lesson.stem
+    raise ProgramError(f'no lesson in {LESSONS}/ has its cell, which begins with # %% exercise="{path.stem}"')
+
+
+def _answer(path: Path, exercise: Exercise) -> str:
+    """The exercise's cell, below what it uses of its lesson."""
+    lesson = path.parent.parent / LESSONS / f"{exercise.lesson}.py"
+    source = lesson.read_text("utf-8")
+    cell = cell_of(source, path.stem) or ""
+    lines = [line for line in cell.splitlines() if not line.strip().endswith(_MARKERS)]
+    around = surroundings(source, exercise.objects, package(), str(lesson))
+    return "\n".join([*around, "", "", *lines]) + "\n"

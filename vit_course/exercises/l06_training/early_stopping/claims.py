@@ -1,0 +1,200 @@
+"""`EarlyStopping`: when to stop.
+
+Each check is a short story of validation losses; a reader can tell without a computer when it ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+from torch import Tensor
+
+from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.expect import expect_value_error
+from exercise_kit.engine.mistakes import read_mistakes
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from vit_course.exercises.l06_training import LESSON
+
+NAN = math.nan
+HOPELESS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+
+EarlyStopping = Exercise("EarlyStopping", LESSON, is_class=True, in_training=InTraining.UNSEEN)
+
+
+def _described(
+    student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()
+) -> dict[str, Any]:
+    """What the fixture notes; nothing goes on record yet."""
+    notes = student.run_fixture("stopping", patience=patience, losses=list(losses), beside=list(beside))
+    del student.record[-1]
+    return notes
+
+
+def _expect_stops(
+    student: Student, patience: int, losses: Sequence[float], stops: str, look: str, beside: Sequence[float] = ()
+) -> None:
+    """Fail unless step answers as ``stops`` says for each loss, while a second object gets the losses ``beside``.
+
+    In ``stops``, "." is to go on, "x" to stop, and "?" either of them; at one or more of the "~" it has to stop.
+    """
+    found = _answers(student, patience, losses, beside)
+    student.record.append((found, "x" in _answers(student, 2, HOPELESS)))  # or silence would pass for patience
+    wrong = [place for place, there in enumerate(stops) if there in ".x" and there != found[place]]
+    somewhere = [found[place] for place, there in enumerate(stops) if there == "~"]
+    if wrong or (somewhere and "x" not in somewhere):
+        place = wrong[0] if wrong else len(stops) - 1
+        also = f", while another one gets {_listed(beside)}," if beside else ""
+        raise Failure(
+            f"with patience {patience}, after the losses {_listed(losses[: place + 1])}{also} step says "
+            f"{'stop' if found[place] == 'x' else 'go on'}",
+            "go on" if stops[place] == "." else "stop",
+            look,
+        )
+
+
+def _answers(student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()) -> str:
+    answers = _described(student, patience, losses, beside)["answers"]
+    return "".join("x" if each is not None and bool(each) else "." for each in answers)
+
+
+def _listed(losses: Sequence[float]) -> str:
+    return ", ".join(f"{loss:.8g}" for loss in losses)
+
+
+@EarlyStopping.check(guard=True)
+def step_gives_a_bool(student: Student, probe: Probe) -> None:
+    """`step` gives True or False, every time."""
+    answers = _described(student, 2, (1.0, 0.9, 1.1, 1.2))["answers"]
+    kinds = ["bool" if _is_bool(each) else "None" if each is None else type(each).__name__ for each in answers]
+    student.record.append(tuple(kinds))
+    for number, (kind, answer) in enumerate(zip(kinds, answers, strict=True)):
+        if kind != "bool":
+            look = (
+                "Does every path through `step` end in a `return`?" if answer is None else "Which comparison gives it?"
+            )
+            raise Failure(f"step gave {kind_of(answer)} for loss number {number}", "True or False", look)
+
+
+def _is_bool(answer: object) -> bool:
+    return type(answer).__name__ in ("bool", "bool_") or (isinstance(answer, Tensor) and answer.numel() == 1)
+
+
+@EarlyStopping.check(guard=True)
+def falling_losses_go_on(student: Student, probe: Probe) -> None:
+    """While every loss is lower than all before it, it does not say stop."""
+    look = "Which losses does your counter count?"
+    _expect_stops(student, 2, (3.0, 2.5, 2.0, 1.0, 0.5), ".....", look)
+
+
+@EarlyStopping.check(guard=True)
+def the_first_loss_is_always_the_best(student: Student, probe: Probe) -> None:
+    """The first loss is the best so far, however large it is."""
+    look = "With what do you compare the first loss?"
+    _expect_stops(student, 1, (250.0, 240.0), "..", look)
+
+
+@EarlyStopping.check
+def it_waits_exactly_as_long_as_its_patience(student: Student, probe: Probe) -> None:
+    """It says stop at the loss number `patience` in a row that is no better, not one sooner and not one later."""
+    look = "Write the counter beside each loss. At which number is it enough?"
+    _expect_stops(student, 3, (1.0, 1.1, 1.2, 1.3), "...x", look)
+    _expect_stops(student, 1, (1.0, 1.1), ".x", look)
+
+
+@EarlyStopping.check(guard=True)
+def a_better_loss_starts_the_count_anew(student: Student, probe: Probe) -> None:
+    """Only losses in a row count: a new best one starts the count anew."""
+    look = "What happens to your counter when a loss is better?"
+    _expect_stops(student, 3, (1.0, 1.2, 0.9, 1.1, 0.8, 1.0, 0.7), ".......", look)
+
+
+@EarlyStopping.check
+def losses_are_compared_with_the_best(student: Student, probe: Probe) -> None:
+    """A loss has to be below the best one so far; being below the last one is not enough."""
+    look = "Which of the losses so far do you keep?"
+    _expect_stops(student, 3, (1.0, 1.6, 1.5, 1.4, 1.3, 1.2, 1.1), ".~~~~~~", look)
+    _expect_stops(student, 3, (1.0, 0.5, 0.9, 0.8, 0.7, 0.6, 0.55), "..~~~~~", look)
+
+
+@EarlyStopping.check
+def an_equal_loss_is_no_progress(student: Student, probe: Probe) -> None:
+    """A loss as low as the best one is no progress."""
+    look = "What do `<` and `<=` say of two equal numbers?"
+    _expect_stops(student, 2, (1.0, 1.0, 1.0, 1.0, 1.0), ".~~~~", look)
+
+
+@EarlyStopping.check(guard=True)
+def the_smallest_progress_counts(student: Student, probe: Probe) -> None:
+    """A loss that is lower by only a tiny bit is a new best, too."""
+    look = "By how much must a loss be lower, as the exercise has it?"
+    _expect_stops(student, 2, (1.0, 0.999999, 0.999998, 0.999997, 0.999996), ".....", look)
+
+
+@EarlyStopping.check
+def each_has_a_memory_of_its_own(student: Student, probe: Probe) -> None:
+    """Two objects of the class that are used side by side share no memory."""
+    look = "Where is each number kept: in self, or in something that both have in common?"
+    _expect_stops(student, 2, (3.0, 2.8, 2.6, 2.4, 2.2), ".....", look, beside=(0.5, 0.6, 0.7, 0.8, 0.9))
+    _expect_stops(student, 2, (1.0, 1.1, 1.2), "..x", look, beside=(0.5, 0.4, 0.3))
+
+
+@EarlyStopping.check
+def nan_is_no_progress(student: Student, probe: Probe) -> None:
+    """A loss that is NaN is no progress, and is never the best."""
+    look = "What do `<` and `>=` say when one of the two numbers is NaN?"
+    _expect_stops(student, 2, (1.0, NAN, NAN, NAN, NAN), ".~~~~", look)
+    _expect_stops(student, 2, (NAN, 0.9, 0.8, 0.7, 0.6), "?....", look)
+
+
+@EarlyStopping.check
+def it_says_so_again_when_asked_again(student: Student, probe: Probe) -> None:
+    """If training goes on after it has said stop, it says stop again, until there is a new best loss."""
+    look = "What does your comparison say when the counter is larger than patience?"
+    _expect_stops(student, 2, (1.0, 1.1, 1.2, 1.3, 1.4, 1.5), ".???xx", look)
+    look = "What happens to your counter when a loss is the best so far?"
+    _expect_stops(student, 2, (1.0, 1.1, 1.2, 1.3, 0.5), ".???.", look)
+
+
+@EarlyStopping.check(guard=True)
+def best_is_the_lowest_loss_so_far(student: Student, probe: Probe) -> None:
+    """`best` is the lowest loss so far, and infinite before the first."""
+    losses = (3.0, 2.0, 2.5, 1.0, 1.5)
+    found = _described(student, 2, losses)["best"]
+    wanted = [math.inf, 3.0, 2.0, 2.0, 1.0, 1.0]
+    student.record.append(tuple(_figure(each) for each in found))
+    for number, (here, there) in enumerate(zip(found, wanted, strict=True)):
+        if _figure(here) != _figure(there):
+            when = f"after the losses {_listed(losses[:number])}" if number else "before the first loss"
+            seen = "there is no attribute `best`" if here == "missing" else f"`best` is {_figure(here)}"
+            raise Failure(f"{when} {seen}", f"{there:g}", "When does your code write into `self.best`?")
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, Tensor) and value.numel() == 1:
+        value = value.item()
+    return f"{float(value):g}" if isinstance(value, Real) else kind_of(value)
+
+
+@EarlyStopping.check(guard=True)
+def no_patience_is_refused(student: Student, probe: Probe) -> None:
+    """A patience below 1 raises a ValueError that names its value."""
+    for patience in (0, -3):
+        expect_value_error(student, (patience,), [patience], f"patience={patience}")
+
+
+EarlyStopping.example("""
+>>> stopping = EarlyStopping(2)
+>>> [stopping.step(loss) for loss in (2.0, 1.5, 1.6, 1.4, 1.5, 1.4)]
+[False, False, False, False, False, True]
+>>> stopping.best
+1.4
+""")
+
+
+read_mistakes(EarlyStopping, __name__)
