@@ -66,7 +66,10 @@ print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
 
 picture = cat()[None].float() / 255  # a batch of one photo, its numbers between 0 and 1
 small = F.interpolate(picture, size=(32, 32), mode="area")
-show_images(torch.cat([picture, F.interpolate(small, size=(128, 128))]), titles=["a cat", "in 32 x 32 pixels"])
+show_images(
+    torch.cat([picture, F.interpolate(small, size=(128, 128))]),
+    titles=["a cat", "in 32 x 32 pixels"],
+)
 
 # %% [markdown]
 # ## A model that works
@@ -81,11 +84,13 @@ vit = trained_vit()
 
 def answer_of(images):
     """The model's answer, and how sure it is."""
-    shares = vit.model(images).softmax(dim=1)[0]  # its scores, made into shares that add up to 1
+    # its scores, made into shares that add up to 1
+    shares = vit.model(images).softmax(dim=1)[0]
     return f"{vit.classes[shares.argmax()]}, {shares.max():.0%}"
 
 
-ready = vit.normalize(small)  # as in its training; you are going to write a function for this
+# as in its training; you are going to write a function for this
+ready = vit.normalize(small)
 print("(batch, channels, height, width):", tuple(ready.shape))
 print("the model's answer:", answer_of(ready))
 
@@ -104,7 +109,9 @@ print("the model's answer:", answer_of(ready))
 def first_try(images, mean, std):
     channels = images.shape[1]
     if len(mean) != channels:
-        raise ValueError(f"images have {channels} channels, but there are {len(mean)} means")
+        raise ValueError(
+            f"images have {channels} channels, but there are {len(mean)} means"
+        )
     return (images - torch.as_tensor(mean)) / torch.as_tensor(std)
 
 
@@ -168,22 +175,25 @@ def normalize_images(images, mean, std):
     Raise ValueError, naming both numbers, when there are not as many means as channels:
     ValueError("images have 3 channels, but there are 1 means").
 
-    By hand: a picture of 2 channels with 1 x 2 pixels. Channel 0 holds 0.5 and 1, with mean
-    0.5 and std 0.5; channel 1 holds 0.25 and 0.75, with mean 0.25 and std 0.25.
+    By hand: a picture of 2 channels with 1 x 2 pixels. Channel 0 holds 0.5 and 1, with
+    mean 0.5 and std 0.5; channel 1 holds 0.25 and 0.75, with mean 0.25 and std 0.25.
 
     >>> image = torch.tensor([0.5, 1.0, 0.25, 0.75]).reshape(1, 2, 1, 2)
     >>> normalize_images(image, (0.5, 0.25), (0.5, 0.25)).flatten().tolist()
     [0.0, 1.0, 0.0, 2.0]
 
-    Allowed: anything in torch. About 6 lines.
+    Allowed: anything in torch. About 8 lines.
     """
     ### BEGIN SOLUTION
     channels = images.shape[1]
     if len(mean) != channels:
-        raise ValueError(f"images have {channels} channels, but there are {len(mean)} means")
-    mean = torch.as_tensor(mean, dtype=images.dtype, device=images.device).reshape(-1, 1, 1)
-    std = torch.as_tensor(std, dtype=images.dtype, device=images.device).reshape(-1, 1, 1)
-    return (images - mean) / std  # (channels, 1, 1) meets (batch, channels, height, width)
+        raise ValueError(
+            f"images have {channels} channels, but there are {len(mean)} means"
+        )
+    mean = torch.as_tensor(mean, dtype=images.dtype, device=images.device)
+    std = torch.as_tensor(std, dtype=images.dtype, device=images.device)
+    # (channels, 1, 1) meets (batch, channels, height, width)
+    return (images - mean[:, None, None]) / std[:, None, None]
     ### END SOLUTION
 
 
@@ -206,7 +216,8 @@ def normalize_images(images, mean, std):
 #
 # ```
 # refuse a wrong number of means
-# turn mean and std into tensors with the dtype and device of the images (torch.as_tensor takes both)
+# turn mean and std into tensors with the dtype and device of the images (torch.as_tensor
+#     takes both)
 # give both the shape (channels, 1, 1)
 # subtract, then divide
 # ```
@@ -221,12 +232,16 @@ check("normalize_images", normalize_images)
 # own, too.
 
 # %%
-print("the model's answer:", answer_of(normalize_images(small.clone(), vit.mean, vit.std)))
+print(
+    "the model's answer:", answer_of(normalize_images(small.clone(), vit.mean, vit.std))
+)
 
 # %%
 path = ""  # of a photo of your own, if you like; left empty, it is the cat once more
 print("the model knows these classes:", ", ".join(vit.classes))
-yours = F.interpolate(own_picture(path, otherwise=cat())[None].float() / 255, size=(32, 32), mode="area")
+yours = F.interpolate(
+    own_picture(path, otherwise=cat())[None].float() / 255, size=(32, 32), mode="area"
+)
 print("the model's answer:", answer_of(vit.normalize(yours)))
 
 # %% [markdown]
@@ -275,9 +290,17 @@ suspect
 
 # %% tags=["raises-exception"]
 statistics = picture.mean(dim=(0, 2, 3)), picture.std(dim=(0, 2, 3))
-both = [normalize_images(picture.clone(), *statistics), suspect(picture.clone(), *statistics)]
-for channel, numbers in zip(("red", "green", "blue"), both[1].transpose(0, 1), strict=True):
-    print(f"{channel:6} mean {numbers.mean():6.3f}, standard deviation {numbers.std():.3f}")
+both = [
+    normalize_images(picture.clone(), *statistics),
+    suspect(picture.clone(), *statistics),
+]
+for channel, numbers in zip(
+    ("red", "green", "blue"), both[1].transpose(0, 1), strict=True
+):
+    print(
+        f"{channel:6} mean {numbers.mean():6.3f}, "
+        f"standard deviation {numbers.std():.3f}"
+    )
 show_images((0.5 + torch.cat(both) / 5).clamp(0, 1), titles=["yours", "the suspect's"])
 
 # %% [markdown]
@@ -285,7 +308,7 @@ show_images((0.5 + torch.cat(both) / 5).clamp(0, 1), titles=["yours", "the suspe
 # this test. Copy the program into the next cell, repair it, and check it.
 
 # %%
-mended = None  # paste the program above this line, repair it, and replace None with its name
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -320,7 +343,7 @@ predict("errors-raised", 2)
 
 # %%
 def by_columns(images, size):
-    """Whole patches change places: the one of row 1, column 2 moves to row 2, column 1. Their pixels stay in order."""
+    """Patches change places: that of row 1, column 2 moves to row 2, column 1."""
     moved = images.clone()
     for row in range(0, 32, size):
         for column in range(0, 32, size):
@@ -343,7 +366,8 @@ for name, given in inputs.items():
     except Exception as error:
         answers[name], errors = f"{type(error).__name__}: {error}", errors + 1
 reveal("errors-raised", errors)
-seen = torch.cat([small, small, small, small.flip(1), by_columns(small, 4)])  # the scale of the numbers is not shown
+# the scale of the numbers is not shown
+seen = torch.cat([small, small, small, small.flip(1), by_columns(small, 4)])
 show_images(seen, titles=[f"{name}\n{answer}" for name, answer in answers.items()])
 
 # %% [markdown]
@@ -365,7 +389,9 @@ show_images(seen, titles=[f"{name}\n{answer}" for name, answer in answers.items(
 
 # %%
 places = range(0, 32, 8)
-patches = torch.stack([small[0, :, row : row + 8, column : column + 8] for row in places for column in places])
+corners = [(row, column) for row in places for column in places]
+patches = [small[0, :, row : row + 8, column : column + 8] for row, column in corners]
+patches = torch.stack(patches)
 show_images(patches, columns=16)
 print("(patches, channels, height, width):", tuple(patches.shape))
 
@@ -415,7 +441,7 @@ show_images(torch.cat([upper.images[:6], lower.images[:6]]), columns=6)
 
 # %%
 predict("rows-or-columns", 20)  # percentage points between the first two
-predict("over-the-batch", 30)  # of 100 new drawings, how many does the third get right?
+predict("over-the-batch", 30)  # of 100 new drawings, how many is the third right on?
 
 # %% tags=["experiment"]
 from torch import nn
@@ -425,7 +451,7 @@ from vit_course.training import TrainingSettings, fit
 
 
 class OverTheBatch(nn.Module):
-    """Attention that looks along the axis of the images instead of the axis of the tokens."""
+    """Attention along the axis of the images instead of the axis of the tokens."""
 
     def __init__(self, attention):
         super().__init__()
@@ -435,20 +461,26 @@ class OverTheBatch(nn.Module):
         return self.attention(tokens.transpose(0, 1)).transpose(0, 1)
 
 
-print("accuracy, and in brackets the training loss, of each of four epochs (about 10 seconds a model)")
+print("accuracy, and in brackets the training loss, of each of four epochs")
+print("(about 10 seconds a model)")
+small_vit = ViTConfig(patch_size=8, embed_dim=64, depth=2, num_heads=4)
+settings = TrainingSettings(epochs=4, learning_rate=3e-3)
+given = {"row by row": upper, "column by column": lower, "over the batch": upper}
 accuracies, models = [], {}
-for name, data in {"row by row": upper, "column by column": lower, "over the batch": upper}.items():
+for name, data in given.items():
     torch.manual_seed(0)
-    model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=64, depth=2, num_heads=4))
+    model = VisionTransformer(small_vit)
     if name == "over the batch":
         for block in model.blocks:
             block.attention = OverTheBatch(block.attention)
-    train, validation = train_validation_split(data, 1000)  # 3,000 drawings to learn from, 1,000 to measure on
-    history = fit(model, train, validation, TrainingSettings(epochs=4, learning_rate=3e-3), progress=False)
+    # 3,000 drawings to learn from, 1,000 to measure on
+    train, validation = train_validation_split(data, 1000)
+    history = fit(model, train, validation, settings, progress=False)
     accuracies.append(100 * history.validation_accuracy[-1])
     models[name] = model
-    each_epoch = zip(history.validation_accuracy, history.train_loss, strict=True)
-    print(f"{name:16}", "  ".join(f"{accuracy:.1%} ({loss:.3f})" for accuracy, loss in each_epoch))
+    epochs = zip(history.validation_accuracy, history.train_loss, strict=True)
+    line = [f"{accuracy:.1%} ({loss:.3f})" for accuracy, loss in epochs]
+    print(f"{name:16}", "  ".join(line))
 reveal("rows-or-columns", abs(accuracies[0] - accuracies[1]), within=5)
 reveal("over-the-batch", accuracies[2], within=3)
 
@@ -498,13 +530,19 @@ white = [(0, 0)]  # in brackets, a (row, column) for each white patch, from 0 to
 grid = torch.zeros(4, 4)
 for row, column in white:
     grid[row, column] = 1
-chosen = F.interpolate(grid.expand(1, 3, 4, 4), scale_factor=8)  # each place becomes a patch of 8 x 8 pixels
+# each place becomes a patch of 8 x 8 pixels
+chosen = F.interpolate(grid.expand(1, 3, 4, 4), scale_factor=8)
 sentences = []
-for name, given in {"row by row": chosen, "column by column": by_columns(chosen, 8)}.items():
-    brightness = given.reshape(1, 3, 4, 8, 4, 8).mean(dim=(1, 3, 5)).flatten()  # of each of the 16 patches
+orders = {"row by row": chosen, "column by column": by_columns(chosen, 8)}
+for name, given in orders.items():
+    # of each of the 16 patches
+    brightness = given.reshape(1, 3, 4, 8, 4, 8).mean(dim=(1, 3, 5)).flatten()
     sentences.append(brightness.nonzero().flatten().tolist())
     print(f"{name:16} white words: {sentences[-1]}")
-print("This picture tells the two orders apart." if sentences[0] != sentences[1] else "This picture proves nothing.")
+if sentences[0] != sentences[1]:
+    print("This picture tells the two orders apart.")
+else:
+    print("This picture proves nothing.")
 
 # %% [markdown]
 # The upper left patch is word 0 in both orders. Change `white` until the picture tells the orders apart. Then try to
@@ -525,10 +563,12 @@ print("This picture tells the two orders apart." if sentences[0] != sentences[1]
 # %% tags=["experiment"]
 pair = upper.normalize(upper.images[:2])
 for name, model in models.items():
-    given = by_columns(pair, 8) if name == "column by column" else pair  # as in its training
+    # as in its training
+    given = by_columns(pair, 8) if name == "column by column" else pair
     with torch.inference_mode():
         scores = model.cpu().eval()(given)  # fit may have moved the model to a GPU
-    print(f"{name:16} largest difference between the two drawings' scores: {(scores[0] - scores[1]).abs().max():.2f}")
+    gap = (scores[0] - scores[1]).abs().max()
+    print(f"{name:16} largest difference between the two drawings' scores: {gap:.2f}")
 
 # %% [markdown]
 # With attention over the batch the difference is 0.00: one pass through the model showed what four epochs of a

@@ -44,7 +44,8 @@ from vit_course.plots import show_images, show_patches
 
 torch.manual_seed(1)
 picture = photo().float() / 255  # (channels, height, width)
-picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, channels, height, width)
+# (batch, channels, height, width)
+picture = F.interpolate(picture[None], size=(288, 240), mode="area")
 print(tuple(picture.shape))
 
 # %%
@@ -79,7 +80,11 @@ reveal("numbers-in-a-token", channels * patch_size**2)
 # picture would be in token 0?
 
 # %%
-predict("token-0", "a square", choices=("a square", "one row of all channels", "three rows of red"))
+predict(
+    "token-0",
+    "a square",
+    choices=("a square", "one row of all channels", "three rows of red"),
+)
 
 # %%
 one_liner = picture.reshape(1, -1, channels * patch_size**2)
@@ -88,7 +93,9 @@ found = {
     "one row of all channels": picture[0, :, 0],
     "three rows of red": picture[0, 0],
 }
-reveal("token-0", next(name for name, part in found.items() if torch.equal(part.flatten()[:768], one_liner[0, 0])))
+for name, part in found.items():
+    if torch.equal(part.flatten()[:768], one_liner[0, 0]):
+        reveal("token-0", name)
 show_patches(one_liner[0], grid_size=(18, 15))
 
 # %% [markdown]
@@ -130,10 +137,11 @@ def patchify(images, patch_size):
     pixel row, pixel column.
 
     images:  (batch, channels, height, width), any dtype; do not change them
-    returns: (batch, tokens, channels * patch_size**2), same dtype and device; gradients flow through it
+    returns: (batch, tokens, channels * patch_size**2), same dtype and device; gradients
+             flow through it
 
-    Raise ValueError, naming the side and patch_size, when a side is not divisible by it:
-    ValueError("height 30 is not divisible by patch_size 4").
+    Raise ValueError, naming the side and patch_size, when a side is not divisible by
+    it: ValueError("height 30 is not divisible by patch_size 4").
 
     >>> patchify(torch.arange(16).reshape(1, 1, 4, 4), 2)[0].tolist()
     [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
@@ -144,10 +152,13 @@ def patchify(images, patch_size):
     batch, channels, height, width = images.shape
     for name, side in (("height", height), ("width", width)):
         if side % patch_size:
-            raise ValueError(f"{name} {side} is not divisible by patch_size {patch_size}")
+            raise ValueError(
+                f"{name} {side} is not divisible by patch_size {patch_size}"
+            )
     rows, columns = height // patch_size, width // patch_size
     patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
-    patches = patches.permute(0, 2, 4, 1, 3, 5)  # (batch, rows, columns, channels, patch_size, patch_size)
+    # (batch, rows, columns, channels, patch_size, patch_size)
+    patches = patches.permute(0, 2, 4, 1, 3, 5)
     return patches.reshape(batch, rows * columns, channels * patch_size**2)
     ### END SOLUTION
 
@@ -171,7 +182,8 @@ def patchify(images, patch_size):
 # ```
 # refuse a height or a width that does not fit
 # split height into (rows, pixel rows) and width into (columns, pixel columns)
-# bring the axes into the order: image, patch row, patch column, channel, pixel row, pixel column
+# bring the axes into the order: image, patch row, patch column, channel, pixel row, pixel
+#     column
 # join the two axes that say which patch; join the three that say where inside
 # ```
 #
@@ -249,7 +261,8 @@ def unpatchify(patches, patch_size, image_size):
 
     patches:    (batch, tokens, channels * patch_size**2)
     image_size: (height, width) in pixels
-    returns:    (batch, channels, height, width), same dtype and device; gradients flow through it
+    returns:    (batch, channels, height, width), same dtype and device; gradients flow
+                through it
 
     >>> unpatchify(torch.tensor([[[0, 1, 4, 5], [2, 3, 6, 7]]]), 2, (2, 4)).tolist()
     [[[[0, 1, 2, 3], [4, 5, 6, 7]]]]
@@ -261,7 +274,8 @@ def unpatchify(patches, patch_size, image_size):
     rows, columns = height // patch_size, width // patch_size
     batch = patches.shape[0]
     images = patches.reshape(batch, rows, columns, -1, patch_size, patch_size)
-    images = images.permute(0, 3, 1, 4, 2, 5)  # (batch, channels, rows, patch_size, columns, patch_size)
+    # (batch, channels, rows, patch_size, columns, patch_size)
+    images = images.permute(0, 3, 1, 4, 2, 5)
     return images.reshape(batch, -1, height, width)
     ### END SOLUTION
 
@@ -282,7 +296,8 @@ def unpatchify(patches, patch_size, image_size):
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
-# split the token axis into (rows, columns) and the features into (channels, pixel rows, pixel columns)
+# split the token axis into (rows, columns) and the features into (channels, pixel rows,
+#     pixel columns)
 # bring each pixel axis next to the patch axis that it belongs to
 # join rows with pixel rows, and columns with pixel columns
 # ```
@@ -295,7 +310,9 @@ check("unpatchify", unpatchify)
 # %%
 middle = patches.clone()
 middle[:, ::2] = 0.5  # every second token turns gray
-show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second word deleted"])
+show_images(
+    unpatchify(middle, patch_size, (288, 240)), titles=["every second word deleted"]
+)
 
 # %% [markdown]
 # You still recognize her. A picture says most things more than once. Masked autoencoders (He et al. 2022) turn this
@@ -315,7 +332,8 @@ show_images(unpatchify(middle, patch_size, (288, 240)), titles=["every second wo
 class PatchEmbedding(nn.Module):
     """Images to tokens: patchify, then one Linear for every patch.
 
-    The Linear is the attribute `projection`; it has a bias. Checks load weights by that name.
+    The Linear is the attribute `projection`; it has a bias. Checks load weights by that
+    name.
 
     images:  (batch, in_channels, height, width)
     returns: (batch, tokens, embed_dim)
@@ -386,8 +404,10 @@ check("PatchEmbedding", PatchEmbedding)
 def conv_from_linear(projection, in_channels, patch_size):
     """The convolution that gives, on an image, what `projection` gives on its patches.
 
-    projection: nn.Linear from in_channels * patch_size**2 to embed_dim, with or without a bias
-    returns:    nn.Conv2d from in_channels to embed_dim; kernel and stride are patch_size
+    projection: nn.Linear from in_channels * patch_size**2 to embed_dim, with or
+                without a bias
+    returns:    nn.Conv2d from in_channels to embed_dim; kernel and stride are
+                patch_size
 
     By hand: with one channel and patch_size 2, a Linear with the weight [[1, 2, 3, 4]]
     becomes the kernel [[1, 2], [3, 4]].
@@ -401,7 +421,8 @@ def conv_from_linear(projection, in_channels, patch_size):
     """
     ### BEGIN SOLUTION
     has_bias = projection.bias is not None
-    convolution = nn.Conv2d(in_channels, projection.out_features, patch_size, stride=patch_size, bias=has_bias)
+    sizes = in_channels, projection.out_features, patch_size
+    convolution = nn.Conv2d(*sizes, stride=patch_size, bias=has_bias)
     with torch.no_grad():
         convolution.weight.copy_(projection.weight.reshape(convolution.weight.shape))
         if has_bias:
@@ -427,7 +448,8 @@ def conv_from_linear(projection, in_channels, patch_size):
 #
 # ```
 # make a Conv2d of the right sizes, with a bias only if the Linear has one
-# without recording gradients: copy the Linear's weight into the kernel's shape; copy the bias if there is one
+# without recording gradients: copy the Linear's weight into the kernel's shape; copy the
+#     bias if there is one
 # ```
 #
 # </details>
@@ -444,8 +466,13 @@ with torch.no_grad():
     reshaped = convolution(picture).reshape(1, 270, 192)
 print("largest difference:", (by_linear - by_convolution).abs().max().item())
 
-maps = torch.stack([tokens[0, :, :1].T for tokens in (by_linear, by_convolution, reshaped)])  # one number of each token
-maps = (maps - maps.amin(2, keepdim=True)) / (maps.amax(2, keepdim=True) - maps.amin(2, keepdim=True))
+# one number of each token
+maps = torch.stack(
+    [tokens[0, :, :1].T for tokens in (by_linear, by_convolution, reshaped)]
+)
+maps = (maps - maps.amin(2, keepdim=True)) / (
+    maps.amax(2, keepdim=True) - maps.amin(2, keepdim=True)
+)
 maps = F.interpolate(maps.unflatten(2, (18, 15)), size=(288, 240)).expand(-1, 3, -1, -1)
 show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 
@@ -476,13 +503,17 @@ def patchify_from_the_internet(images, patch_size):
     token = torch.arange(rows * columns)[:, None]  # (tokens, 1)
     feature = torch.arange(channels * patch_size**2)  # (numbers in a token,)
     channel, inside = feature // patch_size**2, feature % patch_size**2
-    row = token // rows * patch_size + inside // patch_size  # (tokens, numbers in a token)
+    # (tokens, numbers in a token)
+    row = token // rows * patch_size + inside // patch_size
     column = token % rows * patch_size + inside % patch_size
     return images.flatten(1)[:, (channel * width + row) * width + column]
 
 
 square = picture[:, :, :240]  # its upper 240 rows
-print("the author's test:", torch.equal(patchify_from_the_internet(square, 48), patchify(square, 48)))
+print(
+    "the author's test:",
+    torch.equal(patchify_from_the_internet(square, 48), patchify(square, 48)),
+)
 show_patches(patchify_from_the_internet(picture, 48)[0], grid_size=(6, 5))
 
 # %% [markdown]
@@ -495,10 +526,11 @@ show_patches(patchify_from_the_internet(picture, 48)[0], grid_size=(6, 5))
 
 # %% exercise="fix_patchify"
 def fix_patchify(images, patch_size):
-    """patchify_from_the_internet without its bugs; the convention is that of patchify above.
+    """patchify_from_the_internet without its bugs; the convention is that of patchify
+    above.
 
-    Raise ValueError, naming the side and patch_size, as patchify does: "height 30 is not divisible by patch_size 4".
-    Any dtype; same device; gradients flow.
+    Raise ValueError, naming the side and patch_size, as patchify does: "height 30 is
+    not divisible by patch_size 4". Any dtype; same device; gradients flow.
 
     >>> fix_patchify(torch.arange(8).reshape(1, 1, 2, 4), 2)[0].tolist()
     [[0, 1, 4, 5], [2, 3, 6, 7]]
@@ -509,12 +541,15 @@ def fix_patchify(images, patch_size):
     channels, height, width = images.shape[1:]
     for name, side in (("height", height), ("width", width)):
         if side % patch_size:
-            raise ValueError(f"{name} {side} is not divisible by patch_size {patch_size}")
+            raise ValueError(
+                f"{name} {side} is not divisible by patch_size {patch_size}"
+            )
     rows, columns = height // patch_size, width // patch_size
     token = torch.arange(rows * columns)[:, None]  # (tokens, 1)
     feature = torch.arange(channels * patch_size**2)  # (numbers in a token,)
     channel, inside = feature // patch_size**2, feature % patch_size**2
-    row = token // columns * patch_size + inside // patch_size  # (tokens, numbers in a token)
+    # (tokens, numbers in a token)
+    row = token // columns * patch_size + inside // patch_size
     column = token % columns * patch_size + inside % patch_size
     return images.flatten(1)[:, (channel * height + row) * width + column]
     ### END SOLUTION
@@ -539,8 +574,10 @@ def fix_patchify(images, patch_size):
 #
 # ```
 # first: refuse a side that does not fit, with both numbers in the message
-# patch row    = token divided by (patches in a row), rounded down; patch column = the rest
-# place = (channel times (rows of pixels in a channel) + row) times (pixels in a row) + column
+# patch row    = token divided by (patches in a row), rounded down
+# patch column = the rest of this division
+# place = column + (pixels in a row) times
+#         (row + (rows of pixels in a channel) times channel)
 # ```
 #
 # </details>
@@ -578,7 +615,7 @@ show_patches(tokens, grid_size=(6, 5))
 # program into the exercise `fix_patchify` above, under that name: its check fits every seed.
 
 # %%
-mended = None  # paste the program above this line, repair it, and replace None with its name
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]

@@ -41,9 +41,11 @@ import torch.nn.functional as F
 from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.data import photo
 from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure
-from vit_course.plots import show_images, show_matrix, show_patches, show_position_similarity
+from vit_course.plots import show_images, show_matrix, show_patches
+from vit_course.plots import show_position_similarity
 
-PatchEmbedding, patchify, unpatchify = own("PatchEmbedding", "patchify", "unpatchify")  # yours of lesson 01, or ours
+# yours of lesson 01, or ours
+PatchEmbedding, patchify, unpatchify = own("PatchEmbedding", "patchify", "unpatchify")
 
 torch.manual_seed(2)
 picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area")
@@ -61,7 +63,8 @@ show_images(picture, titles=["the photo, in order"])
 # %%
 embedding = PatchEmbedding(in_channels=3, patch_size=48, embed_dim=32)
 with torch.no_grad():
-    tokens = 5 * embedding(picture)  # (1, 30, 32), made larger so that attention can tell them apart
+    # (1, 30, 32), made larger so that attention can tell them apart
+    tokens = 5 * embedding(picture)
 order = torch.randperm(30)
 shuffled = tokens[:, order]
 show_patches(patchify(picture, 48)[0, order], grid_size=(6, 5))
@@ -76,7 +79,8 @@ predict("shuffled-patches", "b", choices=("a", "b", "c"))
 
 # %%
 def read(tokens):
-    return F.scaled_dot_product_attention(tokens, tokens, tokens)  # compares tokens with tokens, averages tokens
+    # compares tokens with tokens, averages tokens
+    return F.scaled_dot_product_attention(tokens, tokens, tokens)
 
 
 moved = torch.allclose(read(shuffled), read(tokens)[:, order], atol=1e-5)
@@ -84,7 +88,9 @@ print("moved along with their tokens:", moved)
 stayed = torch.allclose(read(shuffled), read(tokens), atol=1e-5)
 reveal("shuffled-patches", "c" if stayed else "b" if moved else "a")
 summaries = torch.cat([read(tokens).mean(dim=1), read(shuffled).mean(dim=1)])
-show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over all tokens")
+show_matrix(
+    summaries[:, :12], "photo, shuffled", "dimension of the mean over all tokens"
+)
 
 # %% [markdown]
 # This is *permutation equivariance*: shuffle what goes in, and what comes out is shuffled in the same way, and
@@ -122,17 +128,19 @@ show_matrix(summaries[:, :12], "photo, shuffled", "dimension of the mean over al
 
 # %% exercise="sinusoidal_positions"
 def sinusoidal_positions(num_positions, embed_dim):
-    """The table of clock hands: one row for each position, sines and cosines alternating.
+    """The table of clock hands: one row for each position, sines and cosines
+    alternating.
 
-    Hand i has the angle position / 10000 ** (2 * i / embed_dim). Its sine stands in column
-    2 * i, its cosine in column 2 * i + 1. Positions are counted from 0.
+    Hand i has the angle position / 10000 ** (2 * i / embed_dim). Its sine stands in
+    column 2 * i, its cosine in column 2 * i + 1. Positions are counted from 0.
 
     returns: (num_positions, embed_dim), float32
 
-    Raise ValueError, naming embed_dim, when it is odd: ValueError("embed_dim 7 is odd").
+    Raise ValueError, naming embed_dim, when it is odd:
+    ValueError("embed_dim 7 is odd").
 
-    By hand: with embed_dim 4 there are two hands, which turn by 1 and by 0.01 radians per step. So
-    row 1 holds sin 1, cos 1, sin 0.01, cos 0.01.
+    By hand: with embed_dim 4 there are two hands, which turn by 1 and by 0.01 radians
+    per step. So row 1 holds sin 1, cos 1, sin 0.01, cos 0.01.
 
     >>> sinusoidal_positions(2, 4)[0].tolist()
     [0.0, 1.0, 0.0, 1.0]
@@ -147,7 +155,8 @@ def sinusoidal_positions(num_positions, embed_dim):
     position = torch.arange(num_positions)[:, None]  # (num_positions, 1)
     speed = 10000 ** (-torch.arange(0, embed_dim, 2) / embed_dim)  # (embed_dim / 2,)
     angles = position * speed  # (num_positions, embed_dim / 2)
-    waves = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (num_positions, embed_dim / 2, 2)
+    # (num_positions, embed_dim / 2, 2)
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1)
     return waves.flatten(1)
     ### END SOLUTION
 
@@ -186,8 +195,11 @@ check("sinusoidal_positions", sinusoidal_positions)
 
 # %%
 def show_clocks(table, positions):
-    figure, rim = new_figure(1.7 * len(positions), 1.9), torch.linspace(0, 2 * torch.pi, 60)
-    for axes, position in zip(figure.subplots(1, len(positions)), positions, strict=True):
+    figure = new_figure(1.7 * len(positions), 1.9)
+    rim = torch.linspace(0, 2 * torch.pi, 60)
+    for axes, position in zip(
+        figure.subplots(1, len(positions)), positions, strict=True
+    ):
         axes.plot(1.1 * rim.sin(), 1.1 * rim.cos(), color=GRAY, linewidth=0.8)
         for hand, (x, y) in enumerate(table[position].unflatten(0, (-1, 2)).tolist()):
             length = 1 - 0.25 * hand
@@ -210,7 +222,12 @@ show_clocks(sinusoidal_positions(400, 6), positions=(0, 1, 2, 10, 30, 300))
 
 # %%
 table = sinusoidal_positions(64, 32)
-show_matrix(table @ table.T / 16, "position", "position", title="dot products of positions, 1 on the diagonal")
+show_matrix(
+    table @ table.T / 16,
+    "position",
+    "position",
+    title="dot products of positions, 1 on the diagonal",
+)
 
 # %% [markdown]
 # Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. Only the
@@ -253,7 +270,10 @@ predict("nearer-to-patch-10", "patch 18", choices=("patch 18", "patch 15"))
 
 # %%
 line = sinusoidal_positions(48, 64)
-similar = {patch: F.cosine_similarity(line[10], line[patch], dim=0).item() for patch in (18, 15, 11)}
+similar = {
+    patch: F.cosine_similarity(line[10], line[patch], dim=0).item()
+    for patch in (18, 15, 11)
+}
 for patch, similarity in similar.items():
     print(f"similarity of patches 10 and {patch}: {similarity:.2f}")
 reveal("nearer-to-patch-10", "patch 18" if similar[18] > similar[15] else "patch 15")
@@ -275,19 +295,20 @@ show_position_similarity(line, grid_size=(6, 8))
 
 # %% exercise="sinusoidal_positions_2d"
 def sinusoidal_positions_2d(grid_size, embed_dim):
-    """A table for a grid of patches: half of the dimensions for the row, half for the column.
+    """A table for a grid of patches: half of the dimensions for the row, half for the
+    column.
 
-    The first embed_dim / 2 dimensions are sinusoidal_positions of the patch's row, the others those
-    of its column. Patches come row by row, in the order of patchify.
+    The first embed_dim / 2 dimensions are sinusoidal_positions of the patch's row, the
+    others those of its column. Patches come row by row, in the order of patchify.
 
     grid_size: (rows, columns)
     returns:   (rows * columns, embed_dim), float32
 
-    Each half needs pairs of sine and cosine. So raise ValueError, naming embed_dim, when 4 does not
-    divide it: ValueError("embed_dim 6 is not divisible by 4").
+    Each half needs pairs of sine and cosine. So raise ValueError, naming embed_dim,
+    when 4 does not divide it: ValueError("embed_dim 6 is not divisible by 4").
 
-    By hand: on a grid of 2 rows and 3 columns, patch 4 stands in row 1 and column 1, and patch 2
-    in row 0 and column 2.
+    By hand: on a grid of 2 rows and 3 columns, patch 4 stands in row 1 and column 1,
+    and patch 2 in row 0 and column 2.
 
     >>> [round(number, 2) for number in sinusoidal_positions_2d((2, 3), 8)[4].tolist()]
     [0.84, 0.54, 0.01, 1.0, 0.84, 0.54, 0.01, 1.0]
@@ -302,7 +323,8 @@ def sinusoidal_positions_2d(grid_size, embed_dim):
     rows, columns = grid_size
     of_row = sinusoidal_positions(rows, embed_dim // 2)[:, None].expand(-1, columns, -1)
     of_column = sinusoidal_positions(columns, embed_dim // 2)[None].expand(rows, -1, -1)
-    return torch.cat([of_row, of_column], dim=-1).flatten(0, 1)  # (rows * columns, embed_dim)
+    # (rows * columns, embed_dim)
+    return torch.cat([of_row, of_column], dim=-1).flatten(0, 1)
     ### END SOLUTION
 
 
@@ -324,7 +346,8 @@ def sinusoidal_positions_2d(grid_size, embed_dim):
 #
 # ```
 # refuse an embed_dim that 4 does not divide
-# the table of the rows, the same for each column; the table of the columns, the same for each row
+# the table of the rows, the same for each column; the table of the columns, the same for
+#     each row
 # put them side by side along the dimensions: (rows, columns, embed_dim)
 # merge rows and columns into one axis
 # ```
@@ -360,10 +383,13 @@ predict("learned-neighbors", 0.8)
 from vit_course.explore import explore_positions
 from vit_course.trained import trained_vit
 
-learned = F.normalize(trained_vit().model.positions.detach()[0, 1:], dim=1)  # (64, 96), without the class token's row
-similarity = (learned @ learned.T).reshape(8, 8, 8, 8)  # row and column of one patch, row and column of another
+# (64, 96), without the class token's row
+learned = F.normalize(trained_vit().model.positions.detach()[0, 1:], dim=1)
+# row and column of one patch, row and column of another
+similarity = (learned @ learned.T).reshape(8, 8, 8, 8)
 for steps in (4, 2, 1):
-    in_row = similarity.diagonal(0, 0, 2).diagonal(steps, 0, 1).mean()  # both in one row, `steps` columns apart
+    # both in one row, `steps` columns apart
+    in_row = similarity.diagonal(0, 0, 2).diagonal(steps, 0, 1).mean()
     in_column = similarity.diagonal(0, 1, 3).diagonal(steps, 0, 1).mean()
     print(f"{steps} apart: in a row {in_row:+.2f}, in a column {in_column:+.2f}")
 reveal("learned-neighbors", in_row, within=0.1)
@@ -377,7 +403,12 @@ reveal("learned-neighbors", in_row, within=0.1)
 # Can you see that in its positions?
 
 # %%
-show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title="similarity within a row")
+show_matrix(
+    similarity.diagonal(0, 0, 2).mean(dim=-1),
+    "column",
+    "column",
+    title="similarity within a row",
+)
 
 # %% [markdown]
 # Two bright lines cross. The diagonal shows that near columns are similar. The other is clear near the corners, where
@@ -387,7 +418,10 @@ show_matrix(similarity.diagonal(0, 0, 2).mean(dim=-1), "column", "column", title
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
 # %%
-tables = {"1-D": sinusoidal_positions(64, 96), "2-D": sinusoidal_positions_2d((8, 8), 96)}
+tables = {
+    "1-D": sinusoidal_positions(64, 96),
+    "2-D": sinusoidal_positions_2d((8, 8), 96),
+}
 tables["learned"] = trained_vit().model.positions
 explore_positions(tables, grid_size=(8, 8))
 
@@ -424,23 +458,29 @@ def add_class_token(tokens, class_token, positions):
     positions:   (1, 1 + tokens, embed_dim); row 0 is the class token's
     returns:     (batch, 1 + tokens, embed_dim)
 
-    Raise ValueError, naming the number of rows, when positions does not have 1 + tokens rows:
-    ValueError("positions has 4 rows, but there are 1 + 4 tokens").
+    Raise ValueError, naming the number of rows, when positions does not have 1 + tokens
+    rows: ValueError("positions has 4 rows, but there are 1 + 4 tokens").
 
-    By hand: an image with the tokens 1 and 2, a class token 9, and the positions 10, 20, 30.
+    By hand: an image with the tokens 1 and 2, a class token 9, and the positions 10,
+    20, 30.
 
     >>> tokens, class_token = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[9.0]]])
-    >>> add_class_token(tokens, class_token, torch.tensor([[[10.0], [20.0], [30.0]]])).tolist()
+    >>> add_class_token(tokens, class_token,
+    ...                 torch.tensor([[[10.0], [20.0], [30.0]]])).tolist()
     [[[19.0], [21.0], [32.0]]]
 
-    Allowed: anything in torch; gradients must still reach all three. About 5 lines.
+    Allowed: anything in torch; gradients must still reach all three. About 8 lines.
     """
     ### BEGIN SOLUTION
     batch, num_patches, embed_dim = tokens.shape
     if positions.shape[1] != 1 + num_patches:
-        raise ValueError(f"positions has {positions.shape[1]} rows, but there are 1 + {num_patches} tokens")
+        raise ValueError(
+            f"positions has {positions.shape[1]} rows, "
+            f"but there are 1 + {num_patches} tokens"
+        )
     first = class_token.expand(batch, 1, embed_dim)  # a view: no number is copied
-    return torch.cat([first, tokens], dim=1) + positions  # (batch, 1 + tokens, embed_dim)
+    # (batch, 1 + tokens, embed_dim)
+    return torch.cat([first, tokens], dim=1) + positions
     ### END SOLUTION
 
 
@@ -481,7 +521,8 @@ predict("with-positions", "the same", choices=("the same", "something else"))
 
 # %%
 class_token = torch.randn(1, 1, 32)
-positions = torch.cat([torch.zeros(1, 32), sinusoidal_positions_2d((6, 5), 32)])[None]  # (1, 31, 32)
+# (1, 31, 32)
+positions = torch.cat([torch.zeros(1, 32), sinusoidal_positions_2d((6, 5), 32)])[None]
 changes = []
 for places in (torch.zeros(1, 31, 32), positions):
     photo_read = read(add_class_token(tokens, class_token, places))[0, 0]
@@ -489,7 +530,9 @@ for places in (torch.zeros(1, 31, 32), positions):
     changes.append((shuffled_read - photo_read).abs())
 reveal("with-positions", "the same" if changes[1].max() < 1e-5 else "something else")
 title = "class token: photo against shuffled photo, absolute difference"
-show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension", title)
+show_matrix(
+    torch.stack(changes)[:, :12], "positions: without, with", "dimension", title
+)
 
 # %% [markdown]
 # Row 0 is without positions, row 1 with them: now a model *can* tell "dog bites man" from "man bites dog". Whether it
@@ -502,14 +545,17 @@ show_matrix(torch.stack(changes)[:, :12], "positions: without, with", "dimension
 # %%
 vit, mixed = trained_vit(), torch.randperm(64)
 tiny = F.interpolate(picture[:, :, :240], size=(32, 32), mode="area")
-tiny = (tiny - torch.tensor(vit.mean).reshape(3, 1, 1)) / torch.tensor(vit.std).reshape(3, 1, 1)
-both = torch.cat([tiny, unpatchify(patchify(tiny, 4)[:, mixed], 4, (32, 32))])  # the photo, and its patches shuffled
+mean, std = (torch.tensor(each).reshape(3, 1, 1) for each in (vit.mean, vit.std))
+tiny = (tiny - mean) / std
+# the photo, and its patches shuffled
+both = torch.cat([tiny, unpatchify(patchify(tiny, 4)[:, mixed], 4, (32, 32))])
 with torch.no_grad():
     answers = {"with its positions": vit.model(both)}  # (2, 10)
     vit.model.positions[:, 1:] = 0
     answers["without"] = vit.model(both)
 for name, (of_photo, of_shuffled) in answers.items():
-    print(f"{name}: the scores of the two differ by up to {(of_photo - of_shuffled).abs().max().item():.2g}")
+    gap = (of_photo - of_shuffled).abs().max().item()
+    print(f"{name}: the scores of the two differ by up to {gap:.2g}")
 
 # %% [markdown]
 # Without positions the difference is rounding. The whole model is as blind to order as attention is.
@@ -535,36 +581,42 @@ for name, (of_photo, of_shuffled) in answers.items():
 def resize_positions(positions, old_grid, new_grid):
     """Fit learned positions to another grid of patches.
 
-    Each dimension of the patches' rows is a picture of old_grid; resample it to new_grid with
-    F.interpolate: mode "bicubic", align_corners=False, antialias=False. The class token's row has no
-    place on the grid and is copied unchanged.
+    Each dimension of the patches' rows is a picture of old_grid; resample it to
+    new_grid with F.interpolate: mode "bicubic", align_corners=False, antialias=False.
+    The class token's row has no place on the grid and is copied unchanged.
 
     positions: (1, 1 + rows * columns, embed_dim); row 0 is the class token's
     old_grid:  (rows, columns) of the patches that positions was learned for
     new_grid:  (rows, columns) wanted
-    returns:   (1, 1 + new rows * new columns, embed_dim), same dtype and device; gradients
-               flow through it
+    returns:   (1, 1 + new rows * new columns, embed_dim), same dtype and device;
+               gradients flow through it
 
-    Raise ValueError, naming the number of rows of positions, when it does not fit old_grid:
-    ValueError("positions has 10 rows, not 1 + 2 * 4").
+    Raise ValueError, naming the number of rows of positions, when it does not fit
+    old_grid: ValueError("positions has 10 rows, not 1 + 2 * 4").
 
-    By hand: the class token's row holds 9, the upper two patches 0, the lower two 8. Both columns
-    are equal, so a third column between them looks the same.
+    By hand: the class token's row holds 9, the upper two patches 0, the lower two 8.
+    Both columns are equal, so a third column between them looks the same.
 
     >>> positions = torch.tensor([[[9.0], [0.0], [0.0], [8.0], [8.0]]])
     >>> resize_positions(positions, (2, 2), (2, 3)).flatten().round(decimals=3).tolist()
     [9.0, 0.0, 0.0, 0.0, 8.0, 8.0, 8.0]
 
-    Allowed: anything in torch. About 9 lines.
+    Allowed: anything in torch. About 12 lines.
     """
     ### BEGIN SOLUTION
     rows, columns = old_grid
     if positions.shape[1] != 1 + rows * columns:
-        raise ValueError(f"positions has {positions.shape[1]} rows, not 1 + {rows} * {columns}")
+        raise ValueError(
+            f"positions has {positions.shape[1]} rows, not 1 + {rows} * {columns}"
+        )
     first, patches = positions[:, :1], positions[:, 1:]
-    pictures = patches.transpose(1, 2).unflatten(2, (rows, columns))  # (1, embed_dim, rows, columns)
-    pictures = F.interpolate(pictures, size=new_grid, mode="bicubic", align_corners=False, antialias=False)
-    patches = pictures.flatten(2).transpose(1, 2)  # (1, new rows * new columns, embed_dim)
+    # (1, embed_dim, rows, columns)
+    pictures = patches.transpose(1, 2).unflatten(2, (rows, columns))
+    pictures = F.interpolate(
+        pictures, size=new_grid, mode="bicubic", align_corners=False, antialias=False
+    )
+    # (1, new rows * new columns, embed_dim)
+    patches = pictures.flatten(2).transpose(1, 2)
     return torch.cat([first, patches], dim=1)
     ### END SOLUTION
 
@@ -611,12 +663,23 @@ line = F.interpolate(grid.T[None], size=108, mode="linear")[0].T  # (108, 64)
 def similarity_map(table, grid_size, row, column):
     products = F.cosine_similarity(table, table[row * grid_size[1] + column], dim=-1)
     picture = products.clamp(0, 1).square().reshape(1, 1, *grid_size)
-    return F.interpolate(picture, size=(108, 144))  # every patch a square, all maps of one size
+    # every patch a square, all maps of one size
+    return F.interpolate(picture, size=(108, 144))
 
 
-maps = [similarity_map(sinusoidal_positions(48, 64), (6, 8), 2, 3), similarity_map(grid, (6, 8), 2, 3)]
-maps += [similarity_map(resized[0, 1:], (9, 12), 3, 5), similarity_map(line, (9, 12), 3, 5)]
-show_images(torch.cat(maps), titles=["1-D table", "2-D table", "2-D table, resized", "stretched as a line"], columns=4)
+maps = [
+    similarity_map(sinusoidal_positions(48, 64), (6, 8), 2, 3),
+    similarity_map(grid, (6, 8), 2, 3),
+]
+maps += [
+    similarity_map(resized[0, 1:], (9, 12), 3, 5),
+    similarity_map(line, (9, 12), 3, 5),
+]
+show_images(
+    torch.cat(maps),
+    titles=["1-D table", "2-D table", "2-D table, resized", "stretched as a line"],
+    columns=4,
+)
 
 # %% [markdown]
 # Each map shows how similar the positions are to that of one patch, from black to white. After resizing, the map of
@@ -642,7 +705,10 @@ def resize_from_the_internet(positions, old_grid, new_grid):
     return torch.cat([positions[:, :1], pictures.reshape(1, -1, embed_dim)], dim=1)
 
 
-print("the author's test:", torch.equal(resize_from_the_internet(learned, (6, 8), (6, 8)), learned))
+print(
+    "the author's test:",
+    torch.equal(resize_from_the_internet(learned, (6, 8), (6, 8)), learned),
+)
 
 # %% [markdown]
 # Write the test that the author did not write: choose a `new_grid` for which the function gives other positions than
@@ -650,7 +716,10 @@ print("the author's test:", torch.equal(resize_from_the_internet(learned, (6, 8)
 
 # %%
 new_grid = (6, 8)  # the author's choice; make a better one
-theirs, yours = (resize(learned, (6, 8), new_grid) for resize in (resize_from_the_internet, resize_positions))
+theirs, yours = (
+    resize(learned, (6, 8), new_grid)
+    for resize in (resize_from_the_internet, resize_positions)
+)
 print("your test catches it:", not torch.allclose(theirs, yours, atol=1e-5))
 show_position_similarity(theirs, new_grid)
 
@@ -685,8 +754,12 @@ suspect
 # 20, 30. The right answer is [19, 21, 32]. For two images of 30 tokens, the right shape is (2, 31, 32).
 
 # %% tags=["raises-exception"]
-two_tokens, three_positions = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[10.0], [20.0], [30.0]]])
-print("for one image:", suspect(two_tokens, torch.tensor([[[9.0]]]), three_positions).flatten().tolist())
+two_tokens = torch.tensor([[[1.0], [2.0]]])
+three_positions = torch.tensor([[[10.0], [20.0], [30.0]]])
+print(
+    "for one image:",
+    suspect(two_tokens, torch.tensor([[[9.0]]]), three_positions).flatten().tolist(),
+)
 result = suspect(tokens.expand(2, -1, -1), class_token, positions)
 print("for two images, the shape:", tuple(result.shape))
 
@@ -695,7 +768,7 @@ print("for two images, the shape:", tuple(result.shape))
 # the program, repair it, and let the check decide.
 
 # %%
-mended = None  # paste the program above this line, repair it, and replace None with its name
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -718,7 +791,12 @@ suspect.check(mended)
 # ## Keep what you wrote
 
 # %%
-keep("sinusoidal_positions", "sinusoidal_positions_2d", "add_class_token", "resize_positions")
+keep(
+    "sinusoidal_positions",
+    "sinusoidal_positions_2d",
+    "add_class_token",
+    "resize_positions",
+)
 
 # %% [markdown]
 # ## A harder one, without points

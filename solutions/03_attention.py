@@ -44,11 +44,14 @@ from vit_course.data import photo
 from vit_course.plots import show_images, show_matrix
 
 patchify, unpatchify = own("patchify", "unpatchify")
-sinusoidal_positions, sinusoidal_positions_2d = own("sinusoidal_positions", "sinusoidal_positions_2d")
+sinusoidal_positions, sinusoidal_positions_2d = own(
+    "sinusoidal_positions", "sinusoidal_positions_2d"
+)
 
 torch.manual_seed(3)
 picture = photo().float() / 255  # (channels, height, width)
-picture = F.interpolate(picture[None], size=(288, 240), mode="area")  # (batch, channels, height, width)
+# (batch, channels, height, width)
+picture = F.interpolate(picture[None], size=(288, 240), mode="area")
 
 # %% [markdown]
 # ## A soft look-up
@@ -70,9 +73,16 @@ def soft_look_up(wanted, sharpness=4.0):
 
 
 # %%
-for name, wanted in {"red": red, "orange": red + green / 2, "gray": (red + green + blue) / 2}.items():
+for name, wanted in {
+    "red": red,
+    "orange": red + green / 2,
+    "gray": (red + green + blue) / 2,
+}.items():
     shares, answer = soft_look_up(wanted)
-    print(f"{name:>7}: shares {[round(share, 2) for share in shares.tolist()]}, answer {answer:.1f}")
+    print(
+        f"{name:>7}: shares {[round(share, 2) for share in shares.tolist()]}, "
+        f"answer {answer:.1f}"
+    )
 
 # %% [markdown]
 # Let the query move from red to green, and all shares change smoothly. So a network can learn, by gradients, *what to
@@ -112,22 +122,25 @@ def scaled_dot_product_attention(query, key, value):
     query:   (..., queries, head_dim)
     key:     (..., keys, head_dim)
     value:   (..., keys, value_dim)
-    returns: output (..., queries, value_dim) and weights (..., queries, keys), in this order
+    returns: output (..., queries, value_dim) and weights (..., queries, keys), in this
+             order
 
-    The dtype and the device stay what they are, inputs are not changed, and scores in the thousands
-    give no NaN.
+    The dtype and the device stay what they are, inputs are not changed, and scores in
+    the thousands give no NaN.
 
-    By hand: the scores are 2·log 3 and 0, divided by √4 they are log 3 and 0; so the first key gets
-    three times the weight of the second, and the output is ¾ · 10 + ¼ · 20.
+    By hand: the scores are 2·log 3 and 0, divided by √4 they are log 3 and 0; so the
+    first key gets three times the weight of the second, and the output is
+    ¾ · 10 + ¼ · 20.
 
     >>> query = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])
     >>> key = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    >>> output, weights = scaled_dot_product_attention(query, key, torch.tensor([[10.0], [20.0]]))
+    >>> output, weights = scaled_dot_product_attention(
+    ...     query, key, torch.tensor([[10.0], [20.0]]))
     >>> weights, output
     (tensor([[0.7500, 0.2500]]), tensor([[12.5000]]))
 
-    Allowed: torch's operations on tensors (products, sums, exp, softmax, einsum, einops), no ready-made
-    attention, whichever library it is from. About 4 lines.
+    Allowed: torch's operations on tensors (products, sums, exp, softmax, einsum,
+    einops), no ready-made attention, whichever library it is from. About 4 lines.
     """
     ### BEGIN SOLUTION
     head_dim = query.shape[-1]
@@ -175,8 +188,10 @@ before = torch.randn(3, 3, 4)  # query, key and value of 3 tokens
 for which, name in enumerate(("query", "key", "value")):
     after = before.clone()
     after[which, 0, 0] += 1
-    change = scaled_dot_product_attention(*after)[0] - scaled_dot_product_attention(*before)[0]
-    print(f"its {name} changes the rows {change.abs().amax(dim=1).nonzero().flatten().tolist()} of the output")
+    outputs = [scaled_dot_product_attention(*each)[0] for each in (before, after)]
+    change = (outputs[1] - outputs[0]).abs().amax(dim=1)
+    rows = change.nonzero().flatten().tolist()
+    print(f"its {name} changes the rows {rows} of the output")
 
 # %% [markdown]
 # A token's query changes only its own output. Its key and its value can change the output of every token.
@@ -199,7 +214,8 @@ predict("dot-product-of-256", 256)
 
 # %%
 for head_dim in (4, 64, 256):
-    products = (torch.randn(10_000, head_dim) * torch.randn(10_000, head_dim)).sum(dim=1)
+    pairs = torch.randn(2, 10_000, head_dim)
+    products = (pairs[0] * pairs[1]).sum(dim=1)
     print(f"head_dim {head_dim:>3}: a dot product is typically ±{products.std():.1f}")
 reveal("dot-product-of-256", products.std(), within=2)  # the last of the three
 
@@ -220,14 +236,22 @@ def largest_weight(scores):
 
 print("largest weight in a row")
 for head_dim in (4, 64, 256):
-    undivided, divided = (largest_weight(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim)))
-    print(f"head_dim {head_dim:>3}: {undivided:.2f} undivided, {divided:.2f} divided by the root")
+    undivided, divided = (
+        largest_weight(scores_of(head_dim, each)) for each in (1, math.sqrt(head_dim))
+    )
+    print(
+        f"head_dim {head_dim:>3}: {undivided:.2f} undivided, "
+        f"{divided:.2f} divided by the root"
+    )
 
 tokens = torch.randn(64, 192)
 with torch.no_grad():
     scores = nn.Linear(192, 64)(tokens) @ nn.Linear(192, 64)(tokens).mT
 undivided, divided = (largest_weight(scores / each) for each in (1, math.sqrt(64)))
-print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} divided by the root")
+print(
+    f"two new Linears, head_dim 64: {undivided:.2f} undivided, "
+    f"{divided:.2f} divided by the root"
+)
 
 # %% [markdown]
 # ![Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores divided by the
@@ -245,12 +269,12 @@ print(f"two new Linears, head_dim 64: {undivided:.2f} undivided, {divided:.2f} d
 # does the query of such a row get a larger gradient than the others, or a smaller one?
 
 # %%
-predict("stuck-rows", 10)  # in %: how many of the rows, for head_dim 256 and undivided?
+predict("stuck-rows", 10)  # in %: how many rows, for head_dim 256 and undivided?
 
 
 # %%
 def rows_and_gradients(head_dim, divisor):
-    """Which rows have a weight above 0.99, and how long the gradient is that each row's query gets."""
+    """Which rows have a weight above 0.99, and the length of each query's gradient."""
     query, key = torch.randn(2, 50, 64, head_dim)
     query.requires_grad_()
     weights = (query @ key.mT / divisor).softmax(dim=-1)
@@ -261,9 +285,11 @@ def rows_and_gradients(head_dim, divisor):
 for head_dim in (4, 64, 256):
     for name, divisor in {"undivided": 1, "divided": math.sqrt(head_dim)}.items():
         stuck, gradient = rows_and_gradients(head_dim, divisor)
-        print(f"head_dim {head_dim:>3}, {name:>9}: {stuck.float().mean():6.2%} of the rows have a weight above 0.99;")
-        there = f"{gradient[stuck].median():.3f}" if stuck.any() else "-"
-        print(f"    typical gradient of a query: in these rows {there}, in the others {gradient[~stuck].median():.2f}")
+        print(f"head_dim {head_dim:>3}, {name:>9}:", end=" ")
+        print(f"{stuck.float().mean():6.2%} of the rows have a weight above 0.99;")
+        here = f"{gradient[stuck].median():.3f}" if stuck.any() else "-"
+        there = f"{gradient[~stuck].median():.2f}"
+        print(f"    typical gradient of a query: in them {here}, in the others {there}")
         if head_dim == 256 and divisor == 1:
             reveal("stuck-rows", 100 * stuck.float().mean(), within=10)
 
@@ -328,13 +354,15 @@ explore_softmax()
 
 # %%
 def show_looks(picture, looks, asking, grid_size, titles=None):
-    """The picture, once for each row of weights in `looks`, lit by them; the patch that asks is red."""
+    """The picture, lit by each row of weights in `looks`; red: the patch that asks."""
     gray = 0.1 + 0.45 * picture.mean(dim=1, keepdim=True)  # (1, 1, height, width)
     light = looks.detach() / looks.detach().amax(dim=1, keepdim=True)
     red = F.one_hot(torch.tensor(asking), light.shape[1]).float()
     light, red = (each.unflatten(1, grid_size)[:, None] for each in (light, red))
     light, red = (F.interpolate(each, picture.shape[-2:]) for each in (light, red))
-    lit = torch.lerp(gray, torch.tensor([1.0, 0.76, 0.2])[:, None, None] * (0.4 + gray), light)
+    lit = torch.lerp(
+        gray, torch.tensor([1.0, 0.76, 0.2])[:, None, None] * (0.4 + gray), light
+    )
     lit = torch.lerp(lit, torch.tensor([1.0, 0.1, 0.0])[:, None, None], red)
     return show_images(lit.clamp(0, 1), titles, columns=3)
 
@@ -348,16 +376,23 @@ show_images(picture)
 
 # %%
 def hues(picture, patch_size):
-    """The mean color of each patch minus that of the picture, as a vector of length 1: (batch, tokens, 3)."""
+    """Each patch's mean color minus the picture's, of length 1: (batch, tokens, 3)."""
     colors = patchify(picture, patch_size).unflatten(2, (3, -1)).mean(dim=3)
     return F.normalize(colors - colors.mean(dim=1, keepdim=True), dim=2)
 
 
 hue = hues(picture, 12)
-_, weights = scaled_dot_product_attention(20 * hue, hue, hue)  # 20 makes the softmax sharper
+# 20 makes the softmax sharper
+_, weights = scaled_dot_product_attention(20 * hue, hue, hue)
 cheek, wall, flag = (row * 20 + column for row, column in ((10, 9), (10, 18), (5, 3)))
 asking = [cheek, wall, flag]
-show_looks(picture, weights[0, asking], asking, (24, 20), ["the cheek asks", "the wall asks", "the flag asks"])
+show_looks(
+    picture,
+    weights[0, asking],
+    asking,
+    (24, 20),
+    ["the cheek asks", "the wall asks", "the flag asks"],
+)
 
 # %% [markdown]
 # One line of algebra finds her face (and the stripes of the flag). This attention knows nothing about faces: patches
@@ -367,11 +402,14 @@ show_looks(picture, weights[0, asking], asking, (24, 20), ["the cheek asks", "th
 # color?
 
 # %%
-places = torch.cartesian_prod(torch.arange(24.0), torch.arange(20.0))[None]  # (1, 480, 2): row and column
+# (1, 480, 2): row and column
+places = torch.cartesian_prod(torch.arange(24.0), torch.arange(20.0))[None]
 answers, _ = scaled_dot_product_attention(20 * hue, hue, places)
 for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
     row, column = answers[0, token].tolist()
-    print(f"what looks like the {name}: on average in row {row:.1f}, column {column:.1f}")
+    print(
+        f"what looks like the {name}: on average in row {row:.1f}, column {column:.1f}"
+    )
 
 # %% [markdown]
 # The cheek gets the place of her face, the wall that of the wall on the right. And the flag? Her uniform is navy
@@ -393,13 +431,20 @@ for name, token in {"cheek": cheek, "wall": wall, "flag": flag}.items():
 # which of five tokens it belongs to. After the `view`, of how many tokens does head 0 hold something?
 
 # %%
-predict("tokens-in-head-0", 5)  # of how many of the five tokens does head 0 hold something?
+# of how many of the five tokens does head 0 hold something?
+predict("tokens-in-head-0", 5)
 
 # %%
-x = torch.arange(5.0).reshape(1, 5, 1).expand(1, 5, 6).contiguous()  # 5 tokens of 6 numbers
+# 5 tokens of 6 numbers
+x = torch.arange(5.0).reshape(1, 5, 1).expand(1, 5, 6).contiguous()
 tempting = x.view(1, 3, 5, 2)  # (batch, num_heads, tokens, head_dim), or so it seems
 reveal("tokens-in-head-0", len(tempting[0, 0].unique()))
-show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
+show_matrix(
+    torch.cat(list(tempting[0]), dim=1),
+    "row of the head",
+    "head 0 | head 1 | head 2",
+    "which token?",
+)
 
 # %% [markdown]
 # `view` took the numbers in the order in which they lie in memory, token after token, and gave ten of them to each
@@ -412,24 +457,28 @@ show_matrix(torch.cat(list(tempting[0]), dim=1), "row of the head", "head 0 | he
 def split_heads(x, num_heads):
     """Cut every token into one piece for each head.
 
-    Convention: head 0 gets the first head_dim numbers of every token, head 1 the next ones, and so on.
+    Convention: head 0 gets the first head_dim numbers of every token, head 1 the next
+    ones, and so on.
 
     x:       (batch, tokens, embed_dim)
-    returns: (batch, num_heads, tokens, head_dim), where head_dim = embed_dim / num_heads
+    returns: (batch, num_heads, tokens, head_dim), where
+             head_dim = embed_dim / num_heads
 
     Raise ValueError, naming both numbers, when num_heads does not divide embed_dim:
     ValueError("embed_dim 10 is not divisible by num_heads 4").
 
-    >>> x = torch.tensor([[[0, 1, 2, 3], [10, 11, 12, 13]]])  # two tokens of four numbers
+    >>> x = torch.tensor([[[0, 1, 2, 3], [10, 11, 12, 13]]])  # two tokens of four
     >>> split_heads(x, 2).tolist()
     [[[[0, 1], [10, 11]], [[2, 3], [12, 13]]]]
 
-    Allowed: anything in torch. About 4 lines.
+    Allowed: anything in torch. About 7 lines.
     """
     ### BEGIN SOLUTION
     batch, tokens, embed_dim = x.shape
     if embed_dim % num_heads:
-        raise ValueError(f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}")
+        raise ValueError(
+            f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}"
+        )
     pieces = x.reshape(batch, tokens, num_heads, embed_dim // num_heads)
     return pieces.transpose(1, 2)  # (batch, num_heads, tokens, head_dim)
     ### END SOLUTION
@@ -482,7 +531,12 @@ check("split_heads", split_heads, merge_heads)
 
 # %%
 heads = split_heads(x, 3)
-show_matrix(torch.cat(list(heads[0]), dim=1), "row of the head", "head 0 | head 1 | head 2", "which token?")
+show_matrix(
+    torch.cat(list(heads[0]), dim=1),
+    "row of the head",
+    "head 0 | head 1 | head 2",
+    "which token?",
+)
 
 # %% [markdown]
 # Every head has a part of every token. (Splitting an axis and swapping two axes moves no number in memory: torch
@@ -528,16 +582,18 @@ show_matrix(torch.cat(list(heads[0]), dim=1), "row of the head", "head 0 | head 
 class MultiHeadSelfAttention(nn.Module):
     """Every token attends to every token, in num_heads heads at once.
 
-    Parameters: the Linear `qkv` from embed_dim to 3 * embed_dim, with a bias if qkv_bias is True;
-    its first embed_dim rows make the queries, the next the keys, the last the values; within each
-    third, head 0 comes first. The Linear `projection` from embed_dim to embed_dim always has a bias.
-    Checks use these names.
+    Parameters: the Linear `qkv` from embed_dim to 3 * embed_dim, with a bias if
+    qkv_bias is True; its first embed_dim rows make the queries, the next the keys, the
+    last the values; within each third, head 0 comes first. The Linear `projection` from
+    embed_dim to embed_dim always has a bias. Checks use these names.
 
     x:       (batch, tokens, embed_dim)
-    returns: (batch, tokens, embed_dim); with return_weights=True a pair of that and the weights
-             (batch, num_heads, tokens, tokens). Moved to another device, it computes there.
+    returns: (batch, tokens, embed_dim); with return_weights=True a pair of that and the
+             weights (batch, num_heads, tokens, tokens). Moved to another device, it
+             computes there.
 
-    Raise ValueError, naming both numbers, in __init__, when num_heads does not divide embed_dim.
+    Raise ValueError, naming both numbers, in __init__, when num_heads does not divide
+    embed_dim.
 
     >>> attention = MultiHeadSelfAttention(embed_dim=6, num_heads=2)
     >>> tuple(attention(torch.zeros(4, 5, 6)).shape)
@@ -546,15 +602,17 @@ class MultiHeadSelfAttention(nn.Module):
     >>> weights[0, 1, 2]  # all tokens alike: each gets a fifth
     tensor([0.2000, 0.2000, 0.2000, 0.2000, 0.2000], grad_fn=<SelectBackward0>)
 
-    Allowed: nn.Linear, operations on tensors, and your three functions from above; no ready-made
-    attention. About 13 lines.
+    Allowed: nn.Linear, operations on tensors, and your three functions from above; no
+    ready-made attention. About 13 lines.
     """
 
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__()
         ### BEGIN SOLUTION
         if embed_dim % num_heads:
-            raise ValueError(f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}")
+            raise ValueError(
+                f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}"
+            )
         self.num_heads = num_heads
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
         self.projection = nn.Linear(embed_dim, embed_dim)
@@ -562,8 +620,11 @@ class MultiHeadSelfAttention(nn.Module):
 
     def forward(self, x, return_weights=False):
         ### BEGIN SOLUTION
-        query, key, value = self.qkv(x).chunk(3, dim=-1)  # (batch, tokens, embed_dim) each
-        query, key, value = (split_heads(part, self.num_heads) for part in (query, key, value))
+        # (batch, tokens, embed_dim) each
+        query, key, value = self.qkv(x).chunk(3, dim=-1)
+        query, key, value = (
+            split_heads(part, self.num_heads) for part in (query, key, value)
+        )
         heads, weights = scaled_dot_product_attention(query, key, value)
         output = self.projection(merge_heads(heads))
         return (output, weights) if return_weights else output
@@ -606,7 +667,8 @@ check("MultiHeadSelfAttention", MultiHeadSelfAttention)
 # %%
 for num_heads in (3, 6):
     layer = MultiHeadSelfAttention(192, num_heads)
-    print(num_heads, "heads:", sum(parameter.numel() for parameter in layer.parameters()), "parameters")
+    count = sum(parameter.numel() for parameter in layer.parameters())
+    print(num_heads, "heads:", count, "parameters")
 
 # %% [markdown]
 # The number of heads decides how the output of `qkv` is *read*, not how large it is. What does grow is the table of
@@ -619,7 +681,8 @@ for num_heads in (3, 6):
 theirs = nn.MultiheadAttention(192, 3, batch_first=True)
 with torch.no_grad():
     for bias in (theirs.in_proj_bias, theirs.out_proj.bias):
-        bias.copy_(torch.linspace(-1, 1, len(bias)))  # PyTorch starts biases at zero: that would test none of them
+        # PyTorch starts biases at zero: that would test none of them
+        bias.copy_(torch.linspace(-1, 1, len(bias)))
 ours = MultiHeadSelfAttention(192, 3)
 ours.load_state_dict(
     {
@@ -653,10 +716,17 @@ embed, layer = nn.Linear(6912, 192), MultiHeadSelfAttention(192, 3)
 order = torch.randperm(30)
 with torch.no_grad():
     tokens = embed(patchify(picture, 48))  # (1, 30, 192)
-    print("shuffled like the tokens:", torch.allclose(layer(tokens[:, order]), layer(tokens)[:, order], atol=1e-5))
-    for name, positions in {"without": torch.zeros(30, 192), "with": sinusoidal_positions_2d((6, 5), 192)}.items():
-        output, shuffled = layer(tokens + positions).mean(dim=1), layer(tokens[:, order] + positions).mean(dim=1)
-        print(f"{name} positions the mean changes by {((shuffled - output).norm() / output.norm()).item():.1%}")
+    print(
+        "shuffled like the tokens:",
+        torch.allclose(layer(tokens[:, order]), layer(tokens)[:, order], atol=1e-5),
+    )
+    tables = {"without": torch.zeros(30, 192)}
+    tables["with"] = sinusoidal_positions_2d((6, 5), 192)
+    for name, positions in tables.items():
+        output = layer(tokens + positions).mean(dim=1)
+        shuffled = layer(tokens[:, order] + positions).mean(dim=1)
+        change = ((shuffled - output).norm() / output.norm()).item()
+        print(f"{name} positions the mean changes by {change:.1%}")
 
 # %% [markdown]
 # By less than one percent (0.5 to 0.7 % from three seeds, `benchmarks/results/short_lessons.json`). A new layer
@@ -682,10 +752,15 @@ def on_its_side(query, key, value):
 
 
 suspects = {
-    "hot-headed": lambda query, key, value: attention(query * query.shape[-1] ** 0.5, key, value),
+    "hot-headed": lambda query, key, value: attention(
+        query * query.shape[-1] ** 0.5, key, value
+    ),
     "deaf": lambda query, key, value: attention(0 * query, key, value),
     "gossip": lambda query, key, value: attention(query, key, value.roll(1, dims=-2)),
-    "liar": lambda query, key, value: (attention(query, key, value)[0], attention(0 * query, key, value)[1]),
+    "liar": lambda query, key, value: (
+        attention(query, key, value)[0],
+        attention(0 * query, key, value)[1],
+    ),
     "on its side": on_its_side,
     "odd": lambda query, key, value: attention(query, key + 3, value),
     "herd": lambda query, key, value: attention(query - query.mean(dim=0), key, value),
@@ -724,7 +799,9 @@ def three(first):
 
 print("attention: query 0", three(1.0), "query 1", three(-1.0))
 print("undivided: query 0", three(2.0), "query 1", three(-2.0))
-print("by keys:   query 0", three(2 / math.sqrt(3)), "query 1", three(-2 / math.sqrt(3)))
+print(
+    "by keys:   query 0", three(2 / math.sqrt(3)), "query 1", three(-2 / math.sqrt(3))
+)
 
 # %% [markdown]
 # This example cannot see every mistake: head_dim is 4, so its root, 2, is also its half, and a function that always
@@ -744,9 +821,9 @@ print("by keys:   query 0", three(2 / math.sqrt(3)), "query 1", three(-2 / math.
 def is_attention(attend):
     """Tell attention from its look-alikes.
 
-    attend:  a function of query (..., queries, head_dim), key (..., keys, head_dim) and value
-             (..., keys, value_dim) that gives two tensors, said to be output and weights.
-             It may be wrong in any way, in its shapes too.
+    attend:  a function of query (..., queries, head_dim), key (..., keys, head_dim) and
+             value (..., keys, value_dim) that gives two tensors, said to be output and
+             weights. It may be wrong in any way, in its shapes too.
     returns: True if what it computes is attention, up to rounding; False if not
 
     Your own scaled_dot_product_attention has to pass, and this has to fail:
@@ -754,19 +831,24 @@ def is_attention(attend):
     >>> is_attention(lambda query, key, value: (value, query))
     False
 
-    Allowed: anything but a second attention to compare with, yours or a library's. Right answers
-    differ in their last digits: torch.allclose(a, b, atol=1e-5). About 25 lines.
+    Allowed: anything but a second attention to compare with, yours or a library's.
+    Right answers differ in their last digits: torch.allclose(a, b, atol=1e-5). About 30
+    lines.
     """
     ### BEGIN SOLUTION
     generator = torch.Generator().manual_seed(3)
-    query, key, value = (torch.randn(2, 3, *size, generator=generator) for size in ((5, 4), (7, 4), (7, 6)))
+    query, key, value = (
+        torch.randn(2, 3, *size, generator=generator)
+        for size in ((5, 4), (7, 4), (7, 6))
+    )
     output, weights = attend(query, key, value)
     if output.shape != (2, 3, 5, 6) or weights.shape != (2, 3, 5, 7):
         return False
     order = torch.randperm(7, generator=generator)
     shuffled, _ = attend(query, key[:, :, order], value[:, :, order])
     alone, _ = attend(query[1:], key[1:], value[1:])
-    _, steep = attend(1e5 * query, key, value)  # nearly all weight goes to the largest score
+    # nearly all weight goes to the largest score
+    _, steep = attend(1e5 * query, key, value)
     facts = [
         (weights.sum(dim=-1), torch.ones(2, 3, 5)),
         (weights @ value, output),
@@ -775,12 +857,14 @@ def is_attention(attend):
         (steep, F.one_hot(weights.argmax(dim=-1), 7).float()),
     ]
     high, low = math.e**2 / (math.e**2 + 2), 1 / (1 + 2 * math.e**2)
-    for head_dim, number in ((4, 1.0), (9, 2 / 3)):  # head_dim * number / root is 2: scores ±2, 0 and 0
+    # head_dim * number / root is 2: scores ±2, 0 and 0
+    for head_dim, number in ((4, 1.0), (9, 2 / 3)):
         queries, keys = torch.ones(2, head_dim), torch.zeros(3, head_dim)
         queries[1], keys[0] = -1, number
         _, by_pencil = attend(queries, keys, torch.eye(3))
         rest = [(1 - high) / 2, (1 - low) / 2]
-        facts.append((by_pencil, torch.tensor([[high, rest[0], rest[0]], [low, rest[1], rest[1]]])))
+        expected = [[high, rest[0], rest[0]], [low, rest[1], rest[1]]]
+        facts.append((by_pencil, torch.tensor(expected)))
     return all(torch.allclose(seen, expected, atol=1e-5) for seen, expected in facts)
     ### END SOLUTION
 
@@ -806,7 +890,8 @@ def is_attention(attend):
 # ```
 # draw query, key, value with a batch, with heads, and with sizes that all differ
 # wrong shapes? return False
-# facts = rows sum to one; output is weights times value; shuffled keys and values change nothing;
+# facts = rows sum to one; output is weights times value;
+#         shuffled keys and values change nothing;
 #         one image of the batch alone gives the same;
 #         scores in the thousands give no NaN, and nearly all weight to the largest;
 #         the pencil example gives the pencil's numbers
@@ -874,7 +959,7 @@ show_matrix(weights, "query", "key", "the suspect's weights")
 # the program, repair it, and check it: a test says *that* something is wrong, and you have to find what.
 
 # %%
-mended = None  # paste the program above this line, repair it, and replace None with its name
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -909,16 +994,20 @@ predict("on-the-mirror-place", 50)  # in %, with positions
 
 # %%
 def learn_to_mirror(positions):
-    """Train one head, print how it does; return the weights of one row of tokens, and the share on the mirror place."""
+    """Train one head; return its weights in one row, and the mirror place's share."""
     head = MultiHeadSelfAttention(64, 1)
     optimizer = torch.optim.Adam(head.parameters(), lr=0.01)
     for step in range(301):
         numbers = torch.randn(64, 20, 32)
-        output, weights = head(torch.cat([numbers, positions.expand(64, 20, 32)], dim=2), return_weights=True)
+        tokens = torch.cat([numbers, positions.expand(64, 20, 32)], dim=2)
+        output, weights = head(tokens, return_weights=True)
         error = F.mse_loss(output[..., :32], numbers.flip(1))
         if step % 100 == 0:
             share = weights.flip(3).diagonal(dim1=2, dim2=3).mean().item()
-            print(f"step {step:>3}: error {error.item():.2f}, {share:4.0%} of the weight is on the mirror place")
+            print(
+                f"step {step:>3}: error {error.item():.2f}, "
+                f"{share:4.0%} of the weight is on the mirror place"
+            )
         optimizer.zero_grad()
         error.backward()
         optimizer.step()
@@ -931,7 +1020,12 @@ learn_to_mirror(torch.zeros(20, 32))
 print("with positions")
 weights, share = learn_to_mirror(table)
 reveal("on-the-mirror-place", 100 * share, within=10)
-show_matrix(weights, "the token that asks", "the token it looks at", "learned weights, with positions")
+show_matrix(
+    weights,
+    "the token that asks",
+    "the token it looks at",
+    "learned weights, with positions",
+)
 
 # %% [markdown]
 # With positions the mirror place gets nearly all of the weight. Without positions the head cannot know which token

@@ -46,7 +46,9 @@ from vit_course.data import photo, shapes
 from vit_course.plots import show_images, show_matrix
 
 MultiHeadSelfAttention, PatchEmbedding = own("MultiHeadSelfAttention", "PatchEmbedding")
-patchify, unpatchify, sinusoidal_positions_2d = own("patchify", "unpatchify", "sinusoidal_positions_2d")
+patchify, unpatchify, sinusoidal_positions_2d = own(
+    "patchify", "unpatchify", "sinusoidal_positions_2d"
+)
 
 torch.manual_seed(4)
 picture = F.interpolate(photo()[None].float() / 255, size=(288, 240), mode="area")
@@ -57,10 +59,15 @@ def draw(curves, xlabel, ylabel):
     """Curves {name: numbers}, or {name: (x, y)}, in one picture."""
     figure = new_figure(6.6, 3.0)
     axes = figure.subplots()
-    styles = {"color": (BLUE, ORANGE, INK, "#009E73", GRAY), "linestyle": ("-", "--", ":", "-.", "-")}
+    styles = {
+        "color": (BLUE, ORANGE, INK, "#009E73", GRAY),
+        "linestyle": ("-", "--", ":", "-.", "-"),
+    }
     for number, (name, values) in enumerate(curves.items()):
         x, y = values if isinstance(values, tuple) else (range(len(values)), values)
-        axes.plot(x, y, label=name, **{key: choice[number] for key, choice in styles.items()})
+        axes.plot(
+            x, y, label=name, **{key: choice[number] for key, choice in styles.items()}
+        )
     axes.set(xlabel=xlabel, ylabel=ylabel)
     axes.grid(color=GRAY, alpha=0.2)
     axes.legend(frameon=False)
@@ -87,7 +94,9 @@ predict("first-number", 12)
 # %%
 token = torch.tensor([1.0, 1.0, 5.0, 5.0])
 for each in (token, 1000 * token + 7, -token):
-    print(each.tolist(), "→", F.layer_norm(each, (4,), eps=0.0).round(decimals=3).tolist())
+    print(
+        each.tolist(), "→", F.layer_norm(each, (4,), eps=0.0).round(decimals=3).tolist()
+    )
 
 reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=0.01)
 
@@ -107,7 +116,10 @@ reveal("first-number", F.layer_norm(1000 * token + 7, (4,), eps=0.0)[0], within=
 # %%
 tokens = torch.randn(8, 16, 32)  # (batch, tokens, embed_dim)
 layer, batch = nn.LayerNorm(32), nn.BatchNorm1d(32)
-norms = {"LayerNorm": layer, "BatchNorm": lambda x: batch(x.transpose(1, 2)).transpose(1, 2)}
+norms = {
+    "LayerNorm": layer,
+    "BatchNorm": lambda x: batch(x.transpose(1, 2)).transpose(1, 2),
+}
 for name, norm in norms.items():
     difference = norm(tokens)[:1] - norm(tokens[:1])
     print(f"{name}: {difference.abs().max().item():.2g}")
@@ -128,9 +140,9 @@ def layer_norm(x, weight, bias, eps):
     """Normalize every token, then scale and shift its dimensions.
 
     Convention: a token lies along the last axis, however many axes stand in front. Its
-    variance is the mean of its squared deviations: divide by embed_dim, not by embed_dim - 1.
-    eps is added to the variance. The result stays accurate for a large mean, say 1000, and the
-    gradient flows through the mean and the variance too.
+    variance is the mean of its squared deviations: divide by embed_dim, not by
+    embed_dim - 1. eps is added to the variance. The result stays accurate for a large
+    mean, say 1000, and the gradient flows through the mean and the variance too.
 
     x:            (..., embed_dim); leave it as you found it
     weight, bias: (embed_dim,)
@@ -142,8 +154,8 @@ def layer_norm(x, weight, bias, eps):
     >>> layer_norm(token, torch.ones(4), torch.zeros(4), 12.0).tolist()
     [[-0.5, -0.5, 0.5, 0.5]]
 
-    Allowed: torch's operations on tensors (mean, var, sqrt and the like), no ready-made norm: neither
-    nn.LayerNorm nor group_norm nor another. About 3 lines.
+    Allowed: torch's operations on tensors (mean, var, sqrt and the like), no ready-made
+    norm: neither nn.LayerNorm nor group_norm nor another. About 3 lines.
     """
     ### BEGIN SOLUTION
     mean = x.mean(dim=-1, keepdim=True)
@@ -189,10 +201,16 @@ check("layer_norm", layer_norm)
 # %%
 flat = torch.full((4,), 3.0, requires_grad=True)
 variance = flat.var(correction=0)
-for place, root in {"under": (variance + 1e-6).sqrt(), "outside": variance.sqrt() + 1e-6}.items():
+for place, root in {
+    "under": (variance + 1e-6).sqrt(),
+    "outside": variance.sqrt() + 1e-6,
+}.items():
     result = (flat - flat.mean()) / root
     (gradient,) = torch.autograd.grad(result[0], flat, retain_graph=True)
-    print(f"eps {place:7} the root: result {result.tolist()}, gradient {gradient.round().tolist()}")
+    print(
+        f"eps {place:7} the root: result {result.tolist()}, "
+        f"gradient {gradient.round().tolist()}"
+    )
 
 # %% [markdown]
 # At 0 the root has an infinite slope, and the variance, at its minimum, has slope 0. With eps outside the root the
@@ -208,7 +226,9 @@ views = [picture]
 for eps in (1e-6, 1e-3, 0.1):
     normalized = layer_norm(patches, torch.ones(768), torch.zeros(768), eps)
     views.append(unpatchify(0.5 + 0.2 * normalized, 16, (288, 240)).clamp(0, 1))
-show_images(torch.cat(views), titles=["the photo", "eps = 1e-6", "eps = 0.001", "eps = 0.1"])
+show_images(
+    torch.cat(views), titles=["the photo", "eps = 1e-6", "eps = 0.001", "eps = 0.1"]
+)
 
 # %%
 variances = patches.var(dim=-1, correction=0)[0]
@@ -252,7 +272,9 @@ suspects = {
     "hasty": lambda x, weight, bias, eps: layer_norm(x, weight, weight * bias, eps),
     "stubborn": lambda x, weight, bias, eps: layer_norm(x, weight, bias, 1e-6),
     "generous": lambda x, weight, bias, eps: layer_norm(x, 1 + weight, bias, eps),
-    "stretched": lambda x, weight, bias, eps: layer_norm(10 * x - 3, weight, bias, 100 * eps),
+    "stretched": lambda x, weight, bias, eps: layer_norm(
+        10 * x - 3, weight, bias, 100 * eps
+    ),
 }
 
 # %% [markdown]
@@ -268,7 +290,8 @@ def zero_and_one(norm):
     result = norm(tokens, torch.ones(384), torch.zeros(384), 1e-6)
     mean, variance = result.mean(dim=-1), result.var(dim=-1, correction=0)
     zeros, ones = torch.zeros_like(mean), torch.ones_like(mean)
-    return torch.allclose(mean, zeros, atol=0.01) and torch.allclose(variance, ones, atol=0.01)
+    is_zero = torch.allclose(mean, zeros, atol=0.01)
+    return is_zero and torch.allclose(variance, ones, atol=0.01)
 
 
 for name, norm in suspects.items():
@@ -287,7 +310,8 @@ tokens = spreads[:, None, None] * torch.randn(100, 8, generator=generator)
 given = tokens, torch.ones(8), torch.zeros(8), 0.001
 curves = {}
 for name in ("stubborn", "unbiased"):
-    difference = suspects[name](*given) - layer_norm(*given)  # (spreads, tokens, embed_dim)
+    # (spreads, tokens, embed_dim)
+    difference = suspects[name](*given) - layer_norm(*given)
     curves[name] = (spreads.log10(), difference.abs().amax(dim=(1, 2)))
 draw(curves, "spread of the tokens, as a power of 10", "largest difference from yours")
 
@@ -321,32 +345,38 @@ draw(curves, "spread of the tokens, as a power of 10", "largest difference from 
 def is_layer_norm(norm):
     """Tell layer normalization from its look-alikes.
 
-    Convention: that of layer_norm. The variance divides by embed_dim, eps is added to it, and x is
-    left as it was.
+    Convention: that of layer_norm. The variance divides by embed_dim, eps is added to
+    it, and x is left as it was.
 
-    norm:    a function of x (..., embed_dim), weight (embed_dim,), bias (embed_dim,) and eps that
-             gives one tensor. It may be wrong in any way: in its shape, or by changing x, too.
-    returns: True if what it computes is layer normalization, up to rounding; False if not
+    norm:    a function of x (..., embed_dim), weight (embed_dim,), bias (embed_dim,)
+             and eps that gives one tensor. It may be wrong in any way: in its shape, or
+             by changing x, too.
+    returns: True if what it computes is layer normalization, up to rounding; False if
+             not
 
     Your own layer_norm has to pass, and this has to fail:
 
     >>> is_layer_norm(lambda x, weight, bias, eps: x)
     False
 
-    Allowed: anything but a second layer norm to compare with, yours or a library's. Right answers
-    differ in their last digits: torch.allclose(a, b, atol=1e-5). Inputs of a few hundred numbers
-    are enough. About 15 lines.
+    Allowed: anything but a second layer norm to compare with, yours or a library's.
+    Right answers differ in their last digits: torch.allclose(a, b, atol=1e-5). Inputs
+    of a few hundred numbers are enough. About 18 lines.
     """
     ### BEGIN SOLUTION
     generator = torch.Generator().manual_seed(4)
-    x, weight, bias = (torch.randn(*size, generator=generator) for size in ((2, 3, 5, 8), (8,), (8,)))
+    x, weight, bias = (
+        torch.randn(*size, generator=generator) for size in ((2, 3, 5, 8), (8,), (8,))
+    )
     before = x.clone()
     result = norm(x, weight, bias, 0.5)
     if result.shape != before.shape or not torch.equal(x, before):
         return False
     alone = [norm(token, weight, bias, 0.5) for token in x.flatten(0, 2)]
-    token = torch.tensor([0.0, 5.0, 5.0, 5.0, 5.0])  # mean 4, variance 4; with an eps of 5 the root is 3
-    weight, bias = torch.tensor([3.0, 6.0, -3.0, 9.0, 0.0]), torch.tensor([1.0, 0.0, 2.0, -1.0, 4.0])
+    # mean 4, variance 4; with an eps of 5 the root is 3
+    token = torch.tensor([0.0, 5.0, 5.0, 5.0, 5.0])
+    weight = torch.tensor([3.0, 6.0, -3.0, 9.0, 0.0])
+    bias = torch.tensor([1.0, 0.0, 2.0, -1.0, 4.0])
     by_pencil = torch.tensor([-3.0, 2.0, 1.0, 2.0, 4.0])
     facts = [
         (torch.stack(alone).reshape(x.shape), result),
@@ -377,7 +407,8 @@ def is_layer_norm(norm):
 # draw x with four axes of different sizes, a weight and a bias; keep a copy of x
 # wrong shape, or x no longer like the copy? return False
 # facts = every token alone gives what it gave among the others;
-#         the token of your example on paper, with its eps, weight and bias, gives the numbers that you worked out
+#         the token of your example on paper, with its eps, weight and bias,
+#         gives the numbers that you worked out
 # return whether all facts hold, up to rounding
 # ```
 #
@@ -432,8 +463,9 @@ for name, norm in suspects.items():
 class Mlp(nn.Module):
     """Two Linears with an exact GELU between them, for every token alone.
 
-    The Linears are the attributes `fc1` (up to hidden_dim) and `fc2` (back to embed_dim),
-    both with a bias. No activation follows fc2: the result may be any number, negative ones too.
+    The Linears are the attributes `fc1` (up to hidden_dim) and `fc2` (back to
+    embed_dim), both with a bias. No activation follows fc2: the result may be any
+    number, negative ones too.
 
     x:       (..., embed_dim)
     returns: (..., embed_dim)
@@ -473,7 +505,7 @@ class Mlp(nn.Module):
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
-# in __init__: a Linear from embed_dim to hidden_dim, a Linear from hidden_dim to embed_dim
+# in __init__: a Linear from embed_dim to hidden_dim, another from hidden_dim back
 # in forward:  the first Linear, GELU, the second Linear
 # ```
 #
@@ -501,7 +533,11 @@ def fit(model, steps=400):
 
 
 without_gelu = nn.Sequential(nn.Linear(1, 32), nn.Linear(32, 1))
-fits = {"with GELU": fit(Mlp(1, 32)), "without GELU": fit(without_gelu), "target": target}
+fits = {
+    "with GELU": fit(Mlp(1, 32)),
+    "without GELU": fit(without_gelu),
+    "target": target,
+}
 draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 
 # %% [markdown]
@@ -535,10 +571,10 @@ predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normalized"))
 class EncoderBlock(nn.Module):
     """Attention, then an MLP, each on a normalized copy, each added to the stream.
 
-    Its parts are the attributes `norm1`, `attention` (MultiHeadSelfAttention), `norm2` and
-    `mlp` (your Mlp, embed_dim * mlp_ratio wide, a whole number here). Both norms are
-    LayerNorms with an eps of layer_norm_eps; note that torch's default, 1e-5, is larger than
-    ours. The qkv of the attention has a bias if qkv_bias is True.
+    Its parts are the attributes `norm1`, `attention` (MultiHeadSelfAttention), `norm2`
+    and `mlp` (your Mlp, embed_dim * mlp_ratio wide, a whole number here). Both norms
+    are LayerNorms with an eps of layer_norm_eps; note that torch's default, 1e-5, is
+    larger than ours. The qkv of the attention has a bias if qkv_bias is True.
 
     x:       (batch, tokens, embed_dim); leave it as you found it
     returns: the same shape
@@ -549,11 +585,13 @@ class EncoderBlock(nn.Module):
     >>> sum(parameter.numel() for parameter in block.parameters())  # 2 · 16 + 288 + 552
     872
 
-    Allowed: nn.LayerNorm (you have earned it), MultiHeadSelfAttention, your Mlp, operations on tensors;
-    no ready-made layer of a Transformer. About 8 lines.
+    Allowed: nn.LayerNorm (you have earned it), MultiHeadSelfAttention, your Mlp,
+    operations on tensors; no ready-made layer of a Transformer. About 8 lines.
     """
 
-    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0, qkv_bias=True, layer_norm_eps=1e-6):
+    def __init__(
+        self, embed_dim, num_heads, mlp_ratio=4.0, qkv_bias=True, layer_norm_eps=1e-6
+    ):
         super().__init__()
         ### BEGIN SOLUTION
         self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
@@ -588,8 +626,8 @@ class EncoderBlock(nn.Module):
 #
 # ```
 # in __init__: two norms, one attention, one mlp
-# in forward:  the stream becomes: the stream, plus attention of (first norm of the stream)
-#              the stream becomes: the stream, plus mlp of (second norm of the stream)
+# in forward:  stream = stream plus attention of (first norm of the stream)
+#              stream = stream plus mlp of (second norm of the stream)
 # ```
 #
 # </details>
@@ -627,8 +665,10 @@ reveal("all-zero", "x itself" if moves_at_zero(EncoderBlock) == 0 else "somethin
 
 # %%
 def differs_from_yours(block_class):
-    """How far a block's output is from that of your block with the same weights, all of them random."""
-    yours, theirs = (each(embed_dim=8, num_heads=2) for each in (EncoderBlock, block_class))
+    """How far a block's output is from that of yours, with the same random weights."""
+    yours, theirs = (
+        each(embed_dim=8, num_heads=2) for each in (EncoderBlock, block_class)
+    )
     for parameter in yours.parameters():
         nn.init.normal_(parameter)  # the norms' too: fresh norms are all alike
     theirs.load_state_dict(yours.state_dict())
@@ -642,7 +682,9 @@ class SideBySide(EncoderBlock):
 
 
 print(f"with zeros it moves tokens by {moves_at_zero(SideBySide)}")
-print(f"with your weights it differs from yours by {differs_from_yours(SideBySide):.2f}")
+print(
+    f"with your weights it differs from yours by {differs_from_yours(SideBySide):.2f}"
+)
 
 # %% [markdown]
 # It passes the first test and fails the second, as do most of the wrong wirings that our checks know. The second test
@@ -670,7 +712,8 @@ show_matrix(torch.stack(moved), "part", "token", title)
 
 # %%
 for name, part in block.named_children():
-    print(f"{name:>10}: {sum(weight.numel() for weight in part.parameters()):>7,} parameters")
+    count = sum(weight.numel() for weight in part.parameters())
+    print(f"{name:>10}: {count:>7,} parameters")
 
 # %% [markdown]
 # We send the photo, 400 patches of 8 × 8, through twelve fresh blocks. Does the mean length of the tokens on the
@@ -679,7 +722,8 @@ for name, part in block.named_children():
 # %%
 embed_dim = 8 * 8 * 3
 small = F.interpolate(picture[:, :, :240], size=(160, 160), mode="area")
-rotation = torch.linalg.qr(torch.randn(embed_dim, embed_dim))[0]  # for an embedding that we can undo later
+# for an embedding that we can undo later
+rotation = torch.linalg.qr(torch.randn(embed_dim, embed_dim))[0]
 stream = 4 * (patchify(small, 8) - 0.5) @ rotation  # (1, 400, embed_dim)
 
 x, lengths = stream, {"stream": [], "what attention adds": [], "what the mlp adds": []}
@@ -739,10 +783,15 @@ class PostNormBlock(EncoderBlock):
 
 # %%
 def stack(block_class, depth, embed_dim):
-    """Blocks in a row; their Linears start Xavier-uniform (Glorot and Bengio 2010), with zero biases."""
+    """Blocks in a row, with Linears that start Xavier-uniform and biases at zero.
+
+    That start is by Glorot and Bengio (2010).
+    """
     torch.manual_seed(0)
     blocks = nn.Sequential(*(block_class(embed_dim, 4) for _ in range(depth)))
-    for linear in (module for module in blocks.modules() if isinstance(module, nn.Linear)):
+    for linear in (
+        module for module in blocks.modules() if isinstance(module, nn.Linear)
+    ):
         nn.init.xavier_uniform_(linear.weight)
         nn.init.zeros_(linear.bias)
     return blocks
@@ -753,12 +802,16 @@ def stack(block_class, depth, embed_dim):
 # How large is the gradient that arrives at the MLP of each block, from block 0 to block 23? Draw two lines.
 
 # %%
-tokens, directions, labels = torch.randn(8, 20, 64), torch.randn(64, 10), torch.arange(8)
+tokens = torch.randn(8, 20, 64)
+directions = torch.randn(64, 10)
+labels = torch.arange(8)
 pulls = {}
 for name, block_class in {"pre-norm": EncoderBlock, "post-norm": PostNormBlock}.items():
     blocks = stack(block_class, 24, 64)
-    summary = F.layer_norm(blocks(tokens), (64,)).mean(dim=1)  # one vector for each of eight images, after a last norm
-    logits = summary @ directions / 8  # ten fixed random directions: a stand-in for a head
+    # one vector for each of eight images, after a last norm
+    summary = F.layer_norm(blocks(tokens), (64,)).mean(dim=1)
+    # ten fixed random directions: a stand-in for a head
+    logits = summary @ directions / 8
     F.cross_entropy(logits, labels).backward()  # eight images, eight different labels
     pulls[name] = [block.mlp.fc1.weight.grad.norm().item() for block in blocks]
 factor = pulls["post-norm"][-1] / pulls["pre-norm"][-1]
@@ -790,7 +843,7 @@ show_images(data.images[:10], titles=names, columns=10)
 
 # %%
 class Sketch(nn.Module):
-    """A first sketch of lesson 05: patches with positions, blocks, a last norm, ten logits."""
+    """A sketch of lesson 05: patches and positions, blocks, a last norm, ten logits."""
 
     def __init__(self, block_class, depth):
         super().__init__()
@@ -800,7 +853,8 @@ class Sketch(nn.Module):
         self.register_buffer("grid", sinusoidal_positions_2d((4, 4), 32))
 
     def forward(self, images):
-        self.tokens = self.blocks(self.patches(images) + self.grid)  # kept, to be looked at
+        # kept, to be looked at
+        self.tokens = self.blocks(self.patches(images) + self.grid)
         return self.last(self.tokens).mean(dim=1)
 
 
@@ -808,12 +862,15 @@ class Sketch(nn.Module):
 def train(block_class, depth, steps, rate=2e-3, warmup=1, spreads=None):
     """Train on the shapes; the loss of each step, as a mean over ten steps.
 
-    Over `warmup` steps the learning rate rises to `rate`. `spreads` gets, for each step, how much the tokens at the
-    end of the stack differ from picture to picture: the standard deviation over the batch, after a LayerNorm.
+    Over `warmup` steps the learning rate rises to `rate`. `spreads` gets, for each
+    step, how much the tokens at the end of the stack differ from picture to picture:
+    the standard deviation over the batch, after a LayerNorm.
     """
     model = Sketch(block_class, depth)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / warmup))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1, (step + 1) / warmup)
+    )
     losses = []
     for batch in torch.randint(len(images), (steps, 48)):
         loss = F.cross_entropy(model(images[batch]), data.labels[batch])
@@ -836,7 +893,9 @@ ways = {
     "post-norm, warm-up of 40 steps": (PostNormBlock, 2e-3, 40),
 }
 deep, spreads = {}, {}
-print("how much the tokens differ from picture to picture, at steps 0, 1, 10, 40 and 79")
+print(
+    "how much the tokens differ from picture to picture, at steps 0, 1, 10, 40 and 79"
+)
 for name, (block_class, rate, warmup) in ways.items():
     spreads[name] = []
     deep[name] = train(block_class, 24, 80, rate, warmup, spreads[name])
@@ -871,7 +930,8 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # their *training* images.) **Predict first:** eight such blocks, after 200 steps. Would a tenth of the rate help?
 
 # %%
-predict("without-additions", 1.5)  # the loss of eight blocks without additions after 200 steps
+# the loss of eight blocks without additions after 200 steps
+predict("without-additions", 1.5)
 
 
 # %%
@@ -914,7 +974,9 @@ draw(bare, "step", "loss")
 different = torch.randn(1, 17, 32)
 for block_class in (EncoderBlock, NoStream):
     with torch.no_grad():
-        spread = F.layer_norm(stack(block_class, 8, 32)(different), (32,)).std(dim=1).mean()
+        spread = (
+            F.layer_norm(stack(block_class, 8, 32)(different), (32,)).std(dim=1).mean()
+        )
     print(f"{block_class.__name__:13} tokens of one image differ by {spread:.0e}")
 
 # %% [markdown]
@@ -952,7 +1014,11 @@ draw(shallow, "step", "loss of 4 blocks")
 
 # %% tags=["experiment"]
 as_found = train(BlockFromTheInternet, 24, 80)
-losses = {"4 blocks": shallow["from the internet"][:71], "24 blocks": as_found, "guessing": guess}
+losses = {
+    "4 blocks": shallow["from the internet"][:71],
+    "24 blocks": as_found,
+    "guessing": guess,
+}
 draw(losses, "step", "loss, from the internet")
 
 # %% [markdown]
@@ -979,7 +1045,10 @@ def without(*norms):
 
 
 for norms in ((), ("norm1",), ("norm2",), ("norm1", "norm2")):
-    print(f"without {' and '.join(norms) or 'nothing':15}: moved by {moves_at_zero(without(*norms)):.2f}")
+    print(
+        f"without {' and '.join(norms) or 'nothing':15}: "
+        f"moved by {moves_at_zero(without(*norms)):.2f}"
+    )
 
 # %% [markdown]
 # ### Exercise: `fix_block` (10 minutes, 3 points)
@@ -995,8 +1064,9 @@ for norms in ((), ("norm1",), ("norm2",), ("norm1", "norm2")):
 class FixedBlock(EncoderBlock):
     """BlockFromTheInternet without its bug. It keeps your __init__; write its forward.
 
-    Put the promise that it broke into a comment, as one sentence. (No check reads the comment; your instructor
-    may.) Allowed: what EncoderBlock allows, but not your EncoderBlock's own forward.
+    Put the promise that it broke into a comment, as one sentence. (No check reads the
+    comment; your instructor may.) Allowed: what EncoderBlock allows, but not your
+    EncoderBlock's own forward.
 
     >>> block = FixedBlock(8, 2).requires_grad_(False)
     >>> zeros = [each.zero_() for each in block.parameters()]
@@ -1066,7 +1136,10 @@ print("with zeros, their block moves tokens by", moves_at_zero(suspect.program))
 block = suspect(embed_dim=8, num_heads=2, mlp_ratio=2.0)
 block(torch.randn(2, 5, 8)).square().sum().backward()
 for name, parameter in block.named_parameters():
-    print(f"{name:28} {tuple(parameter.shape)!s:10}", "no gradient" if parameter.grad is None else "")
+    print(
+        f"{name:28} {tuple(parameter.shape)!s:10}",
+        "no gradient" if parameter.grad is None else "",
+    )
 
 # %% [markdown]
 # Both can pass even when there is a bug. Then try `differs_from_yours(suspect.program)`. If that finds nothing
@@ -1077,7 +1150,7 @@ for name, parameter in block.named_parameters():
 # `fix_block` above, with the repaired `__init__` if the bug was there.
 
 # %%
-mended = None  # paste the program above this line, fix it, and put its name here instead of None
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -1103,7 +1176,11 @@ suspect.check(mended)
 # longer recognize Grace Hopper: with your block, with the block from the internet, and with `NoStream`?
 
 # %%
-variants = {"yours": EncoderBlock, "internet": BlockFromTheInternet, "no stream": NoStream}
+variants = {
+    "yours": EncoderBlock,
+    "internet": BlockFromTheInternet,
+    "no stream": NoStream,
+}
 
 # %%
 views, titles, stops = [], [], (0, 1, 2, 4, 8, 12)

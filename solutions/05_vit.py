@@ -41,12 +41,15 @@ import torch.nn.functional as F
 import torchvision
 from torch import nn
 
-from vit_course import PRESETS, ViTConfig, check, hunt, initialise, keep, own, predict, progress, record, reveal
+from vit_course import PRESETS, ViTConfig, initialise
+from vit_course import check, hunt, keep, own, predict, progress, record, reveal
 from vit_course.data import photo, shapes, train_validation_split
 from vit_course.plots import show_images, show_position_similarity
 from vit_course.training import TrainingSettings, fit
 
-PatchEmbedding, add_class_token, EncoderBlock = own("PatchEmbedding", "add_class_token", "EncoderBlock")
+PatchEmbedding, add_class_token, EncoderBlock = own(
+    "PatchEmbedding", "add_class_token", "EncoderBlock"
+)
 
 # %% [markdown]
 # ## The whole model in one picture
@@ -65,11 +68,20 @@ PatchEmbedding, add_class_token, EncoderBlock = own("PatchEmbedding", "add_class
 predict("tokens-in-the-stream", 13)  # that enter the first block
 
 # %%
-from vit_course import VisionTransformer as ReferenceViT  # the course's own, to look at from outside
+# the course's own, to look at from outside
+from vit_course import VisionTransformer as ReferenceViT
 
 torch.manual_seed(5)
-config = ViTConfig(image_size=(24, 32), patch_size=8, embed_dim=48, depth=2, num_heads=4, num_classes=10)
-stages = record(ReferenceViT(config), torch.rand(5, 3, 24, 32))  # runs the model, keeps what each part gives, by name
+config = ViTConfig(
+    image_size=(24, 32),
+    patch_size=8,
+    embed_dim=48,
+    depth=2,
+    num_heads=4,
+    num_classes=10,
+)
+# runs the model, keeps what each part gives, by name
+stages = record(ReferenceViT(config), torch.rand(5, 3, 24, 32))
 for name, stage in stages.items():
     print(f"{name:28} {tuple(stage.shape)}")
 reveal("tokens-in-the-stream", stages["embedding"].shape[1])
@@ -98,8 +110,10 @@ reveal("tokens-in-the-stream", stages["embedding"].shape[1])
 # `mlp_ratio`, then `qkv_bias=` and `layer_norm_eps=` by name.
 
 # %%
-print(config.image_size, "gives", config.num_patches, "patches; eps is", config.layer_norm_eps)
-print(EncoderBlock(config.embed_dim, config.num_heads, config.mlp_ratio, qkv_bias=False, layer_norm_eps=1e-6))
+print(config.image_size, "gives", config.num_patches, "patches")
+print("eps is", config.layer_norm_eps)
+sizes = config.embed_dim, config.num_heads, config.mlp_ratio
+print(EncoderBlock(*sizes, qkv_bias=False, layer_norm_eps=1e-6))
 
 # %% [markdown]
 # ### Exercise: `VisionTransformer` (25 minutes, 10 points)
@@ -109,38 +123,49 @@ print(EncoderBlock(config.embed_dim, config.num_heads, config.mlp_ratio, qkv_bia
 class VisionTransformer(nn.Module):
     """Images to logits, with a class token and learned positions.
 
-    The attributes are those of the table above: patch_embedding, class_token, positions, blocks, norm, head.
-    The class token stands at index 0, in front of the patches, and has a position like every other token.
-    After the blocks comes the norm, and the head reads the class token alone. Logits are plain numbers: no
-    softmax.
+    The attributes are those of the table above: patch_embedding, class_token,
+    positions, blocks, norm, head. The class token stands at index 0, in front of the
+    patches, and has a position like every other token. After the blocks comes the norm,
+    and the head reads the class token alone. Logits are plain numbers: no softmax.
 
-    config:  a ViTConfig. Read from it in_channels, patch_size, embed_dim, num_patches, depth, num_heads,
-             mlp_ratio, qkv_bias, layer_norm_eps, num_classes. You need not read its other options (mean
-             pooling, sine tables, dropout).
+    config:  a ViTConfig. Read from it in_channels, patch_size, embed_dim, num_patches,
+             depth, num_heads, mlp_ratio, qkv_bias, layer_norm_eps, num_classes. You
+             need not read its other options (mean pooling, sine tables, dropout).
     images:  (batch, in_channels, height, width)
     returns: logits (batch, num_classes)
 
-    >>> config = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
+    >>> config = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2,
+    ...                    num_heads=2, num_classes=5)
     >>> model = VisionTransformer(config)
     >>> tuple(model(torch.zeros(3, 3, 8, 12)).shape)
     (3, 5)
-    >>> tuple(model.positions.shape), len(model.blocks)  # 2 x 3 patches and the class token; depth
+    >>> tuple(model.positions.shape), len(model.blocks)  # 2 x 3 patches, class token
     ((1, 7, 6), 2)
 
-    Allowed: PatchEmbedding, add_class_token and EncoderBlock, operations on tensors, and the modules of
-    torch.nn except its ready-made Transformers and MultiheadAttention.
-    About 15 lines in __init__ and 6 in forward.
+    Allowed: PatchEmbedding, add_class_token and EncoderBlock, operations on tensors,
+    and the modules of torch.nn except its ready-made Transformers and
+    MultiheadAttention. About 20 lines in __init__ and 6 in forward.
     """
 
     def __init__(self, config):
         super().__init__()
         ### BEGIN SOLUTION
         dim, eps = config.embed_dim, config.layer_norm_eps
-        self.patch_embedding = PatchEmbedding(config.in_channels, config.patch_size, dim)
+        self.patch_embedding = PatchEmbedding(
+            config.in_channels, config.patch_size, dim
+        )
         self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
-        self.positions = nn.Parameter(0.02 * torch.randn(1, 1 + config.num_patches, dim))
+        self.positions = nn.Parameter(
+            0.02 * torch.randn(1, 1 + config.num_patches, dim)
+        )
         self.blocks = nn.ModuleList(
-            EncoderBlock(dim, config.num_heads, config.mlp_ratio, qkv_bias=config.qkv_bias, layer_norm_eps=eps)
+            EncoderBlock(
+                dim,
+                config.num_heads,
+                config.mlp_ratio,
+                qkv_bias=config.qkv_bias,
+                layer_norm_eps=eps,
+            )
             for _ in range(config.depth)
         )
         self.norm = nn.LayerNorm(dim, eps=eps)
@@ -150,7 +175,8 @@ class VisionTransformer(nn.Module):
     def forward(self, images):
         ### BEGIN SOLUTION
         patches = self.patch_embedding(images)  # (batch, num_patches, embed_dim)
-        x = add_class_token(patches, self.class_token, self.positions)  # (batch, 1 + num_patches, embed_dim)
+        # (batch, 1 + num_patches, embed_dim)
+        x = add_class_token(patches, self.class_token, self.positions)
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x)[:, 0])  # (batch, num_classes)
@@ -175,7 +201,8 @@ class VisionTransformer(nn.Module):
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
-# __init__: one attribute for each row of the table; a new EncoderBlock for every one of depth blocks
+# __init__: one attribute for each row of the table; a new EncoderBlock for every one of
+#           depth blocks
 # forward:  patches from the patch embedding
 #           one class token for each image, in front of its patches
 #           add the positions
@@ -199,14 +226,19 @@ heights = [stages["embedding"].std().item(), *spreads, stages["norm"].std().item
 bars = axes.bar(["in", *map(str, range(12)), "norm"], heights, color="#0072B2")
 bars[-1].set_color("#E69F00")
 axes.bar_label(bars, fmt="%.2f", fontsize=8)
-axes.set(xlabel="after block", ylabel="spread (standard deviation)", ylim=(0, 3.2), facecolor="#fbfaf7")
+axes.set(
+    xlabel="after block",
+    ylabel="spread (standard deviation)",
+    ylim=(0, 3.2),
+    facecolor="#fbfaf7",
+)
 plt.show()
 
 # %% [markdown]
 # What is the last norm for? We sent noise through twelve fresh blocks. Every block *adds* to the stream and nothing
-# scales it back. So its spread becomes nearly three times that of `in` (2.8, 2.8 and 2.9 times from three seeds,
-# `benchmarks/results/short_lessons.json`), and training may increase it further. The final norm brings the stream
-# back to a spread of about 1 for the head.
+# scales it back. So the spread becomes nearly three times that of the first bar, `in` (2.8, 2.8 and 2.9 times from
+# three seeds, `benchmarks/results/short_lessons.json`), and training may increase it further. The final norm brings
+# the stream back to a spread of about 1 for the head.
 
 # %% [markdown]
 # Here is what you built, in the size known as ViT-Ti/16: tiny, with patches of 16 pixels. (S, B and L are small, base
@@ -216,13 +248,17 @@ plt.show()
 try:
     from torchinfo import summary
 except ModuleNotFoundError:
-    print("No table: torchinfo is missing. With a network, run `%pip install torchinfo`, then this cell.")
+    print(
+        "No table: torchinfo is missing. With a network, run `%pip install torchinfo`."
+    )
 else:
-    print(summary(VisionTransformer(PRESETS["vit_tiny_16"]), input_size=(1, 3, 224, 224), depth=1, verbose=0))
+    vit_tiny = VisionTransformer(PRESETS["vit_tiny_16"])
+    print(summary(vit_tiny, input_size=(1, 3, 224, 224), depth=1, verbose=0))
 
 # %% [markdown]
-# The blocks have 93 %. The 38,016 of the first line are 198 · 192: one class token and 197 positions, which are no
-# layers. Do not trust the line "mult-adds": torchinfo counts each Linear once, though it is applied to 197 tokens.
+# The blocks have 93 % of the parameters. The 38,016 in the table's first line are 198 · 192: one class token and 197
+# positions, which belong to no layer. Do not trust the line "mult-adds": torchinfo counts each Linear once, though it
+# is applied to 197 tokens.
 #
 # A habit for every training: first **look at the loss of the fresh model.** It knows nothing, so it should give each
 # of the ten classes about the same probability, and its loss should be near −log(1/10) = 2.30. How near depends on
@@ -288,18 +324,22 @@ predict("share-in-blocks", 90)  # in %
 def count_parameters(config):
     """How many parameters a VisionTransformer(config) has, without building one.
 
-    Count the model above: class token, learned positions, one Linear as the head. `qkv_bias` and `mlp_ratio`
-    (`config.hidden_dim` is the MLP's width, a whole number) may be anything.
+    Count the model above: class token, learned positions, one Linear as the head.
+    `qkv_bias` and `mlp_ratio` (`config.hidden_dim` is the MLP's width, a whole number)
+    may be anything.
 
-    By hand: one channel, patch_size 2, image 2 x 4, embed_dim 3, depth 0, 2 classes. The patch embedding has
-    4 * 3 + 3, the class token 3, the positions 3 * 3, the norm 2 * 3, the head 3 * 2 + 2: 41 in all.
+    By hand: one channel, patch_size 2, image 2 x 4, embed_dim 3, depth 0, 2 classes.
+    The patch embedding has 4 * 3 + 3, the class token 3, the positions 3 * 3, the norm
+    2 * 3, the head 3 * 2 + 2: 41 in all.
 
-    >>> count_parameters(ViTConfig((2, 4), 2, in_channels=1, num_classes=2, embed_dim=3, depth=0, num_heads=1))
+    >>> count_parameters(ViTConfig((2, 4), 2, in_channels=1, num_classes=2, embed_dim=3,
+    ...                            depth=0, num_heads=1))
     41
 
     returns: an int
 
-    Allowed: arithmetic with Python's numbers; no tensor and no module, not even on the meta device. About 9 lines.
+    Allowed: arithmetic with Python's numbers; no tensor and no module, not even on the
+    meta device. About 9 lines.
     """
     ### BEGIN SOLUTION
     dim, hidden = config.embed_dim, config.hidden_dim
@@ -370,14 +410,17 @@ print(f"{'a giant':13} {count_parameters(giant):>13,}")
 class ScrambledEmbedding(PatchEmbedding):
     def forward(self, images):
         tokens = super().forward(images)  # (batch, tokens, embed_dim)
-        as_a_convolution_gives_them = tokens.transpose(1, 2)  # (batch, embed_dim, tokens)
+        # (batch, embed_dim, tokens)
+        as_a_convolution_gives_them = tokens.transpose(1, 2)
         return as_a_convolution_gives_them.reshape(tokens.shape)
 
 
 class ScrambledViT(VisionTransformer):
     def __init__(self, config):
         super().__init__(config)
-        scrambled = ScrambledEmbedding(config.in_channels, config.patch_size, config.embed_dim)
+        scrambled = ScrambledEmbedding(
+            config.in_channels, config.patch_size, config.embed_dim
+        )
         scrambled.load_state_dict(self.patch_embedding.state_dict())
         self.patch_embedding = scrambled
 
@@ -412,20 +455,27 @@ predict("scrambled", 10)  # in % right, after five epochs
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
 settings = TrainingSettings(epochs=5, learning_rate=3e-3)
 histories = {}
-print("share of validation images classified correctly, after each of 5 epochs (about 15 seconds a model):")
+print("validation images right, after each of 5 epochs (about 15 seconds a model):")
 for model_class in (VisionTransformer, ScrambledViT, ViTFromTheInternet):
     torch.manual_seed(0)
     history = fit(model_class(small), train, validation, settings, progress=False)
     histories[model_class.__name__] = history
-    print(f"{model_class.__name__:18}", *(f"{accuracy:6.1%}" for accuracy in history.validation_accuracy))
+    print(
+        f"{model_class.__name__:18}",
+        *(f"{accuracy:6.1%}" for accuracy in history.validation_accuracy),
+    )
 reveal("scrambled", 100 * histories["ScrambledViT"].validation_accuracy[-1], within=10)
 
 # %% tags=["experiment"]
 figure, axes = plt.subplots(figsize=(7, 3.2), facecolor="#fbfaf7", layout="constrained")
 looks = {"VisionTransformer": "o-", "ScrambledViT": "s--", "ViTFromTheInternet": "^:"}
-for (name, look), color in zip(looks.items(), ("#0072B2", "#D55E00", "#E69F00"), strict=True):
+for (name, look), color in zip(
+    looks.items(), ("#0072B2", "#D55E00", "#E69F00"), strict=True
+):
     axes.plot(range(1, 6), histories[name].train_loss, look, color=color, label=name)
-axes.set(xlabel="epoch", ylabel="training loss", xticks=range(1, 6), facecolor="#fbfaf7")
+axes.set(
+    xlabel="epoch", ylabel="training loss", xticks=range(1, 6), facecolor="#fbfaf7"
+)
 axes.legend(frameon=False)
 plt.show()
 
@@ -476,7 +526,7 @@ plt.show()
 
 # %%
 def influence(model_class):
-    """How far the logits of a model without blocks move when each patch turns gray in turn: (rows, columns)."""
+    """How far logits move, without blocks, as a patch turns gray: (rows, columns)."""
     torch.manual_seed(0)
     model, image = model_class(replace(small, depth=0)), torch.rand(1, 3, 32, 32)
     moved = torch.zeros(4, 4)
@@ -498,11 +548,13 @@ for model_class in (VisionTransformer, ViTFromTheInternet):
 
 # %% exercise="fix_vit"
 class FixedViT(VisionTransformer):
-    """ViTFromTheInternet without its bug: the same parts, and the logits that VisionTransformer gives.
+    """ViTFromTheInternet without its bug: the same parts, and the logits that
+    VisionTransformer gives.
 
-    Write the whole forward. On the line that you repaired, write as a comment the rule that the old line broke.
-    (No check reads the comment; your instructor may.) Allowed: what VisionTransformer allows, but not your
-    VisionTransformer's own forward. About 8 lines.
+    Write the whole forward. On the line that you repaired, write as a comment the rule
+    that the old line broke. (No check reads the comment; your instructor may.) Allowed:
+    what VisionTransformer allows, but not your VisionTransformer's own forward. About 8
+    lines.
 
     >>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
     (2, 10)
@@ -513,7 +565,8 @@ class FixedViT(VisionTransformer):
         x = self.patch_embedding(images)
         batch, num_patches, _ = x.shape
         cls_token = self.class_token.repeat(batch, 1, 1)
-        x = torch.cat((cls_token, x), dim=1)  # without blocks no patch may move the logits; patch 0 did
+        # without blocks no patch may move the logits; patch 0 did
+        x = torch.cat((cls_token, x), dim=1)
         x = x + self.positions[:, : num_patches + 1]
         for block in self.blocks:
             x = block(x)
@@ -552,7 +605,8 @@ for model_class in (ViTFromTheInternet, FixedViT):
     torch.manual_seed(0)
     picture = torch.randn(1, 3, 32, 32, requires_grad=True)
     model_class(replace(small, depth=1))(picture).square().sum().backward()
-    strength = picture.grad.abs().sum(dim=1)  # (1, height, width): how much each pixel moves the logits
+    # (1, height, width): how much each pixel moves the logits
+    strength = picture.grad.abs().sum(dim=1)
     strengths.append(strength / strength.max())
 show_images(torch.stack(strengths), titles=["theirs", "fixed"])
 
@@ -586,9 +640,11 @@ theirs = suspect(shallow)
 pictures = torch.randn(2, 3, 32, 32, requires_grad=True)
 logits = theirs(pictures)
 logits[0].square().sum().backward()
-print("no gradient:", [name for name, each in theirs.named_parameters() if each.grad is None])
-print("parameters: ", sum(each.numel() for each in theirs.parameters()), "by your formula:", count_parameters(shallow))
-print("logits:     ", [round(each, 2) for each in logits[0].tolist()])
+forgotten = [name for name, each in theirs.named_parameters() if each.grad is None]
+print("no gradient:    ", forgotten)
+print("parameters:     ", sum(each.numel() for each in theirs.parameters()))
+print("by your formula:", count_parameters(shallow))
+print("logits:         ", [round(each, 2) for each in logits[0].tolist()])
 strength = pictures.grad.abs().sum(dim=1, keepdim=True)
 show_images(strength / strength.max(), titles=["image 0", "image 1"])
 
@@ -599,7 +655,7 @@ show_images(strength / strength.max(), titles=["image 0", "image 1"])
 # `fix_vit` above, with its `__init__` if the bug is there, and run the check again.
 
 # %%
-mended = None  # paste the program above this line, fix it, and put its name here instead of None
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -626,7 +682,13 @@ suspect.check(mended)
 
 # %%
 theirs = torchvision.models.VisionTransformer(
-    image_size=32, patch_size=8, num_layers=1, num_heads=4, hidden_dim=48, mlp_dim=192, num_classes=10
+    image_size=32,
+    patch_size=8,
+    num_layers=1,
+    num_heads=4,
+    hidden_dim=48,
+    mlp_dim=192,
+    num_classes=10,
 )
 tiny = ViTConfig(patch_size=8, embed_dim=48, depth=1, num_heads=4)
 mine = VisionTransformer(tiny)
@@ -656,13 +718,15 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 
 # %% exercise="load_torchvision"
 def load_torchvision(model, state_dict):
-    """Copy the weights of a torchvision VisionTransformer into a model with your names; return the model.
+    """Copy the weights of a torchvision VisionTransformer into a model with your names;
+    return the model.
 
     state_dict: what theirs.state_dict() gives: name -> tensor. Leave it as it is.
     model:      a VisionTransformer of yours, of the same sizes, any depth.
 
-    Raise ValueError, with the name in its text, for a tensor that is missing, one that has no place in the
-    model, or one of another size. You may catch load_state_dict's RuntimeError and raise a ValueError of it.
+    Raise ValueError, with the name in its text, for a tensor that is missing, one that
+    has no place in the model, or one of another size. You may catch load_state_dict's
+    RuntimeError and raise a ValueError of it.
 
     >>> theirs = torchvision.models.VisionTransformer(8, 4, 1, 2, 6, 24, num_classes=5)
     >>> config = ViTConfig(8, 4, num_classes=5, embed_dim=6, depth=1, num_heads=2)
@@ -691,7 +755,8 @@ def load_torchvision(model, state_dict):
     for name, tensor in state_dict.items():
         for their_part, my_part in new_names.items():
             name = name.replace(their_part, my_part)
-        renamed[name] = tensor.flatten(1) if tensor.ndim == 4 else tensor  # see lesson 01: in the order of a patch
+        # see lesson 01: in the order of a patch
+        renamed[name] = tensor.flatten(1) if tensor.ndim == 4 else tensor
     try:
         model.load_state_dict(renamed)
     except RuntimeError as problem:
@@ -719,7 +784,8 @@ def load_torchvision(model, state_dict):
 #
 # ```
 # a dict: piece of their name -> piece of mine
-# for each of their tensors: replace the pieces in its name; a tensor with four axes becomes a matrix
+# for each of their tensors: replace the pieces in its name; a tensor with four axes
+#     becomes a matrix
 # load the renamed dict strictly; a RuntimeError becomes a ValueError with the same text
 # return the model
 # ```
@@ -733,7 +799,8 @@ check("load_torchvision", load_torchvision)
 load_torchvision(mine, theirs.state_dict())
 images = torch.randn(4, 3, 32, 32)
 with torch.no_grad():
-    print("largest difference:", (mine.eval()(images) - theirs.eval()(images)).abs().max().item())
+    difference = (mine.eval()(images) - theirs.eval()(images)).abs().max().item()
+    print("largest difference:", difference)
     print("largest logit:     ", theirs(images).abs().max().item())
 
 # %% [markdown]
@@ -756,8 +823,9 @@ with torch.no_grad():
 # %%
 with torch.no_grad():
     for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
-        difference = (load_torchvision(model, theirs.state_dict())(images) - theirs(images)).abs().max()
-        print(f"{type(model).__name__:20} differs by {difference.item():.1e}")
+        load_torchvision(model, theirs.state_dict())
+        difference = (model(images) - theirs(images)).abs().max().item()
+        print(f"{type(model).__name__:20} differs by {difference:.1e}")
 
 # %% [markdown]
 # These numbers show that models differ, but not where. So compare them stage by stage: the bug lies between the last
@@ -767,7 +835,7 @@ with torch.no_grad():
 
 # %%
 def first_difference(model, reference, images):
-    """The name of the first stage in which two models with the same weights differ, or None."""
+    """The first stage in which two models with the same weights differ, or None."""
     with torch.no_grad():
         expected = record(reference, images)
         for name, stage in record(model, images).items():
@@ -777,12 +845,13 @@ def first_difference(model, reference, images):
 
 for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
     load_torchvision(model, theirs.state_dict())
-    print(f"{type(model).__name__:20} first differs in: {first_difference(model, mine, images)}")
+    stage = first_difference(model, mine, images)
+    print(f"{type(model).__name__:20} first differs in: {stage}")
 
 # %% [markdown]
 # Whenever a model of yours and a reference disagree, look for the first stage that differs before you read any code.
 # In the model from the internet the patches are still right, so the mistake is in how class token and positions join
-# them. (`record` itself joins class token and patches in the right order: it cannot name `class_token`.)
+# them. (There is a stage `class_token` between the two, but `record` puts it together itself, in the right order.)
 
 # %% [markdown]
 # ## Three hundred thousand trained parameters
@@ -799,7 +868,7 @@ trained = VisionTransformer(saved.config).eval()
 trained.load_state_dict(saved.model.state_dict())
 with torch.no_grad():
     difference = (trained(images) - saved.model(images)).abs().max().item()
-print(f"largest difference between your class and the course's, with the same weights: {difference:.1e}")
+print(f"your class and the course's, with the same weights, differ by {difference:.1e}")
 show_position_similarity(trained.positions.detach(), saved.config.grid_size)
 
 # %% [markdown]
@@ -817,8 +886,10 @@ from vit_course.torchvision_vit import vit_b_16
 
 famous, is_real = vit_b_16()
 with torch.no_grad():
-    mine = load_torchvision(VisionTransformer(PRESETS["vit_base_16"]), famous.state_dict()).eval()
-print(f"{sum(parameter.numel() for parameter in mine.parameters()):,} numbers moved into your class")
+    mine = VisionTransformer(PRESETS["vit_base_16"]).eval()
+    load_torchvision(mine, famous.state_dict())
+count = sum(parameter.numel() for parameter in mine.parameters())
+print(f"{count:,} numbers moved into your class")
 
 # %% [markdown]
 # Now a photo: Grace Hopper in the uniform of the US Navy, resized, cropped and normalized as torchvision prescribes.
@@ -831,18 +902,19 @@ image = weights.transforms()(photo())[None]  # (batch, channels, 224, 224)
 with torch.no_grad():
     my_logits, their_logits = mine(image), famous(image)
 difference = (my_logits - their_logits).abs().max().item()
-print(f"largest logit {their_logits.abs().max().item():.2f}, largest difference {difference:.1e}")
-assert difference < 1e-4, "the two models differ: use first_difference to find the stage"
+print(f"largest logit {their_logits.abs().max().item():.2f}")
+print(f"largest difference {difference:.1e}")
+assert difference < 1e-4, "the models differ: use first_difference to find the stage"
 
 # %% tags=["experiment"]
-# Your own picture? In place of photo(), here and in the cell above: own_picture("my_photo.jpg", otherwise=photo()),
-# after `from vit_course.data.decoding import own_picture`
+# Your own picture? Run `from vit_course.data import own_picture`. In place of photo(),
+# here and in the cell above, put own_picture("my_photo.jpg", otherwise=photo())
 probabilities, classes = my_logits[0].softmax(dim=0).topk(5)
 if is_real:
     for probability, index in zip(probabilities, classes, strict=True):
         print(f"{probability:6.1%}  {weights.meta['categories'][index]}")
 else:
-    print("Random weights have no opinion on photos. With the real ones, this cell names what it sees.")
+    print("Random weights have no opinion on photos. Real ones would name it here.")
 show_images(photo(), titles=["What does your model say?"])
 
 # %% [markdown]
@@ -850,7 +922,7 @@ show_images(photo(), titles=["What does your model say?"])
 # every part that the first cell of this lesson listed as "your own". You did not import this Vision Transformer. You
 # wrote it.
 #
-# What does it lack, compared with a convolutional network? A CNN is *built* so that neighboring pixels belong
+# What does a ViT lack, compared with a convolutional network? A CNN is *built* so that neighboring pixels belong
 # together, and so that a cat is found wherever it sits. Papers call this *inductive bias*. In a ViT all patches pass
 # through the same Linear, but which of them are neighbors it has to learn from data: how much data, and what can
 # replace it, is in [a side note](https://vit-course.github.io/vit_course/notes/vit_and_cnn.html).
@@ -877,8 +949,9 @@ keep("VisionTransformer", "load_torchvision")
 #
 # How much work is one image? Count the multiplications of a forward pass by hand, as you counted parameters: patch
 # embedding, the four products of attention, the MLP, the head. For ViT-B/16 and an image of 224 × 224 pixels you
-# should come to 17.6 billion, half of what `torch.utils.flop_counter.FlopCounterMode` counts. Under `with
-# torch.device("meta"):` it needs no numbers. With how many tokens does attention begin to cost more than the MLP?
+# should come to 17.6 billion, half of what `torch.utils.flop_counter.FlopCounterMode` counts. (Build model and image
+# under `with torch.device("meta"):`, and they have shapes, but no numbers.) With how many tokens does attention begin
+# to cost more than the MLP?
 #
 # <details><summary>Written down? Then look.</summary>
 #

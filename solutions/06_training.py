@@ -45,7 +45,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import VisionTransformer, ViTConfig, check, hunt, initialise, keep, own, predict, progress, reveal
+from vit_course import VisionTransformer, ViTConfig, initialise
+from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.data import Batches, load_dataset, shapes
 from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure, show_images
 
@@ -61,7 +62,9 @@ def draw(curves, xlabel, ylabel, xscale="linear"):
     axes = figure.subplots()
     styles = zip((BLUE, ORANGE, INK), ("-", "--", ":"), strict=True)
     for (name, values), (color, line) in zip(curves.items(), styles, strict=False):
-        x, y = values if isinstance(values, tuple) else (range(1, 1 + len(values)), values)
+        x, y = (
+            values if isinstance(values, tuple) else (range(1, 1 + len(values)), values)
+        )
         axes.plot(x, y, line, label=name, color=color)
     axes.set(xlabel=xlabel, ylabel=ylabel, xscale=xscale)
     if xscale == "linear":
@@ -82,7 +85,9 @@ def draw(curves, xlabel, ylabel, xscale="linear"):
 # %% tags=["experiment"]
 full, _ = load_dataset("cifar10", otherwise="shapes")
 print(full)
-show_images(full.images[:16], titles=[full.classes[label] for label in full.labels[:16]])
+show_images(
+    full.images[:16], titles=[full.classes[label] for label in full.labels[:16]]
+)
 
 # %% [markdown]
 # See the underscore? `load_dataset` gave us two sets, and we dropped the second without a look. It is the **test
@@ -103,7 +108,8 @@ predict("best-of-200-guessers", 10)  # in %, of the validation images
 
 # %%
 generator = torch.Generator().manual_seed(0)
-right = torch.rand(200, 2, 500, generator=generator) < 0.1  # (models, validation or test, images)
+# (models, validation or test, images)
+right = torch.rand(200, 2, 500, generator=generator) < 0.1
 on_validation, on_test = 100 * right.float().mean(dim=2).T  # (200,) each, in %
 chosen = on_validation.argmax()
 reveal("best-of-200-guessers", on_validation[chosen], within=1)
@@ -124,11 +130,11 @@ def split_indices(num_samples, num_validation, seed):
     num_samples:    how many images there are, numbered from 0
     num_validation: how many of them validate
     seed:           the same seed gives the same split, today and next year
-    returns:        (train_indices, validation_indices), two int64 tensors. Every image is in one of them,
-                    no image is in both.
+    returns:        (train_indices, validation_indices), two int64 tensors. Every image
+                    is in one of them, no image is in both.
 
-    Draw from a torch.Generator of your own, seeded with `seed`: the split must not depend on random numbers
-    drawn elsewhere, nor change those drawn afterward.
+    Draw from a torch.Generator of your own, seeded with `seed`: the split must not
+    depend on random numbers drawn elsewhere, nor change those drawn afterward.
 
     >>> train_indices, validation_indices = split_indices(10, 3, 0)
     >>> len(train_indices), len(validation_indices)
@@ -136,13 +142,18 @@ def split_indices(num_samples, num_validation, seed):
     >>> sorted(torch.cat([train_indices, validation_indices]).tolist())
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 
-    Raise ValueError, with the value of num_validation in its text, unless 0 < num_validation < num_samples.
-    Allowed: anything in torch. About 5 lines.
+    Raise ValueError, with the value of num_validation in its text, unless 0 <
+    num_validation < num_samples.
+    Allowed: anything in torch. About 8 lines.
     """
     ### BEGIN SOLUTION
     if not 0 < num_validation < num_samples:
-        raise ValueError(f"num_validation {num_validation} is not between 1 and {num_samples - 1}")
-    shuffled = torch.randperm(num_samples, generator=torch.Generator().manual_seed(seed))
+        raise ValueError(
+            f"num_validation {num_validation} is not between 1 and {num_samples - 1}"
+        )
+    shuffled = torch.randperm(
+        num_samples, generator=torch.Generator().manual_seed(seed)
+    )
     return shuffled[num_validation:], shuffled[:num_validation]
     ### END SOLUTION
 
@@ -167,7 +178,8 @@ def split_indices(num_samples, num_validation, seed):
 # refuse sizes that leave a pile empty
 # a generator of your own, seeded
 # all numbers, shuffled once, by that generator
-# the first num_validation of them validate, the rest train; mind the order in which you return them
+# the first num_validation of them validate, the rest train; mind the order in which you
+#     return them
 # ```
 #
 # </details>
@@ -190,7 +202,10 @@ pixels = toys.images.flatten(1).float()
 train_indices, validation_indices = split_indices(len(toys), 500, seed=0)
 leaky_indices = torch.cat([train_indices, validation_indices[:250]])
 shares = []
-for name, known in (("honest split", train_indices), ("half of it leaks", leaky_indices)):
+for name, known in (
+    ("honest split", train_indices),
+    ("half of it leaks", leaky_indices),
+):
     nearest = torch.cdist(pixels[validation_indices], pixels[known]).argmin(dim=1)
     right = toys.labels[known][nearest] == toys.labels[validation_indices]
     shares.append(right.float().mean())
@@ -215,7 +230,8 @@ reveal("half-of-it-leaks", 40 + 60 * (leaky - honest) / (1 - honest), within=5)
 # pictures are *learned from pictures*, so they must come from the training set alone.
 
 # %%
-toy_train = replace(toys.subset(train_indices), mean=(), std=())  # empty: to be computed from these images
+# empty: to be computed from these images
+toy_train = replace(toys.subset(train_indices), mean=(), std=())
 toy_validation = toys.subset(validation_indices).with_statistics_of(toy_train)
 print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 
@@ -245,14 +261,19 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 def train_one_epoch(model, loader, optimizer, device):
     """Show the model every batch once, and update it after each.
 
-    model:     images (batch, channels, height, width) → logits (batch, num_classes), on `device` already.
-               It may still be in evaluation mode: put it into training mode yourself.
-    loader:    gives (images, labels), which may lie on another device; a plain list of batches will do
-    optimizer: of torch.optim, holding the model's parameters, which may still hold old gradients.
-    returns:   a float (no tensor), the mean cross-entropy per image; each batch's loss is taken before its update
+    model:     images (batch, channels, height, width) → logits (batch, num_classes), on
+               `device` already. It may still be in evaluation mode: put it into
+               training mode yourself.
+    loader:    gives (images, labels), which may lie on another device; a plain list of
+               batches will do
+    optimizer: of torch.optim, holding the model's parameters, which may still hold old
+               gradients.
+    returns:   a float (no tensor), the mean cross-entropy per image; each batch's loss
+               is taken before its update
 
-    By hand: two logits that start at 0 make a softmax of 1/2 and 1/2, so the loss is log 2, its gradient on
-    the logits is -1/2 and +1/2, and plain SGD with a rate of 1 subtracts these, times the input, from the weights.
+    By hand: two logits that start at 0 make a softmax of 1/2 and 1/2, so the loss is
+    log 2, its gradient on the logits is -1/2 and +1/2, and plain SGD with a rate of 1
+    subtracts these, times the input, from the weights.
 
     >>> model = nn.Linear(2, 2, bias=False)
     >>> _ = nn.init.zeros_(model.weight)
@@ -329,15 +350,17 @@ TOY = ViTConfig(patch_size=8, embed_dim=48, depth=2, num_heads=4)
 
 
 def new_model(config):
-    """A model of your class, with initial weights as in the first ViT paper (positions: by config.position_std)."""
+    """A model of your class that starts as the first ViT paper's (see position_std)."""
     model = MyViT(config)
-    if not isinstance(model, VisionTransformer):  # the course's own model has done this already
+    # the course's own model has done this already
+    if not isinstance(model, VisionTransformer):
         model.config = config
         initialise(model)
     return model
 
 
-toy_loader = Batches(toy_train, 64, shuffle=True, device=device)  # gives normalized images, each pass in a new order
+# gives normalized images, each pass in a new order
+toy_loader = Batches(toy_train, 64, shuffle=True, device=device)
 torch.manual_seed(0)
 some_images, some_labels = (each[:32] for each in next(iter(toy_loader)))
 one_batch = {
@@ -350,7 +373,9 @@ for name, batch in one_batch.items():
     torch.manual_seed(0)
     model = new_model(TOY).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    by_heart[name] = [train_one_epoch(model, [batch], optimizer, device) for _ in range(60)]
+    by_heart[name] = [
+        train_one_epoch(model, [batch], optimizer, device) for _ in range(60)
+    ]
 draw(by_heart, "step", "loss on the one batch")
 
 # %% [markdown]
@@ -370,7 +395,8 @@ toy_model = new_model(TOY).to(device)
 toy_loader = Batches(toy_train, 64, shuffle=True, device=device)
 toy_optimizer = torch.optim.AdamW(toy_model.parameters(), lr=3e-3)
 for _ in range(5):
-    print(f"mean loss per image {train_one_epoch(toy_model, toy_loader, toy_optimizer, device):.3f}")
+    mean_loss = train_one_epoch(toy_model, toy_loader, toy_optimizer, device)
+    print(f"mean loss per image {mean_loss:.3f}")
 
 # %% [markdown]
 # The loss on training pictures says how well the model knows *these* pictures. To know about others, we have to
@@ -390,14 +416,16 @@ def evaluate(model, loader, device):
     """Measure a model, and leave no trace on it.
 
     loader:  gives (images, labels), as above; a plain list of batches will do
-    returns: (mean cross-entropy per image, share of right answers in [0, 1]), two floats (no tensors),
-             right with a short last batch too
+    returns: (mean cross-entropy per image, share of right answers in [0, 1]), two
+             floats (no tensors), right with a short last batch too
 
-    The model's mode is restored: a model in training mode is in training mode again, and can be trained further.
+    The model's mode is restored: a model in training mode is in training mode again,
+    and can be trained further.
 
-    By hand, with a model that passes its input on as logits. Logits of log 3 and 0 make probabilities of
-    3/4 and 1/4. Two images are right, with a loss of -log 3/4 = 0.288 each; the third is wrong, with
-    -log 1/4 = 1.386. The mean over three images is 0.654.
+    By hand, with a model that passes its input on as logits. Logits of log 3 and 0 make
+    probabilities of 3/4 and 1/4. Two images are right, with a loss of -log 3/4 = 0.288
+    each; the third is wrong, with -log 1/4 = 1.386. The mean over three images is
+    0.654.
 
     >>> log3 = 1.0986123
     >>> full_batch = (torch.tensor([[log3, 0.0], [log3, 0.0]]), torch.tensor([0, 0]))
@@ -409,7 +437,8 @@ def evaluate(model, loader, device):
     Allowed: torch, F.cross_entropy (its `reduction` may help). About 13 lines.
     """
     ### BEGIN SOLUTION
-    modes = {module: module.training for module in model.modules()}  # a part may be frozen in evaluation mode
+    # a part may be frozen in evaluation mode
+    modes = {module: module.training for module in model.modules()}
     model.eval()
     loss_sum, num_right, num_images = 0.0, 0, 0
     with torch.no_grad():
@@ -456,7 +485,10 @@ def evaluate(model, loader, device):
 check("evaluate", evaluate)
 
 # %%
-for name, dataset in (("drawings it learned from", toy_train), ("drawings it never saw", toy_validation)):
+for name, dataset in (
+    ("drawings it learned from", toy_train),
+    ("drawings it never saw", toy_validation),
+):
     loss, accuracy = evaluate(toy_model, Batches(dataset, 200, device=device), device)
     print(f"{name:26} loss {loss:.3f}, {accuracy:.1%} right")
 
@@ -466,10 +498,14 @@ for name, dataset in (("drawings it learned from", toy_train), ("drawings it nev
 # %%
 with torch.no_grad():
     shown = toy_validation.subset(slice(16))
-    guesses = toy_model.eval()(shown.normalize(shown.images).to(device)).argmax(dim=-1).tolist()
+    logits = toy_model.eval()(shown.normalize(shown.images).to(device))
+    guesses = logits.argmax(dim=-1).tolist()
 pairs = zip(guesses, shown.labels.tolist(), strict=True)
 names = toys.classes
-show_images(shown.images, titles=[names[g] + (" ✓" if g == y else f",\nbut {names[y]}") for g, y in pairs])
+show_images(
+    shown.images,
+    titles=[names[g] + (" ✓" if g == y else f",\nbut {names[y]}") for g, y in pairs],
+)
 
 # %% [markdown]
 # ## Six faulty trainings
@@ -552,7 +588,7 @@ def tiny_model():
 
 
 def moved(one_epoch, repetitions):
-    """How far the first weight moves when the same batch is used `repetitions` times."""
+    """How far the first weight moves when a batch is used `repetitions` times."""
     model = tiny_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     one_epoch(model, [(images, labels)] * repetitions, optimizer, "cpu")
@@ -560,14 +596,17 @@ def moved(one_epoch, repetitions):
 
 
 def reported(one_epoch, sizes):
-    """The loss that is reported for the same six images in batches of these sizes, with nothing learned."""
+    """The loss reported for six images in batches of these sizes; nothing learned."""
     model = tiny_model()
     loader = list(zip(images.split(sizes), labels.split(sizes), strict=True))
     return one_epoch(model, loader, torch.optim.SGD(model.parameters(), lr=0.0), "cpu")
 
 
 for one_epoch in (train_one_epoch, train_from_the_internet):
-    units = [round(moved(one_epoch, times) / moved(one_epoch, 1), 1) for times in (1, 2, 3, 4)]
+    units = [
+        round(moved(one_epoch, times) / moved(one_epoch, 1), 1)
+        for times in (1, 2, 3, 4)
+    ]
     losses = [round(reported(one_epoch, sizes), 2) for sizes in ([6], [4, 2])]
     print(f"{one_epoch.__name__:24} moves {units}, reports {losses}")
 
@@ -578,19 +617,22 @@ for one_epoch in (train_one_epoch, train_from_the_internet):
 
 # %% exercise="fix_training"
 def fix_training(model, loader, optimizer, device):
-    """train_from_the_internet without its two bugs: arguments and result as in train_one_epoch.
+    """train_from_the_internet without its two bugs: arguments and result as in
+    train_one_epoch.
 
-    Write the whole function; your own train_one_epoch may not be called in it. On each line that you changed,
-    write as a comment which of the two facts is true because of it. (No check reads the comment; your
-    instructor may.) About 12 lines.
+    Write the whole function; your own train_one_epoch may not be called in it. On each
+    line that you changed, write as a comment which of the two facts is true because of
+    it. (No check reads the comment; your instructor may.) About 12 lines.
 
-    By hand: three images in two batches, and a rate of 0, so that nothing moves. Logits are 0, so every
-    image has a loss of log 2 = 0.693, however they are batched.
+    By hand: three images in two batches, and a rate of 0, so that nothing moves. Logits
+    are 0, so every image has a loss of log 2 = 0.693, however they are batched.
 
     >>> model = nn.Linear(1, 2, bias=False)
     >>> _ = nn.init.zeros_(model.weight)
-    >>> batches = [(torch.ones(2, 1), torch.tensor([0, 1])), (torch.ones(1, 1), torch.tensor([0]))]
-    >>> round(fix_training(model, batches, torch.optim.SGD(model.parameters(), lr=0.0), "cpu"), 3)
+    >>> batches = [(torch.ones(2, 1), torch.tensor([0, 1])),
+    ...            (torch.ones(1, 1), torch.tensor([0]))]
+    >>> round(fix_training(model, batches,
+    ...                    torch.optim.SGD(model.parameters(), lr=0.0), "cpu"), 3)
     0.693
     """
     ### BEGIN SOLUTION
@@ -598,12 +640,14 @@ def fix_training(model, loader, optimizer, device):
     running_loss, num_images = 0.0, 0
     for images, targets in loader:
         images, targets = images.to(device), targets.to(device)
-        optimizer.zero_grad()  # an update depends on the gradient of its own batch alone
+        # an update depends on the gradient of its own batch alone
+        optimizer.zero_grad()
         outputs = model(images)
         loss = F.cross_entropy(outputs, targets)
         loss.backward()
         optimizer.step()
-        running_loss += loss.item() * len(targets)  # the report is the same, however images are batched
+        # the report is the same, however images are batched
+        running_loss += loss.item() * len(targets)
         num_images += len(targets)
     return running_loss / num_images
     ### END SOLUTION
@@ -636,7 +680,10 @@ check("fix_training", fix_training)
 
 # %%
 losses = {}
-for name, one_epoch in (("from the internet", train_from_the_internet), ("fixed", fix_training)):
+for name, one_epoch in (
+    ("from the internet", train_from_the_internet),
+    ("fixed", fix_training),
+):
     torch.manual_seed(0)
     model = new_model(TOY).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
@@ -678,7 +725,9 @@ for name, one_epoch in (("the suspect", suspect.program), ("yours", train_one_ep
     model = new_model(TOY).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     toy_loader.epoch = 0  # the same batches for both
-    losses[name] = [float(one_epoch(model, toy_loader, optimizer, device)) for _ in range(3)]
+    losses[name] = [
+        float(one_epoch(model, toy_loader, optimizer, device)) for _ in range(3)
+    ]
     print(f"{name:12}", [round(loss, 3) for loss in losses[name]])
 draw(losses, "epoch", "training loss")
 
@@ -690,7 +739,7 @@ draw(losses, "epoch", "training loss")
 # `fix_training` above and run the check again.
 
 # %%
-mended = None  # paste the program above this line, fix it, and put its name here instead of None
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -726,10 +775,12 @@ predict("first-step-of-adamw", 100)
 
 # %%
 def adamw_update(weight, gradient, mean, square, step, lr, decay):
-    """One update in place, with torch's betas=(0.9, 0.999), eps=1e-8. Both means start at 0; `step` counts from 1."""
-    mean.lerp_(gradient, 1 - 0.9)  # a tenth of the new gradient, nine tenths of the old mean
+    """One update in place: torch's betas and eps, both means from 0, `step` from 1."""
+    # a tenth of the new gradient, nine tenths of the old mean
+    mean.lerp_(gradient, 1 - 0.9)
     square.lerp_(gradient.square(), 1 - 0.999)
-    direction = mean / (1 - 0.9**step)  # both means began at 0 and are too small at first: this corrects them
+    # both means began at 0 and are too small at first: this corrects them
+    direction = mean / (1 - 0.9**step)
     typical_size = (square / (1 - 0.999**step)).sqrt()
     weight.mul_(1 - lr * decay)
     weight.sub_(lr * direction / (typical_size + 1e-8))
@@ -739,13 +790,20 @@ ours = torch.ones(2, dtype=torch.float64)
 theirs = nn.Parameter(ours.clone())
 mean, square = torch.zeros_like(ours), torch.zeros_like(ours)
 optimizer = torch.optim.AdamW([theirs], lr=0.1, weight_decay=0.05)
-for step, gradient in enumerate((torch.tensor([0.001, 10.0]), torch.tensor([-0.002, 10.0])), 1):
+for step, gradient in enumerate(
+    (torch.tensor([0.001, 10.0]), torch.tensor([-0.002, 10.0])), 1
+):
     before, theirs.grad = ours.clone(), gradient.double()
     optimizer.step()
     adamw_update(ours, gradient.double(), mean, square, step, lr=0.1, decay=0.05)
-    print(f"step {step}: moved by {(ours - before).tolist()}, differs from torch by {(ours - theirs).abs().max():.0e}")
+    print(
+        f"step {step}: moved by {(ours - before).tolist()}, "
+        f"differs from torch by {(ours - theirs).abs().max():.0e}"
+    )
     if step == 1:
-        reveal("first-step-of-adamw", (ours - before)[1] / (ours - before)[0], within=0.1)
+        reveal(
+            "first-step-of-adamw", (ours - before)[1] / (ours - before)[0], within=0.1
+        )
 
 # %% [markdown]
 # These six lines give torch's numbers, up to rounding. The second gradients show what the running means are for: the
@@ -780,19 +838,22 @@ for step, gradient in enumerate((torch.tensor([0.001, 10.0]), torch.tensor([-0.0
 
 # %% exercise="warmup_cosine"
 def warmup_cosine(step, warmup_steps, total_steps):
-    """The factor by which the peak learning rate is multiplied at update number `step`, counted from 0.
+    """The factor by which the peak learning rate is multiplied at update number
+    `step`, counted from 0.
 
-    It rises linearly, so that the last warm-up step (number warmup_steps - 1) is made at the full rate, and
-    the first one at more than 0. Then it falls along half a cosine, and would reach 0 at total_steps.
+    It rises linearly, so that the last warm-up step (number warmup_steps - 1) is made
+    at the full rate, and the first one at more than 0. Then it falls along half a
+    cosine, and would reach 0 at total_steps.
 
     returns: a plain number
 
     >>> [round(warmup_cosine(step, 2, 6), 3) for step in range(7)]
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0]
 
-    warmup_steps may be 0 (the cosine starts at once) or total_steps (there is no cosine at all); and step may be
-    total_steps, since a scheduler calls once more after the last update: then the factor is 0, or any number from
-    0 to 1 where there is no cosine.
+    warmup_steps may be 0 (the cosine starts at once) or total_steps (there is no cosine
+    at all); and step may be total_steps, since a scheduler calls once more after the
+    last update: then the factor is 0, or any number from 0 to 1 where there is no
+    cosine.
     Allowed: the module math. About 4 lines.
     """
     ### BEGIN SOLUTION
@@ -830,7 +891,10 @@ check("warmup_cosine", warmup_cosine)
 
 # %%
 draw(
-    {f"warm-up of {steps}": [warmup_cosine(step, steps, 200) for step in range(200)] for steps in (0, 20, 100)},
+    {
+        f"warm-up of {steps}": [warmup_cosine(step, steps, 200) for step in range(200)]
+        for steps in (0, 20, 100)
+    },
     "step",
     "share of the peak rate",
 )
@@ -871,24 +935,30 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 def parameter_groups(model, weight_decay):
     """Two groups for an optimizer: one with weight decay, one without.
 
-    Decayed are the weights of Linear layers and convolutions (here all parameters with two axes or more whose
-    name ends in "weight"). Left alone is all the rest: biases, norms, class token, positions.
+    Decayed are the weights of Linear layers and convolutions (here all parameters with
+    two axes or more whose name ends in "weight"). Left alone is all the rest: biases,
+    norms, class token, positions.
 
-    returns: [{"params": [...], "weight_decay": weight_decay}, {"params": [...], "weight_decay": 0.0}],
-             the decayed first; every parameter, frozen or not, is in exactly one of the two lists, once
+    returns: [{"params": [...], "weight_decay": weight_decay}, {"params": [...],
+             "weight_decay": 0.0}], the decayed first; every parameter, frozen or not,
+             is in exactly one of the two lists, once
 
     >>> layers = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
-    >>> [(len(group["params"]), group["weight_decay"]) for group in parameter_groups(layers, 0.05)]
+    >>> [(len(group["params"]), group["weight_decay"])
+    ...  for group in parameter_groups(layers, 0.05)]
     [(1, 0.05), (3, 0.0)]
 
-    Allowed: named_parameters. About 6 lines.
+    Allowed: named_parameters. About 8 lines.
     """
     ### BEGIN SOLUTION
     decayed, left_alone = [], []
     for name, parameter in model.named_parameters():
         is_matrix = parameter.ndim >= 2 and name.endswith("weight")
         (decayed if is_matrix else left_alone).append(parameter)
-    return [{"params": decayed, "weight_decay": weight_decay}, {"params": left_alone, "weight_decay": 0.0}]
+    return [
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": left_alone, "weight_decay": 0.0},
+    ]
     ### END SOLUTION
 
 
@@ -921,7 +991,10 @@ check("parameter_groups", parameter_groups)
 # %%
 for group in parameter_groups(new_model(TOY), 0.05):
     numbers = sum(parameter.numel() for parameter in group["params"])
-    print(f"decay {group['weight_decay']}: {len(group['params']):2} tensors, {numbers:,} numbers")
+    print(
+        f"decay {group['weight_decay']}: "
+        f"{len(group['params']):2} tensors, {numbers:,} numbers"
+    )
 
 # %% [markdown]
 # The matrices are a third of the tensors, and hold nearly all of the numbers.
@@ -941,13 +1014,16 @@ for group in parameter_groups(new_model(TOY), 0.05):
 
 # %% exercise="EarlyStopping"
 class EarlyStopping:
-    """Says when the validation loss has not improved on its best value for `patience` epochs in a row.
+    """Says when the validation loss has not improved on its best value for `patience`
+    epochs in a row.
 
-    patience:   at least 1; raise ValueError, with the value of patience in its text, for less
+    patience:   at least 1; raise ValueError, with the value of patience in its text,
+                for less
     best:       the lowest loss so far; float("inf") before the first
-    step:       takes one epoch's loss, a float. Returns True once `patience` calls in a row have brought
-                no new best (and in later calls, until there is one), else False. A new best is any loss
-                below `best`, however little; an equal loss or a NaN is not.
+    step:       takes one epoch's loss, a float. Returns True once `patience` calls in a
+                row have brought no new best (and in later calls, until there is one),
+                else False. A new best is any loss below `best`, however little; an
+                equal loss or a NaN is not.
 
     >>> stopping = EarlyStopping(2)
     >>> [stopping.step(loss) for loss in (2.0, 1.5, 1.6, 1.4, 1.5, 1.4)]
@@ -1007,8 +1083,13 @@ check("EarlyStopping", EarlyStopping)
 validation_curve = [2.30, 2.05, 1.90, 1.94, 1.83, 1.79, 1.82, 1.84, 1.80, 1.88, 1.97]
 for patience in (1, 2, 3):
     stopping = EarlyStopping(patience)
-    stops = next(epoch for epoch, loss in enumerate(validation_curve, 1) if stopping.step(loss))
-    print(f"patience {patience}: stops after epoch {stops}, best loss so far {stopping.best}")
+    stops = next(
+        epoch for epoch, loss in enumerate(validation_curve, 1) if stopping.step(loss)
+    )
+    print(
+        f"patience {patience}: stops after epoch {stops}, "
+        f"best loss so far {stopping.best}"
+    )
 
 # %% [markdown]
 # A patience of 1 stopped before the best epoch, at the first small rise of these invented losses. A larger patience
@@ -1033,7 +1114,8 @@ class Budget:
 
 BASE = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, position_std=0.5)
 BUDGET = Budget()
-if os.environ.get("VIT_COURSE_BUDGET") == "small":  # a rehearsal: everything runs, nothing is learned
+# a rehearsal: everything runs, nothing is learned
+if os.environ.get("VIT_COURSE_BUDGET") == "small":
     BUDGET = Budget(num_train=300, num_validation=200, epochs=1)
 
 # %% tags=["experiment"]
@@ -1042,14 +1124,17 @@ train_indices, validation_indices = split_indices(len(full), num_validation, see
 train = replace(full.subset(train_indices), mean=(), std=())
 validation = full.subset(validation_indices).with_statistics_of(train)
 few = train.subset(slice(BUDGET.num_train // 5))
-print(f"{len(train)} to learn from, {len(validation)} to choose by; trained on {device}")
+print(
+    f"{len(train)} to learn from, {len(validation)} to choose by; trained on {device}"
+)
 
 
 # %%
 def learn(model, train, validation, epochs, learning_rate=2e-3, best=None):
-    """Your functions, all together; one (training loss, validation loss, accuracy) for each epoch.
+    """Your functions together; training loss, validation loss, accuracy of each epoch.
 
-    `best` may be a dict: it is given a copy of the weights of the epoch with the lowest validation loss.
+    `best` may be a dict: it is given a copy of the weights of the epoch with the lowest
+    validation loss.
     """
     model = model.to(device)
     loader = Batches(train, 128, shuffle=True, device=device)
@@ -1079,18 +1164,30 @@ torch.manual_seed(0)
 model = new_model(BASE).to(device)
 optimizer = torch.optim.AdamW(parameter_groups(model, 0.05))
 rates = [1e-5 * 10 ** (5 * step / 99) for step in range(100)]
-loader = Batches(train.subset(slice(BUDGET.num_train)), 128, shuffle=True, device=device)
-batches = itertools.chain.from_iterable(itertools.repeat(loader))  # one pass after the other
+loader = Batches(
+    train.subset(slice(BUDGET.num_train)), 128, shuffle=True, device=device
+)
+# one pass after the other
+batches = itertools.chain.from_iterable(itertools.repeat(loader))
 losses = []
 for rate, batch in zip(rates, batches, strict=False):
     for group in optimizer.param_groups:
         group["lr"] = rate
-    losses.append(train_one_epoch(model, [batch], optimizer, device))  # your loop, on a single batch
-calm = torch.tensor(losses).unfold(0, 5, 1).mean(dim=1)  # means over 5 steps: single batches are noisy
-lowest = calm.nan_to_num(math.inf).argmin()  # large rates may end in NaN, which argmin would take for the lowest
+    # your loop, on a single batch
+    losses.append(train_one_epoch(model, [batch], optimizer, device))
+# means over 5 steps: single batches are noisy
+calm = torch.tensor(losses).unfold(0, 5, 1).mean(dim=1)
+# large rates may end in NaN, which argmin would take for the lowest
+lowest = calm.nan_to_num(math.inf).argmin()
 print(f"lowest at a rate of {rates[2 + lowest]:.4f}")
-capped = calm.clamp(max=3.5).tolist()  # cut off, or the losses on the right would flatten all the rest
-draw({"mean of 5 steps": (rates[2:-2], capped)}, "learning rate", "training loss", xscale="log")
+# cut off, or the losses on the right would flatten all the rest
+capped = calm.clamp(max=3.5).tolist()
+draw(
+    {"mean of 5 steps": (rates[2:-2], capped)},
+    "learning rate",
+    "training loss",
+    xscale="log",
+)
 
 # %% [markdown]
 # ![The loss of 100 steps against the learning rate on a logarithmic axis: flat on the left, falling in the middle, a
@@ -1110,9 +1207,14 @@ draw({"mean of 5 steps": (rates[2:-2], capped)}, "learning rate", "training loss
 
 # %% tags=["experiment"]
 torch.manual_seed(0)
-history = learn(new_model(BASE), train.subset(slice(BUDGET.num_train)), validation, BUDGET.epochs)
+history = learn(
+    new_model(BASE), train.subset(slice(BUDGET.num_train)), validation, BUDGET.epochs
+)
 for epoch, (train_loss, validation_loss, accuracy) in enumerate(history, 1):
-    print(f"epoch {epoch}: training {train_loss:.2f}, validation {validation_loss:.2f}, {accuracy:.1%} right")
+    print(
+        f"epoch {epoch}: training {train_loss:.2f}, "
+        f"validation {validation_loss:.2f}, {accuracy:.1%} right"
+    )
 
 # %% [markdown]
 # In our run the model got 28.3 % right after the first epoch and 46.9 % after the sixth
@@ -1163,13 +1265,24 @@ predict("overfitted-accuracy", "it falls", choices=("it falls", "it does not fal
 torch.manual_seed(0)
 model, best_weights = new_model(BASE), {}
 history = learn(model, few, validation, epochs=5 * BUDGET.epochs, best=best_weights)
-train_losses, validation_losses, accuracies = (list(column) for column in zip(*history, strict=True))
+train_losses, validation_losses, accuracies = (
+    list(column) for column in zip(*history, strict=True)
+)
 stopping = EarlyStopping(patience=3)
-stops = next((epoch for epoch, loss in enumerate(validation_losses, 1) if stopping.step(loss)), len(history))
+stops = next(
+    (epoch for epoch, loss in enumerate(validation_losses, 1) if stopping.step(loss)),
+    len(history),
+)
 best = 1 + validation_losses.index(min(validation_losses))
-print(f"lowest validation loss after epoch {best} ({accuracies[best - 1]:.1%} right), stop after epoch {stops}")
+print(
+    f"lowest validation loss after epoch {best} ({accuracies[best - 1]:.1%} right), "
+    f"stop after epoch {stops}"
+)
 print(f"the end, epoch {len(history)}: {accuracies[-1]:.1%} right")
-reveal("overfitted-accuracy", "it falls" if accuracies[-1] < accuracies[best - 1] - 0.005 else "it does not fall")
+reveal(
+    "overfitted-accuracy",
+    "it falls" if accuracies[-1] < accuracies[best - 1] - 0.005 else "it does not fall",
+)
 draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss")
 
 
@@ -1210,7 +1323,10 @@ draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss
 # %%
 gradient, weight, update = torch.tensor(1e-8), torch.tensor(1.0), torch.tensor(0.002)
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
-    print(f"{dtype}: gradient {gradient.to(dtype):.2g}, updated weight {weight.to(dtype) + update.to(dtype):.4f}")
+    print(
+        f"{dtype}: gradient {gradient.to(dtype):.2g}, "
+        f"updated weight {weight.to(dtype) + update.to(dtype):.4f}"
+    )
 
 # %% [markdown]
 # Each format loses one of the two: float16 rounds the gradient to 0, and in bfloat16 the next number after 1 is
@@ -1225,8 +1341,13 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 classifier = nn.Linear(48, 10, device=device)
 with torch.autocast(device, dtype=torch.bfloat16):
     logits = classifier(torch.rand(64, 48, device=device))
-F.cross_entropy(logits.float(), torch.zeros(64, dtype=torch.int64, device=device)).backward()
-print(f"logits {logits.dtype}, weight {classifier.weight.dtype}, its gradient {classifier.weight.grad.dtype}")
+F.cross_entropy(
+    logits.float(), torch.zeros(64, dtype=torch.int64, device=device)
+).backward()
+print(
+    f"logits {logits.dtype}, weight {classifier.weight.dtype}, "
+    f"its gradient {classifier.weight.grad.dtype}"
+)
 
 # %% [markdown]
 # How much time it saves depends on the machine. The T4 that Colab offers is fast only with float16; newer GPUs are
@@ -1236,7 +1357,14 @@ print(f"logits {logits.dtype}, weight {classifier.weight.dtype}, its gradient {c
 # ## Keep what you wrote
 
 # %%
-keep("split_indices", "train_one_epoch", "evaluate", "warmup_cosine", "parameter_groups", "EarlyStopping")
+keep(
+    "split_indices",
+    "train_one_epoch",
+    "evaluate",
+    "warmup_cosine",
+    "parameter_groups",
+    "EarlyStopping",
+)
 
 # %% [markdown]
 # ## A harder one, without points

@@ -37,28 +37,14 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from vit_course import (
-    VisionTransformer,
-    ViTConfig,
-    check,
-    hunt,
-    initialise,
-    own,
-    predict,
-    progress,
-    record,
-    reveal,
-)
-from vit_course.data import Augmentation, load_dataset, own_picture, photo, shapes, train_validation_split
+from vit_course import VisionTransformer, ViTConfig, initialise
+from vit_course import check, hunt, own, predict, progress, record, reveal
+from vit_course.data import Augmentation, load_dataset, own_picture, photo, shapes
+from vit_course.data import train_validation_split
 from vit_course.plots import show_images, show_matrix, show_position_similarity
-from vit_course.plots_attention import (
-    plot_attention_distance,
-    save_every_head,
-    show_every_head,
-    show_filters,
-    show_lit,
-    show_maps,
-)
+from vit_course.plots_attention import plot_attention_distance, save_every_head
+from vit_course.plots_attention import show_every_head, show_filters, show_lit
+from vit_course.plots_attention import show_maps
 from vit_course.trained import trained_vit
 from vit_course.training import TrainingSettings, fit, load_model
 
@@ -75,19 +61,25 @@ MyViT = own("VisionTransformer")  # yours of lesson 05, or the course's
 def new_model(config):
     """A model of your class, with weights initialized as in the first ViT."""
     model = MyViT(config)
-    if not isinstance(model, VisionTransformer):  # the course's own model has done this already
+    # the course's own model has done this already
+    if not isinstance(model, VisionTransformer):
         model.config = config
         initialise(model)
     return model
 
 
 torch.manual_seed(0)
-config = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0)
+config = ViTConfig(
+    image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0
+)
 model = new_model(config)
-first_filters = model.patch_embedding.projection.weight.detach().clone()  # for later: what training makes of them
+# for later: what training makes of them
+first_filters = model.patch_embedding.projection.weight.detach().clone()
 train, pictures = train_validation_split(shapes(7000), 1000)
 classes = pictures.classes
-show_images(pictures.images[:8], titles=[classes[label] for label in pictures.labels[:8]])
+show_images(
+    pictures.images[:8], titles=[classes[label] for label in pictures.labels[:8]]
+)
 
 # %% [markdown]
 # **The training takes about a minute on one core.** At the end you look into your own model of lesson 07.
@@ -96,11 +88,16 @@ show_images(pictures.images[:8], titles=[classes[label] for label in pictures.la
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
 print("six epochs of 6,000 drawings:")
 shifted = Augmentation(max_shift=2)
-# 6 epochs, batches of 64; Muon (lesson 07) trains the matrices of the blocks, AdamW all the rest
-settings = TrainingSettings(6, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted)
+# 6 epochs, batches of 64; Muon (lesson 07) trains the blocks' matrices, AdamW the rest
+settings = TrainingSettings(
+    6, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted
+)
 history = fit(model, train, pictures, settings, progress=False)
 print(f"{sum(history.seconds):.0f} seconds of training")
-print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it has not seen")
+print(
+    f"right on {history.validation_accuracy[-1]:.1%} "
+    "of 1,000 drawings that it has not seen"
+)
 
 # %% [markdown]
 # ## Every head of every block
@@ -113,11 +110,13 @@ print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it
 
 # %%
 def look(images, somebody=None):
-    """Logits, and the weights of every block: (batch, num_heads, tokens, tokens) each."""
+    """Logits, and every block's weights: (batch, num_heads, tokens, tokens) each."""
     with torch.no_grad():
         somebody = (somebody or model).eval()
         stages = record(somebody, pictures.normalize(images))
-    return stages["logits"], [stages[f"blocks.{number}.attention.weights"] for number in range(config.depth)]
+    return stages["logits"], [
+        stages[f"blocks.{number}.attention.weights"] for number in range(config.depth)
+    ]
 
 
 def class_token_maps(layer):
@@ -135,10 +134,13 @@ print([tuple(layer.shape) for layer in look(pictures.images[:2])[1]])
 number = 23
 image = pictures.images[number]
 logits, weights = look(image[None])
-print(f"a {classes[pictures.labels[number]]}; the model says: {classes[logits.argmax()]}")
+print(
+    f"a {classes[pictures.labels[number]]}; the model says: {classes[logits.argmax()]}"
+)
 for block, layer in enumerate(weights):
     kept = ", ".join(f"{share:.0%}" for share in layer[0, :, 0, 0])
-    print(f"block {block}: the class token gives itself {kept}")  # a number for each head
+    # a number for each head
+    print(f"block {block}: the class token gives itself {kept}")
 show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 
 # %% [markdown]
@@ -147,7 +149,9 @@ show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 # in a folder, for a report.
 
 # %% tags=["experiment"]
-files = save_every_head(image, [class_token_maps(layer)[0] for layer in weights], "heads")
+files = save_every_head(
+    image, [class_token_maps(layer)[0] for layer in weights], "heads"
+)
 print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name}")
 
 # %% [markdown]
@@ -168,19 +172,25 @@ print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name
 
 # %% exercise="attention_rollout"
 def attention_rollout(weights):
-    """How much of each output token comes from each input token, if attention and residuals did nothing but mix them.
+    """How much of each output token comes from each input token, if attention and
+    residuals did nothing but mix them.
 
-    In each layer: take the mean over the heads, add the identity for the residual connection, and divide each
-    row by its sum. Multiply the tables of all layers so that each layer mixes what the layers before it have
-    mixed. As in lesson 03, rows are queries, so row i of the result says what output token i is made of.
+    In each layer: take the mean over the heads, add the identity for the residual
+    connection, and divide each row by its sum. Multiply the tables of all layers so
+    that each layer mixes what the layers before it have mixed. As in lesson 03, rows
+    are queries, so row i of the result says what output token i is made of.
 
-    weights: a list with a tensor for each layer, first layer first: (batch, num_heads, tokens, tokens)
-    returns: (batch, tokens, tokens), rows sum to 1, of the same dtype and on the same device
+    weights: a list with a tensor for each layer, first layer first: (batch,
+             num_heads, tokens, tokens)
+    returns: (batch, tokens, tokens), rows sum to 1, of the same dtype and on the same
+             device
 
-    By hand: one head, two tokens. In layer 0 both look at token 1; in layer 1 each looks at token 0.
-    Layer 0 becomes [[0.5, 0.5], [0, 1]], layer 1 becomes [[1, 0], [0.5, 0.5]], and together:
+    By hand: one head, two tokens. In layer 0 both look at token 1; in layer 1 each
+    looks at token 0. Layer 0 becomes [[0.5, 0.5], [0, 1]], layer 1 becomes [[1, 0],
+    [0.5, 0.5]], and together:
 
-    >>> first, second = torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    >>> first, second = (torch.tensor([[0.0, 1.0], [0.0, 1.0]]),
+    ...                  torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
     >>> attention_rollout([first[None, None], second[None, None]])
     tensor([[[0.5000, 0.5000],
              [0.2500, 0.7500]]])
@@ -239,7 +249,9 @@ predict("rollout", "it gathers", choices=("it gathers", "it spreads"))
 maps = {}
 for depth in range(1, config.depth + 1):
     rollout = attention_rollout(weights[:depth])
-    maps[f"rollout, {depth} block{'s' if depth > 1 else ''}"] = rollout[0, 0, 1:].reshape(config.grid_size)
+    maps[f"rollout, {depth} block{'s' if depth > 1 else ''}"] = rollout[
+        0, 0, 1:
+    ].reshape(config.grid_size)
 brightest = [(seen / seen.sum()).max() for seen in maps.values()]
 reveal("rollout", "it spreads" if brightest[-1] < brightest[0] else "it gathers")
 maps["last block alone"] = class_token_maps(weights[-1])[0].mean(dim=0)
@@ -262,7 +274,7 @@ show_maps(image, maps)
 
 # %%
 def attention_shares(images):
-    """For each block, attention's share in the length of a token: of the class token, and of the patches."""
+    """For each block, attention's share in the length of class token and patches."""
     with torch.no_grad():
         stages = record(model.eval(), pictures.normalize(images))
     token, shares = stages["embedding"], []
@@ -275,7 +287,10 @@ def attention_shares(images):
 
 
 for block, (of_class, of_patches) in enumerate(attention_shares(pictures.images[:200])):
-    print(f"block {block}: attention's share is {of_class:.0%} for the class token, {of_patches:.0%} for the patches")
+    print(
+        f"block {block}: attention's share is {of_class:.0%} for the class token, "
+        f"{of_patches:.0%} for the patches"
+    )
 
 # %% [markdown]
 # Rollout takes 50 % for all. In our three runs attention's share is 95 to 97 % for the class token in block 0, which
@@ -308,36 +323,45 @@ predict("all-patches-alike", 16)  # pixels
 
 # %% exercise="mean_attention_distance"
 def mean_attention_distance(weights, grid_size, patch_size):
-    """How far each head of one layer looks, in pixels: the mean over images and query patches.
+    """How far each head of one layer looks, in pixels: the mean over images and query
+    patches.
 
-    For one query patch: the sum over all patches of weight times distance. Distances are Euclidean (a straight
-    line) between the centers of two patches. The patches come row by row, as patchify cuts them.
+    For one query patch: the sum over all patches of weight times distance. Distances
+    are Euclidean (a straight line) between the centers of two patches. The patches come
+    row by row, as patchify cuts them.
 
-    weights:    (batch, num_heads, tokens, tokens), rows are queries and sum to 1. There are rows * columns
-                tokens, or one more: then a class token comes first. It has no place in the picture, so leave it
-                out, both as a query and as a key, and then divide each row by its sum so that it sums to 1 again.
+    weights:    (batch, num_heads, tokens, tokens), rows are queries and sum to 1. There
+                are rows * columns tokens, or one more: then a class token comes first.
+                It has no place in the picture, so leave it out, both as a query and as
+                a key, and then divide each row by its sum so that it sums to 1 again.
     grid_size:  (rows, columns) of patches
     patch_size: side of a patch in pixels
     returns:    (num_heads,), of the dtype of the weights and on their device
 
-    By hand: one row of two patches, 16 pixels each. The first gives half of its attention to the other, which
-    is 0.5 * 16 = 8 pixels; the second looks at itself, which is 0. Their mean is 4.
+    By hand: one row of two patches, 16 pixels each. The first gives half of its
+    attention to the other, which is 0.5 * 16 = 8 pixels; the second looks at itself,
+    which is 0. Their mean is 4.
 
     >>> mean_attention_distance(torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]), (1, 2), 16)
     tensor([4.])
 
-    If the number of tokens is neither rows * columns nor one more, raise ValueError, and name the numbers of
-    tokens, rows and columns in its text. Allowed: everything; torch.cdist may help. About 11 lines.
+    If the number of tokens is neither rows * columns nor one more, raise ValueError,
+    and name the numbers of tokens, rows and columns in its text. Allowed: everything;
+    torch.cdist may help. About 14 lines.
     """
     ### BEGIN SOLUTION
     rows, columns = grid_size
     tokens, num_patches = weights.shape[-1], rows * columns
     if tokens not in (num_patches, num_patches + 1):
-        raise ValueError(f"{tokens} tokens are neither {rows} x {columns} patches nor one more")
+        raise ValueError(
+            f"{tokens} tokens are neither {rows} x {columns} patches nor one more"
+        )
     among_patches = weights[..., -num_patches:, -num_patches:]
     among_patches = among_patches / among_patches.sum(dim=-1, keepdim=True)
     patches = torch.arange(num_patches, device=weights.device)
-    centers = patch_size * torch.stack([patches // columns, patches % columns], dim=1).to(weights.dtype)
+    centers = patch_size * torch.stack(
+        [patches // columns, patches % columns], dim=1
+    ).to(weights.dtype)
     distances = torch.cdist(centers, centers)  # (num_patches, num_patches), in pixels
     return (among_patches * distances).sum(dim=-1).mean(dim=(0, 2))  # (num_heads,)
     ### END SOLUTION
@@ -383,20 +407,28 @@ check("mean_attention_distance", mean_attention_distance)
 
 # %%
 def averaged(layer):
-    """The control: attention among patches, where every query of a picture has the average of all queries."""
+    """The control: attention among patches, every query with the average's weights."""
     patches = layer[..., -config.num_patches :, -config.num_patches :]
     return patches.mean(dim=2, keepdim=True).expand_as(patches)
 
 
 def show_distances(images, trained, fresh):
-    """How far the heads of a trained and of a fresh model look, and the trained one's control."""
-    weights, sizes, count = look(images, trained)[1], (config.grid_size, config.patch_size), config.num_patches
-    layers = {"trained": weights, "its control": [averaged(each) for each in weights], "fresh": look(images, fresh)[1]}
-    distances = {name: [mean_attention_distance(each, *sizes) for each in group] for name, group in layers.items()}
-    for block, pairs in enumerate(zip(distances["trained"], distances["its control"], strict=True)):
-        heads = [f"{head:.1f} (control {same:.1f})" for head, same in zip(*pairs, strict=True)]
+    """How far heads look: trained, fresh, and the trained model's control."""
+    sizes, count = (config.grid_size, config.patch_size), config.num_patches
+    layers = {"trained": look(images, trained)[1]}
+    layers["its control"] = [averaged(each) for each in layers["trained"]]
+    layers["fresh"] = look(images, fresh)[1]
+    distances = {
+        name: [mean_attention_distance(each, *sizes) for each in group]
+        for name, group in layers.items()
+    }
+    blocks = zip(distances["trained"], distances["its control"], strict=True)
+    for block, pairs in enumerate(blocks):
+        heads = zip(*pairs, strict=True)
+        heads = [f"{head:.1f} (control {same:.1f})" for head, same in heads]
         print(f"block {block}: {', '.join(heads)}")
-    everywhere = mean_attention_distance(torch.full((1, 1, count, count), 1 / count), *sizes)
+    even = torch.full((1, 1, count, count), 1 / count)
+    everywhere = mean_attention_distance(even, *sizes)
     return plot_attention_distance(distances, everywhere.item())
 
 
@@ -488,7 +520,9 @@ show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 print("without changing a line of the model:")
 handles = [
     block.register_forward_hook(
-        lambda module, inputs, output: print(f"  {type(module).__name__}: {output.norm(dim=-1).mean():.1f}")
+        lambda module, inputs, output: print(
+            f"  {type(module).__name__}: {output.norm(dim=-1).mean():.1f}"
+        )
     )
     for block in model.blocks
 ]
@@ -529,40 +563,48 @@ finally:  # a hook that is not removed runs in every later call
 
 # %% exercise="predict_with_attention"
 def predict_with_attention(model, image):
-    """What a model says about one image, and where its class token looked in the last block.
+    """What a model says about one image, and where its class token looked in the last
+    block.
 
-    model:   a VisionTransformer as you built it in lesson 05, in training or in evaluation mode. It has
-             patch_embedding (with a patch_size), class_token, positions, blocks, norm, head; each block
-             has norm1, attention, norm2, mlp. model(images) takes images and nothing else, and
-             block.attention(x, return_weights=True) gives (output, weights).
+    model:   a VisionTransformer as you built it in lesson 05, in training or in
+             evaluation mode. It has patch_embedding (with a patch_size), class_token,
+             positions, blocks, norm, head; each block has norm1, attention, norm2, mlp.
+             model(images) takes images and nothing else, and block.attention(x,
+             return_weights=True) gives (output, weights).
     image:   (channels, height, width), normalized already
-    returns: probabilities (num_classes,), and a map (rows, columns): the class token's attention to the
-             patches in the last block, the mean over the heads, divided by its sum
+    returns: probabilities (num_classes,), and a map (rows, columns): the class token's
+             attention to the patches in the last block, the mean over the heads,
+             divided by its sum
 
-    Ask in evaluation mode and without gradients. Afterward, and after an error too, the model is as it was:
-    each module in its own mode again, no hook left, nothing frozen. Listening with a hook is one way; walking
-    through the parts by hand is another.
+    Ask in evaluation mode and without gradients. Afterward, and after an error too, the
+    model is as it was: each module in its own mode again, no hook left, nothing frozen.
+    Listening with a hook is one way; walking through the parts by hand is another.
 
-    >>> small = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
-    >>> probabilities, seen = predict_with_attention(VisionTransformer(small), torch.zeros(3, 8, 12))
+    >>> small = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2,
+    ...                   num_heads=2, num_classes=5)
+    >>> probabilities, seen = predict_with_attention(
+    ...     VisionTransformer(small), torch.zeros(3, 8, 12))
     >>> tuple(probabilities.shape), tuple(seen.shape)  # 2 rows and 3 columns of patches
     ((5,), (2, 3))
     >>> round(probabilities.sum().item(), 4), round(seen.sum().item(), 4)
     (1.0, 1.0)
 
-    Allowed: everything. About 15 lines.
+    Allowed: everything. About 20 lines.
     """
     ### BEGIN SOLUTION
     attention = model.blocks[-1].attention
     heard = []
-    handle = attention.register_forward_pre_hook(lambda module, inputs: heard.append(inputs[0]))
+    handle = attention.register_forward_pre_hook(
+        lambda module, inputs: heard.append(inputs[0])
+    )
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
         with torch.no_grad():
             logits = model(image[None])  # (1, num_classes)
             handle.remove()
-            _, weights = attention(heard[0], return_weights=True)  # (1, num_heads, tokens, tokens)
+            # (1, num_heads, tokens, tokens)
+            _, weights = attention(heard[0], return_weights=True)
     finally:  # after an error, too
         handle.remove()
         for module, mode in modes.items():
@@ -597,7 +639,8 @@ def predict_with_attention(model, image):
 #     logits of a batch of one; remove the hook
 #     call the attention again with the stored input, and ask for the weights this time
 # finally: remove the hook, if it is still there; every module gets its own mode back
-# weights: image 0, all heads, row 0, without column 0; mean over heads; divide by the sum; into rows and columns
+# weights: image 0, all heads, row 0, without column 0; mean over heads; divide by the
+#     sum; into rows and columns
 # softmax of the logits
 # ```
 #
@@ -609,7 +652,9 @@ check("predict_with_attention", predict_with_attention)
 # %%
 chosen, titles, maps = [23, 24, 29, 44, 49, 55], [], []
 for image in pictures.images[chosen]:
-    probabilities, seen = predict_with_attention(model, pictures.normalize(image[None])[0])
+    probabilities, seen = predict_with_attention(
+        model, pictures.normalize(image[None])[0]
+    )
     titles.append(f"{classes[probabilities.argmax()]}, {probabilities.max():.0%}")
     maps.append(seen)
 show_lit(pictures.images[chosen], torch.stack(maps), titles)
@@ -634,10 +679,13 @@ suspect
 
 # %% tags=["raises-exception"]
 model.train()
-told = [suspect(model, pictures.normalize(each[None])[0]) for each in pictures.images[chosen[:3]]]
-listeners = model.blocks[-1].attention._forward_pre_hooks  # private: torch has no public list of hooks
+three = pictures.normalize(pictures.images[chosen[:3]])
+told = [suspect(model, image) for image in three]
+# private: torch has no public list of hooks
+listeners = model.blocks[-1].attention._forward_pre_hooks
 print("still training:", model.training, " hooks left:", len(listeners))
-print("sums:", [(round(shares.sum().item(), 3), round(seen.sum().item(), 3)) for shares, seen in told])
+for shares, seen in told:
+    print(f"sums: {shares.sum().item():.3f}, {seen.sum().item():.3f}")
 listeners.clear()
 both = torch.stack([seen for _, seen in told] + maps[:3])
 show_lit(pictures.images[chosen[:3] * 2], both, ["the suspect's"] * 3 + ["yours"] * 3)
@@ -647,7 +695,7 @@ show_lit(pictures.images[chosen[:3] * 2], both, ["the suspect's"] * 3 + ["yours"
 # Repair a copy, and check it.
 
 # %%
-mended = None  # paste the program above this line, mend it, and put its name in place of None
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -681,7 +729,9 @@ predict("how-sure", 30)  # in %, of its first answer
 # %%
 def shrunk(picture):
     """(1, 3, height, width) uint8: all that the model gets to see of a picture."""
-    return F.interpolate(picture[None].float(), size=(config.height, config.width), mode="area").to(torch.uint8)
+    return F.interpolate(
+        picture[None].float(), size=(config.height, config.width), mode="area"
+    ).to(torch.uint8)
 
 
 path = ""  # such as "my_drawing.png"
@@ -709,9 +759,14 @@ show_maps(mine, {"where it looked": seen})
 
 # %%
 def covered(images, order):
-    """Copies of the images; the first eighth of the patches in `order` (batch, num_patches) has the mean color."""
+    """Copies of the images, in which the first patches in `order` have the mean color.
+
+    An eighth of all patches is covered. order: (batch, num_patches).
+    """
     chosen = torch.zeros(order.shape).scatter_(1, order[:, : order.shape[1] // 8], 1.0)
-    mask = F.interpolate(chosen.reshape(-1, 1, *config.grid_size), scale_factor=config.patch_size).bool()
+    mask = F.interpolate(
+        chosen.reshape(-1, 1, *config.grid_size), scale_factor=config.patch_size
+    ).bool()
     mean_color = images.float().mean(dim=(2, 3), keepdim=True)
     return torch.where(mask, mean_color, images.float()).to(torch.uint8)
 
@@ -719,16 +774,22 @@ def covered(images, order):
 # %%
 def right(images):
     """The accuracy on the first images of `pictures`, which may be covered in part."""
-    return (look(images)[0].argmax(dim=1) == pictures.labels[: len(images)]).float().mean().item()
+    answers = look(images)[0].argmax(dim=1)
+    return (answers == pictures.labels[: len(images)]).float().mean().item()
 
 
 def cover_anything(images, times=10):
-    """Accuracy with nothing covered, and with an eighth of the patches chosen at random, so many times."""
+    """Accuracy with nothing covered, and with a random eighth, so many times."""
     generator = torch.Generator().manual_seed(0)
-    orders = torch.rand(times, len(images), config.num_patches, generator=generator).argsort(dim=2)
+    orders = torch.rand(
+        times, len(images), config.num_patches, generator=generator
+    ).argsort(dim=2)
     each = torch.tensor([right(covered(images, order)) for order in orders])
     print(f"nothing covered   {right(images):.1%} right")
-    print(f"random patches    {each.mean():.1%} right, from {each.min():.1%} to {each.max():.1%} in {times} choices")
+    print(
+        f"random patches    {each.mean():.1%} right, "
+        f"from {each.min():.1%} to {each.max():.1%} in {times} choices"
+    )
 
 
 images = pictures.images[:500]
@@ -743,16 +804,21 @@ cover_anything(images)
 
 
 # %%
-predict("what-it-looks-at-most", 50)  # in % right, when the last block's most looked-at patches are covered
+# in % right, when the last block's most looked-at patches are covered
+predict("what-it-looks-at-most", 50)
 
 
 # %%
 def cover_by_maps(images, seen, number):
-    """Accuracy without the patches that each map (batch, num_patches) names most, and least; a picture of one image."""
+    """Accuracy without the patches that a map (batch, num_patches) names most, least.
+
+    Shows one image so covered.
+    """
     hidden = {"": images[number]}
     print(f"{'covered by':12}{'most':>6}{'least':>7}")
     for name, shares in seen.items():
-        most, least = (covered(images, shares.argsort(dim=1, descending=way)) for way in (True, False))
+        most = covered(images, shares.argsort(dim=1, descending=True))
+        least = covered(images, shares.argsort(dim=1))
         print(f"{name:12}{right(most):6.1%}{right(least):7.1%}")
         hidden |= {f"{name}:\nmost": most[number], f"{name}:\nleast": least[number]}
     return show_images(torch.stack([*hidden.values()]), titles=[*hidden])
@@ -760,7 +826,8 @@ def cover_by_maps(images, seen, number):
 
 _, weights = look(images)
 seen = {
-    "last block": class_token_maps(weights[-1]).mean(dim=1).flatten(1),  # (batch, num_patches)
+    # (batch, num_patches)
+    "last block": class_token_maps(weights[-1]).mean(dim=1).flatten(1),
     "rollout": attention_rollout(weights)[:, 0, 1:],
     "fresh model": attention_rollout(look(images, fresh)[1])[:, 0, 1:],
 }
@@ -796,7 +863,7 @@ reveal("what-it-looks-at-most", 100 * right(most), within=10)
 
 # %%
 def gradient_map(images):
-    """(batch, num_patches): the size of the winning logit's gradient, mean over the pixels of each patch."""
+    """(batch, num_patches): mean size of the winning logit's gradient in each patch."""
     pixels = pictures.normalize(images).requires_grad_()
     (gradient,) = torch.autograd.grad(model.eval()(pixels).amax(dim=1).sum(), pixels)
     return F.avg_pool2d(gradient.abs().sum(dim=1), config.patch_size).flatten(1)
@@ -820,7 +887,7 @@ cover_by_maps(images, {"gradient": gradient_map(images)}, number=23)
 
 # %%
 def right_without(block, head, images, mean):
-    """Accuracy when a head's part of what the projection reads is its mean everywhere, or zero."""
+    """Accuracy when a head's part of what the projection reads is its mean, or zero."""
     part = slice(head * config.head_dim, (head + 1) * config.head_dim)
 
     def silence(module, inputs):
@@ -837,7 +904,10 @@ def right_without(block, head, images, mean):
 
 print(f"all heads: {right(images):.1%} right")
 places = [(mean, head) for mean in (False, True) for head in range(config.num_heads)]
-left = [[right_without(block, head, images, mean) for mean, head in places] for block in range(config.depth)]
+left = [
+    [right_without(block, head, images, mean) for mean, head in places]
+    for block in range(config.depth)
+]
 columns = f"heads as zeros, and from {config.num_heads} on the same heads as their mean"
 show_matrix(100 * torch.tensor(left), "block", columns, "right without this head, in %")
 
@@ -900,7 +970,10 @@ show_matrix(100 * torch.tensor(left), "block", columns, "right without this head
 # %% tags=["experiment"]
 mine_of_07 = Path("vit_cifar.safetensors")
 saved = load_model(mine_of_07) if mine_of_07.is_file() else trained_vit()
-print("from here on the model is", "yours" if mine_of_07.is_file() else "the one that comes with the course")
+print(
+    "from here on the model is",
+    "yours" if mine_of_07.is_file() else "the one that comes with the course",
+)
 model, config, classes = saved.model, saved.config, saved.classes
 _, pictures = load_dataset(saved.dataset_name, otherwise="shapes")
 pictures = replace(pictures, mean=saved.mean, std=saved.std)
@@ -910,9 +983,11 @@ fresh = VisionTransformer(config)
 
 # %% tags=["experiment"]
 def taken(layer):
-    """(batch, num_heads, rows, columns): the class token's attention to each patch; without one, all tokens' mean."""
+    """The class token's attention, or a mean of all: (batch, heads, rows, columns)."""
     asking = layer[:, :, :1] if config.pooling == "class_token" else layer
-    return asking[..., -config.num_patches :].mean(dim=2).unflatten(-1, config.grid_size)
+    return (
+        asking[..., -config.num_patches :].mean(dim=2).unflatten(-1, config.grid_size)
+    )
 
 
 image = pictures.images[number]
@@ -921,7 +996,8 @@ print(f"the model says: {classes[logits.argmax()]}")
 show_every_head(image, [taken(layer)[0] for layer in weights])
 
 # %% tags=["experiment"]
-mine = own_picture(path, otherwise=photo())  # your picture from above; or put another path here
+# your picture from above; or put another path here
+mine = own_picture(path, otherwise=photo())
 logits, weights = look(shrunk(mine))
 for share, index in zip(*logits[0].softmax(dim=0).topk(3), strict=True):
     print(f"{share:6.1%}  {classes[index]}")
@@ -946,7 +1022,9 @@ if model.positions is not None:  # a model without positions has nothing to show
 figure
 
 # %% tags=["experiment"]
-filters, shares = patch_filters(model.patch_embedding.projection.weight.detach(), config.in_channels, count=14)
+filters, shares = patch_filters(
+    model.patch_embedding.projection.weight.detach(), config.in_channels, count=14
+)
 show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 
 # %% tags=["experiment"]
@@ -958,7 +1036,9 @@ if pictures.classes == classes:  # otherwise nobody can say what is right
     seen = {
         "last block": taken(weights[-1]).mean(dim=1).flatten(1),  # (batch, num_patches)
         "rollout": taken(attention_rollout(weights)[:, None]).flatten(1),
-        "fresh model": taken(attention_rollout(look(images, fresh)[1])[:, None]).flatten(1),
+        "fresh model": taken(
+            attention_rollout(look(images, fresh)[1])[:, None]
+        ).flatten(1),
         "gradient": gradient_map(images),
     }
     figure = cover_by_maps(images, seen, number)
@@ -1053,7 +1133,8 @@ figure
 # replace row 0 by the mean over all rows:
 #
 # ```python
-# seen = weights[0].mean(dim=(0, 1))[-rows * columns :]  # (num_patches,): over heads and queries
+# seen = weights[0].mean(dim=(0, 1))  # over heads and queries
+# seen = seen[-rows * columns :]  # (num_patches,)
 # ```
 #
 # **Further reading.** Raghu et al. 2021, *Do Vision Transformers See Like Convolutional Neural Networks?* Jain and

@@ -49,15 +49,19 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import VisionTransformer, ViTConfig, check, hunt, keep, own, predict, progress, reveal
-from vit_course.data import Augmentation, Batches, grouped, load_dataset, load_folder, shapes, split_indices
+from vit_course import VisionTransformer, ViTConfig
+from vit_course import check, hunt, keep, own, predict, progress, reveal
+from vit_course.data import Augmentation, Batches, grouped, load_dataset, load_folder
+from vit_course.data import shapes, split_indices
 from vit_course.plots import show_images
 from vit_course.trained import trained_vit
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 MyViT = own("VisionTransformer")  # yours of lesson 05, or the course's
 resize_positions = own("resize_positions")
-train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "warmup_cosine")
+train_one_epoch, evaluate, warmup_cosine = own(
+    "train_one_epoch", "evaluate", "warmup_cosine"
+)
 
 # %% [markdown]
 # ## A trained model, and a task it has never seen
@@ -70,8 +74,10 @@ train_one_epoch, evaluate, warmup_cosine = own("train_one_epoch", "evaluate", "w
 saved = trained_vit(MyViT)
 model = saved.model.to(device)
 config: ViTConfig = saved.config
-print(f"{sum(each.numel() for each in model.parameters()):,} parameters, trained on {saved.dataset_name}")
-print(f"{config.depth} blocks, {config.embed_dim} numbers a token, {config.num_patches} patches")
+count = sum(each.numel() for each in model.parameters())
+print(f"{count:,} parameters, trained on {saved.dataset_name}")
+print(f"{config.depth} blocks, {config.num_patches} patches")
+print(f"{config.embed_dim} numbers a token")
 print("it knows:", ", ".join(saved.classes))
 
 # %% [markdown]
@@ -81,7 +87,8 @@ print("it knows:", ", ".join(saved.classes))
 # %%
 TASK = (
     *("aquatic mammals", "fish", "flowers", "food containers", "fruit and vegetables"),
-    *("household furniture", "insects", "large natural outdoor scenes", "people", "trees"),
+    *("household furniture", "insects", "large natural outdoor scenes"),
+    *("people", "trees"),
 )
 
 
@@ -89,12 +96,14 @@ TASK = (
 class Budget:
     per_class: tuple = (10, 100)  # images of each class to learn from
     seeds: tuple = (0, 1, 2)
-    epochs: tuple = (40, 20)  # for each number of images; from scratch it takes twice as many
+    # for each number of images; from scratch it takes twice as many
+    epochs: tuple = (40, 20)
     num_test: int = 5_000
 
 
 BUDGET = Budget()
-if os.environ.get("VIT_COURSE_BUDGET") == "small":  # a rehearsal: everything runs, nothing is learned
+# a rehearsal: everything runs, nothing is learned
+if os.environ.get("VIT_COURSE_BUDGET") == "small":
     BUDGET = Budget(per_class=(3, 4), seeds=(0, 1), epochs=(1, 1), num_test=100)
 
 # %% tags=["experiment"]
@@ -102,7 +111,8 @@ photos, test = load_dataset("cifar100", otherwise="shapes")
 if photos.name == "cifar100":
     photos, test = grouped(photos, TASK), grouped(test, TASK)
 test = test.subset(slice(BUDGET.num_test))
-photos, test = (replace(each, mean=saved.mean, std=saved.std) for each in (photos, test))
+photos = replace(photos, mean=saved.mean, std=saved.std)
+test = replace(test, mean=saved.mean, std=saved.std)
 print(photos, "and", len(test), "to test on")
 
 # %% [markdown]
@@ -112,23 +122,25 @@ print(photos, "and", len(test), "to test on")
 # The model must answer with one of its ten classes, whatever you show it. What will it call *people*?
 
 # %% tags=["experiment"]
-first_of_each = [int((photos.labels == label).nonzero()[0]) for label in range(len(photos.classes))]
+firsts = [int((photos.labels == label).nonzero()[0]) for label in range(10)]
 with torch.no_grad():
-    answers = model(photos.normalize(photos.images[first_of_each]).to(device)).softmax(dim=1).cpu()
-titles = [
-    f"{textwrap.fill(photos.classes[label], 18)}:\n{saved.classes[row.argmax()]} {row.max():.0%}"
-    for label, row in enumerate(answers)
-]
-show_images(photos.images[first_of_each], titles=titles, columns=5)
+    logits = model(photos.normalize(photos.images[firsts]).to(device))
+titles = []
+for name, row in zip(photos.classes, logits.softmax(dim=1), strict=True):
+    answer = f"{saved.classes[row.argmax()]} {row.max():.0%}"
+    titles.append(f"{textwrap.fill(name, 18)}:\n{answer}")
+show_images(photos.images[firsts], titles=titles, columns=5)
 
 # %% tags=["experiment"]
+batches = [test.normalize(batch).to(device) for batch in test.images.split(500)]
 with torch.no_grad():
-    batches = test.images.split(500)
-    guesses = torch.cat([model(test.normalize(batch).to(device)).argmax(dim=1).cpu() for batch in batches])
+    guesses = torch.cat([model(batch).argmax(dim=1).cpu() for batch in batches])
 for label, name in enumerate(test.classes):
-    shares = guesses[test.labels == label].bincount(minlength=10) / (test.labels == label).sum()
-    most = [f"{saved.classes[guess]} {shares[guess]:.0%}" for guess in shares.argsort(descending=True)[:3]]
-    print(f"{name:30}", ", ".join(most))
+    answers = guesses[test.labels == label]
+    shares = answers.bincount(minlength=10) / len(answers)
+    most = shares.argsort(descending=True)[:3]
+    line = ", ".join(f"{saved.classes[each]} {shares[each]:.0%}" for each in most)
+    print(f"{name:30}", line)
 
 # %% [markdown]
 # The answers differ from class to class, so they say something about classes that the model does not know. The head
@@ -157,24 +169,28 @@ def replace_head(model, num_classes):
     """A copy of a model with a new head; the model itself stays as it is.
 
     model:   its head is the nn.Linear `model.head`
-    returns: a model of the same class. Its head is a new nn.Linear with a bias, as PyTorch starts one, for num_classes
-             classes, of the dtype and on the device of the old one. All its other parameters equal the model's and
-             share no memory with them. What is frozen (requires_grad is False) stays frozen; the new head learns, even
-             where the old one was frozen.
+    returns: a model of the same class. Its head is a new nn.Linear with a bias, as
+             PyTorch starts one, for num_classes classes, of the dtype and on the device
+             of the old one. All its other parameters equal the model's and share no
+             memory with them. What is frozen (requires_grad is False) stays frozen; the
+             new head learns, even where the old one was frozen.
 
-    >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
+    >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6,
+    ...                                     depth=1, num_heads=2))
     >>> other = replace_head(model, 3)
     >>> model.head.out_features, other.head.out_features
     (10, 3)
     >>> torch.equal(model.positions, other.positions)
     True
 
-    Allowed: everything; the module `copy` is imported. About 4 lines.
+    Allowed: everything; the module `copy` is imported. About 6 lines.
     """
     ### BEGIN SOLUTION
     other = copy.deepcopy(model)
     old = model.head
-    other.head = nn.Linear(old.in_features, num_classes, device=old.weight.device, dtype=old.weight.dtype)
+    other.head = nn.Linear(
+        old.in_features, num_classes, device=old.weight.device, dtype=old.weight.dtype
+    )
     return other
     ### END SOLUTION
 
@@ -196,7 +212,8 @@ def replace_head(model, num_classes):
 #
 # ```
 # a copy of everything
-# its head: a new Linear, as wide as the old one's input, for num_classes, of the old weight's device and dtype
+# its head: a new Linear, as wide as the old one's input, for num_classes, of the old
+#     weight's device and dtype
 # ```
 #
 # </details>
@@ -216,7 +233,10 @@ check("replace_head", replace_head)
 # `model.head`, it gets the features of every batch. It must return None: anything else would replace these inputs.
 #
 # ```python
-# handle = model.head.register_forward_pre_hook(lambda module, inputs: print(inputs[0].shape))
+# def show(module, inputs):
+#     print(inputs[0].shape)
+#
+# handle = model.head.register_forward_pre_hook(show)
 # model(images)    # prints
 # handle.remove()  # prints no more
 # ```
@@ -232,16 +252,19 @@ check("replace_head", replace_head)
 def extract_features(model, loader, device):
     """The head's input for every image, in evaluation mode.
 
-    model:   is on `device` and has a head; it may have dropout, and may be in training or evaluation mode
-    loader:  batches of images (batch, channels, height, width) and labels (batch,) int64, which may be on another
-             device; the last batch may be shorter. Go through it once: a loader that shuffles has another order next
-             time.
-    returns: (features, labels): (images, embed_dim) and (images,), in the loader's order, both on the CPU and without
-             a graph. The model is left as it was, after an error too: the mode of each module, head, hooks, what is
-             frozen.
+    model:   is on `device` and has a head; it may have dropout, and may be in training
+             or evaluation mode
+    loader:  batches of images (batch, channels, height, width) and labels (batch,)
+             int64, which may be on another device; the last batch may be shorter. Go
+             through it once: a loader that shuffles has another order next time.
+    returns: (features, labels): (images, embed_dim) and (images,), in the loader's
+             order, both on the CPU and without a graph. The model is left as it was,
+             after an error too: the mode of each module, head, hooks, what is frozen.
 
-    >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
-    >>> batches = [(torch.rand(2, 3, 8, 8), torch.tensor([7, 1])), (torch.rand(1, 3, 8, 8), torch.tensor([4]))]
+    >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6,
+    ...                                     depth=1, num_heads=2))
+    >>> batches = [(torch.rand(2, 3, 8, 8), torch.tensor([7, 1])),
+    ...            (torch.rand(1, 3, 8, 8), torch.tensor([4]))]
     >>> features, labels = extract_features(model, batches, "cpu")
     >>> tuple(features.shape), labels.tolist()
     ((3, 6), [7, 1, 4])
@@ -251,7 +274,11 @@ def extract_features(model, loader, device):
     ### BEGIN SOLUTION
     features, all_labels = [], []
     modes = {part: part.training for part in model.modules()}
-    handle = model.head.register_forward_pre_hook(lambda module, inputs: features.append(inputs[0].cpu()))
+
+    def keep_input(module, inputs):
+        features.append(inputs[0].cpu())
+
+    handle = model.head.register_forward_pre_hook(keep_input)
     try:
         model.eval()
         with torch.no_grad():
@@ -284,7 +311,8 @@ def extract_features(model, loader, device):
 # ```
 # two empty lists; the mode of every part noted
 # a hook on the head that puts its input, on the CPU, into the first list
-# try: evaluation mode; without gradients, for every batch: run the model, put the labels into the second list
+# try: evaluation mode; without gradients, for every batch: run the model, put the labels
+#     into the second list
 # finally: remove the hook; give every part its old mode back
 # both lists as one tensor each
 # ```
@@ -306,8 +334,9 @@ def features_of(model, images):
 def drawn(images, per_class, seed):
     """`per_class` images of each class, drawn at random."""
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
-    labels = images.labels[order]
-    return images.subset(torch.cat([order[labels == each][:per_class] for each in range(len(images.classes))]))
+    labels, classes = images.labels[order], range(len(images.classes))
+    chosen = [order[labels == each][:per_class] for each in classes]
+    return images.subset(torch.cat(chosen))
 
 
 few = drawn(photos, BUDGET.per_class[-1], seed=0)
@@ -329,11 +358,14 @@ predict("nearest-image", 25)  # in % right
 # %% tags=["experiment"]
 cosines = F.normalize(test_features, dim=1) @ F.normalize(few_features, dim=1).T
 nearest = cosines.topk(4).indices
-rows = [torch.cat([test.images[number, None], few.images[nearest[number]]]) for number in range(6)]
-names = [[int(test_labels[number]), *few_labels[nearest[number]].tolist()] for number in range(6)]
-titles = [textwrap.fill(test.classes[name], 18) for row in names for name in row]
-reveal("nearest-image", 100 * (few_labels[nearest[:, 0]] == test_labels).float().mean().item(), within=5)
-show_images(torch.cat(rows), titles=titles, columns=5)
+right = (few_labels[nearest[:, 0]] == test_labels).float().mean().item()
+reveal("nearest-image", 100 * right, within=5)
+pictures, names = [], []
+for number in range(6):
+    pictures += [test.images[number], *few.images[nearest[number]]]
+    names += [int(test_labels[number]), *few_labels[nearest[number]].tolist()]
+titles = [textwrap.fill(test.classes[name], 18) for name in names]
+show_images(torch.stack(pictures), titles=titles, columns=5)
 
 # %% [markdown]
 # The model was never trained on these classes, and still its features are useful for them. The nearest image is a
@@ -386,15 +418,17 @@ show_images(torch.cat(rows), titles=titles, columns=5)
 def linear_probe(features, labels, num_classes, weight_decay=1e-3):
     """The linear classifier with the lowest objective.
 
-    The objective is the mean cross-entropy of the logits, plus half the weight decay times the sum of the squares of
-    all weights. The bias is not penalized.
+    The objective is the mean cross-entropy of the logits, plus half the weight decay
+    times the sum of the squares of all weights. The bias is not penalized.
 
     features: (images, embed_dim), floating point, of any scale; do not change them
     labels:   (images,) int64
-    returns:  an nn.Linear with a bias, from embed_dim to num_classes, of the features' dtype and on their device. Its
-              objective is at most 0.01 above the lowest that there is. Any method will do; L-BFGS is one.
+    returns:  an nn.Linear with a bias, from embed_dim to num_classes, of the features'
+              dtype and on their device. Its objective is at most 0.01 above the lowest
+              that there is. Any method will do; L-BFGS is one.
 
-    Two images, on either side of zero. A weight decay of 0.5 keeps the classifier from becoming very confident:
+    Two images, on either side of zero. A weight decay of 0.5 keeps the classifier from
+    becoming very confident:
 
     >>> features = torch.tensor([[-1.0], [1.0]])
     >>> probe = linear_probe(features, torch.tensor([0, 1]), 2, weight_decay=0.5)
@@ -404,12 +438,19 @@ def linear_probe(features, labels, num_classes, weight_decay=1e-3):
     Allowed: everything in torch. About 14 lines.
     """
     ### BEGIN SOLUTION
-    probe = nn.Linear(features.shape[1], num_classes, device=features.device, dtype=features.dtype)
-    optimizer = torch.optim.LBFGS(probe.parameters(), max_iter=300, line_search_fn="strong_wolfe")
+    probe = nn.Linear(
+        features.shape[1], num_classes, device=features.device, dtype=features.dtype
+    )
+    optimizer = torch.optim.LBFGS(
+        probe.parameters(), max_iter=300, line_search_fn="strong_wolfe"
+    )
 
     def closure():
         optimizer.zero_grad()
-        objective = F.cross_entropy(probe(features), labels) + weight_decay / 2 * probe.weight.square().sum()
+        objective = (
+            F.cross_entropy(probe(features), labels)
+            + weight_decay / 2 * probe.weight.square().sum()
+        )
         objective.backward()
         return objective
 
@@ -435,7 +476,8 @@ def linear_probe(features, labels, num_classes, weight_decay=1e-3):
 # ```
 # a Linear of the features' dtype and device
 # L-BFGS on its parameters
-# closure: gradients to zero; mean cross-entropy plus half the decay times the squares of the weight; backward
+# closure: gradients to zero; mean cross-entropy plus half the decay times the squares of
+#     the weight; backward
 # one call of step; the Linear
 # ```
 #
@@ -470,7 +512,8 @@ def report(name, weight_decay, images, new):
     started = time.perf_counter()
     probe = linear_probe(images, few_labels, len(photos.classes), weight_decay)
     seconds = time.perf_counter() - started
-    print(f"{name:17} {accuracy_of(probe, new, test_labels):.1%} right on test images, fitted in {seconds:.2f} s")
+    right = accuracy_of(probe, new, test_labels)
+    print(f"{name:17} {right:.1%} right on test images, fitted in {seconds:.2f} s")
     return probe
 
 
@@ -479,10 +522,12 @@ head = copy.deepcopy(model.head).cpu().requires_grad_(False)
 report("logits", 1e-3, head(few_features), head(test_features))
 torch.manual_seed(0)
 fresh = new_model(config)
-report("fresh features", 1e-2, *(features_of(fresh, images)[0] for images in (few, test)))
-pixels, test_pixels = (images.normalize(images.images).flatten(1) for images in (few, test))
-report("pixels", 3.0, pixels, test_pixels)
-reveal("probe-of-features", 100 * accuracy_of(probe, test_features, test_labels), within=5)
+fresh_features = (features_of(fresh, images)[0] for images in (few, test))
+report("fresh features", 1e-2, *fresh_features)
+pixels = (images.normalize(images.images).flatten(1) for images in (few, test))
+report("pixels", 3.0, *pixels)
+right = 100 * accuracy_of(probe, test_features, test_labels)
+reveal("probe-of-features", right, within=5)
 
 # %% [markdown]
 # The first and the third probe differ in the training of the model alone. So what lies between them was *learned*, on
@@ -525,28 +570,38 @@ DECAYS = (1e-4, 1e-3, 1e-2, 1e-1)
 
 
 def held_back_accuracy(images, mirror_first, seed):
-    """For each decay: accuracy on the fifth held back (split after mirroring, or before), and on new images."""
-    mirrored = replace(images, images=images.images.flip(-1))
-    groups = torch.arange(len(images)).repeat(2)  # an image and its mirror image have one number
-    both = replace(images, images=torch.cat([images.images, mirrored.images]), labels=images.labels.repeat(2))
+    """For each decay, accuracy on the fifth held back, and on new images.
+
+    The fifth is split off after mirroring, or before.
+    """
+    # an image and its mirror image have one number
+    groups = torch.arange(len(images)).repeat(2)
+    pairs = torch.cat([images.images, images.images.flip(-1)])
+    both = replace(images, images=pairs, labels=images.labels.repeat(2))
     features, labels, _ = features_of(model, both)
     num_divided = len(both) if mirror_first else len(images)
     learned, held = split_indices(num_divided, num_divided // 5, seed)
     if not mirror_first:  # both images of a pair go to the same side
         learned, held = torch.isin(groups, learned), torch.isin(groups, held)
-    probes = [linear_probe(features[learned], labels[learned], len(images.classes), decay) for decay in DECAYS]
-    return [
-        (accuracy_of(probe, features[held], labels[held]), accuracy_of(probe, test_features, test_labels))
-        for probe in probes
+    known, results = (features[learned], labels[learned], len(images.classes)), []
+    for decay in DECAYS:
+        probe = linear_probe(*known, decay)
+        on_held = accuracy_of(probe, features[held], labels[held])
+        results.append((on_held, accuracy_of(probe, test_features, test_labels)))
+    return results
+
+
+draws = [drawn(photos, 20, seed) for seed in (0, 1, 2)]
+for name, mirror_first in (("mirror, then split", True), ("split, then mirror", False)):
+    print(name)
+    results = [
+        held_back_accuracy(each, mirror_first, i) for i, each in enumerate(draws)
     ]
-
-
-for name, mirror_first in {"mirror, then split": True, "split, then mirror": False}.items():
-    results = torch.tensor([held_back_accuracy(drawn(photos, 20, seed), mirror_first, seed) for seed in (0, 1, 2)])
-    for decay, (held, new) in zip(DECAYS, results.mean(dim=0).tolist(), strict=True):
-        print(f"{name}, weight decay {decay:<6}: {held:.0%} on the images held back, {new:.0%} on new ones")
+    means = torch.tensor(results).mean(dim=0).tolist()
+    for decay, (held, new) in zip(DECAYS, means, strict=True):
+        print(f"  decay {decay:<6}: {held:.0%} on held-back images, {new:.0%} on new")
     if mirror_first:
-        reveal("mirror-images", 100 * (results[:, 0, 0] - results[:, 0, 1]).mean().item(), within=10)
+        reveal("mirror-images", 100 * (means[0][0] - means[0][1]), within=10)
 
 # %% [markdown]
 # Nobody copied a test image, no line of code looks wrong, and the result is far better than the truth. A probe that
@@ -632,12 +687,14 @@ def fine_tuning_groups(model, backbone_lr, head_lr):
     """Two groups of parameters for an optimizer: the backbone's and the head's.
 
     model:   has a part `head`; everything else is the backbone
-    returns: [{"params": [...], "lr": backbone_lr}, {"params": [...], "lr": head_lr}], the backbone first. Every
-             parameter of the model is in one of the two lists, once, even if it is frozen at the moment.
+    returns: [{"params": [...], "lr": backbone_lr}, {"params": [...], "lr": head_lr}],
+             the backbone first. Every parameter of the model is in one of the two
+             lists, once, even if it is frozen at the moment.
 
     >>> model = nn.Sequential()
     >>> model.body, model.head = nn.Linear(3, 4), nn.Linear(4, 2)
-    >>> [(len(group["params"]), group["lr"]) for group in fine_tuning_groups(model, 0.1, 0.5)]
+    >>> [(len(group["params"]), group["lr"])
+    ...  for group in fine_tuning_groups(model, 0.1, 0.5)]
     [(2, 0.1), (2, 0.5)]
 
     Take care with names: attention has heads, too. Allowed: everything. About 5 lines.
@@ -645,7 +702,9 @@ def fine_tuning_groups(model, backbone_lr, head_lr):
     ### BEGIN SOLUTION
     head = list(model.head.parameters())
     of_head = {id(parameter) for parameter in head}
-    backbone = [parameter for parameter in model.parameters() if id(parameter) not in of_head]
+    backbone = [
+        parameter for parameter in model.parameters() if id(parameter) not in of_head
+    ]
     return [{"params": backbone, "lr": backbone_lr}, {"params": head, "lr": head_lr}]
     ### END SOLUTION
 
@@ -684,12 +743,13 @@ check("fine_tuning_groups", fine_tuning_groups)
 # %%
 MOVED = Augmentation(max_shift=2, flip=True)
 BACKBONE_LR, HEAD_LR, FROM_SCRATCH_LR = 3e-4, 3e-3, 5e-4
-WEIGHT_DECAYS = {10: 1e-1, 100: 1e-2, 1000: 1e-4}  # of the probe: the fewer images, the more
+# of the probe: the fewer images, the more
+WEIGHT_DECAYS = {10: 1e-1, 100: 1e-2, 1000: 1e-4}
 MOVED_DECAYS = {10: 1e-2, 100: 1e-3}  # of the probe on moved images
 
 
 def follow_schedule(optimizer, total_steps, warmup=0.1):
-    """Before every update, set the learning rate of every group to its own peak times your factor."""
+    """Before every update, set each group's rate to its peak times your factor."""
     steps, peaks = itertools.count(), [group["lr"] for group in optimizer.param_groups]
 
     def before_update(*_):
@@ -703,7 +763,9 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 def learn(model, images, epochs, seed, backbone_lr, head_lr):
     """Train on images; return the share of test images classified correctly."""
     loader = Batches(images, 64, MOVED, shuffle=True, seed=seed, device=device)
-    optimizer = torch.optim.AdamW(fine_tuning_groups(model, backbone_lr, head_lr), weight_decay=0.05)
+    optimizer = torch.optim.AdamW(
+        fine_tuning_groups(model, backbone_lr, head_lr), weight_decay=0.05
+    )
     follow_schedule(optimizer, epochs * len(loader))
     for _ in range(epochs):
         train_one_epoch(model, loader, optimizer, device)
@@ -722,12 +784,14 @@ def learn(model, images, epochs, seed, backbone_lr, head_lr):
 # fine-tuning anywhere? Will training from scratch catch up?
 
 # %% tags=["experiment"]
-ways = {}  # (way, images per class): percent right on test images, a number for each seed
+# (way, images per class): percent right on test images, a number for each seed
+ways = {}
 
 
 def moved_features(images, seed, versions=10):
     """Features and labels of so many shifted and mirrored versions of each image."""
-    loader = Batches(images, 500, MOVED, seed=seed, device=device)  # each pass moves them anew
+    # each pass moves them anew
+    loader = Batches(images, 500, MOVED, seed=seed, device=device)
     passes = [extract_features(model, loader, device) for _ in range(versions)]
     return [torch.cat(each) for each in zip(*passes, strict=True)]
 
@@ -738,30 +802,37 @@ def try_ways(per_class, epochs, seed):
     classes = len(images.classes)
     torch.manual_seed(seed)
     features, labels, _ = features_of(model, images)
-    found = accuracy_of(
-        linear_probe(features, labels, classes, WEIGHT_DECAYS.get(per_class, 1e-2)), test_features, test_labels
-    )
-    yield "probe", found
-    moved = linear_probe(*moved_features(images, seed), classes, MOVED_DECAYS.get(per_class, 1e-3))
-    yield "probe, moved", accuracy_of(moved, test_features, test_labels)
-    yield "fine-tuning", learn(replace_head(model, classes), images, epochs, seed, BACKBONE_LR, HEAD_LR)
+    decay = WEIGHT_DECAYS.get(per_class, 1e-2)
+    probe = linear_probe(features, labels, classes, decay)
+    yield "probe", accuracy_of(probe, test_features, test_labels)
+    decay = MOVED_DECAYS.get(per_class, 1e-3)
+    probe = linear_probe(*moved_features(images, seed), classes, decay)
+    yield "probe, moved", accuracy_of(probe, test_features, test_labels)
+    tuned, rates = replace_head(model, classes), (BACKBONE_LR, HEAD_LR)
+    yield "fine-tuning", learn(tuned, images, epochs, seed, *rates)
     fresh = new_model(replace(config, num_classes=classes))
-    yield "from scratch", learn(fresh, images, 2 * epochs, seed, FROM_SCRATCH_LR, FROM_SCRATCH_LR)
+    rates = FROM_SCRATCH_LR, FROM_SCRATCH_LR
+    yield "from scratch", learn(fresh, images, 2 * epochs, seed, *rates)
 
 
 for per_class, epochs in zip(BUDGET.per_class, BUDGET.epochs, strict=True):
     for seed in BUDGET.seeds:
         for way, found in try_ways(per_class, epochs, seed):
             ways.setdefault((way, per_class), []).append(100 * found)
-            print(f"{per_class:5} per class, seed {seed}, {way:12} {found:.1%}", flush=True)
+            line = f"{per_class:5} per class, seed {seed}, {way:12} {found:.1%}"
+            print(line, flush=True)
 
 # %% tags=["experiment"]
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}  # number of differences → 97.5 % quantile of Student's t
+# number of differences → 97.5 % quantile of Student's t
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}
 for (way, per_class), each in ways.items():
-    line = f"{per_class:5} per class  {way:13} " + "  ".join(f"{accuracy:.1f}" for accuracy in each)
-    if way != "probe" and len(each) > 1:  # one difference has no interval
-        differences = [one - other for one, other in zip(each, ways["probe", per_class], strict=True)]
-        half = STUDENT[len(differences)] * stdev(differences) / len(differences) ** 0.5
+    accuracies = "  ".join(f"{accuracy:.1f}" for accuracy in each)
+    line = f"{per_class:5} per class  {way:13} {accuracies}"
+    count = len(each)
+    if way != "probe" and count > 1:  # one difference has no interval
+        pairs = zip(each, ways["probe", per_class], strict=True)
+        differences = [one - other for one, other in pairs]
+        half = STUDENT[count] * stdev(differences) / count**0.5
         line += f"   minus the probe {mean(differences):+.1f} ± {half:.1f}"
     print(line)
 
@@ -853,7 +924,7 @@ for (way, per_class), each in ways.items():
 
 # %% tags=["experiment"]
 def started(images, start):
-    """The trained model with a new head: "random", "zero", or fitted to the images as a "probe"."""
+    """The trained model with a new head: "random", "zero", or fitted, as a "probe"."""
     tuned = replace_head(model, len(images.classes))
     if start == "zero":
         nn.init.zeros_(tuned.head.weight)
@@ -867,12 +938,15 @@ def started(images, start):
 
 for start in ("random", "zero"):
     tuned = started(few, start)
-    images, labels = next(iter(Batches(few, 64, MOVED, shuffle=True, seed=0, device=device)))
+    loader = Batches(few, 64, MOVED, shuffle=True, seed=0, device=device)
+    images, labels = next(iter(loader))
     F.cross_entropy(tuned(images), labels).backward()
     backbone, head = (
-        max(each.grad.abs().max() for each in group["params"]) for group in fine_tuning_groups(tuned, 0, 0)
+        max(each.grad.abs().max() for each in group["params"])
+        for group in fine_tuning_groups(tuned, 0, 0)
     )
-    print(f"{start:6} head: largest gradient {backbone:.4f} in the backbone, {head:.4f} in the head")
+    print(f"{start} head: largest gradient")
+    print(f"  {backbone:.4f} in the backbone, {head:.4f} in the head")
 
 # %% [markdown]
 # **Predict first.** At 100 images per class and seed 0: fine-tune with 0.003 for *all* parameters, ten times the rate
@@ -886,7 +960,8 @@ START, RATE = "random", HEAD_LR  # after the first run: "zero", "probe", and RAT
 torch.manual_seed(0)
 one_rate = 100 * learn(started(few, START), few, BUDGET.epochs[-1], 0, RATE, RATE)
 difference = one_rate - ways["fine-tuning", BUDGET.per_class[-1]][0]
-print(f"{START} head, {RATE} for all: {one_rate:.1f} %, which is {difference:+.1f} against two rates")
+print(f"{START} head, {RATE} for all: {one_rate:.1f} %")
+print(f"{difference:+.1f} against two rates")
 if (START, RATE) == ("random", HEAD_LR):
     reveal("one-high-rate", difference, within=1)
 
@@ -933,25 +1008,28 @@ if (START, RATE) == ("random", HEAD_LR):
 
 # %% tags=["experiment"]
 def at_resolution(model, side, resized):
-    """A copy for images of another size, its positions resized by your function, or drawn anew."""
+    """A copy for images of another size; its positions resized, or drawn anew."""
     torch.manual_seed(0)
     larger = replace(config, image_size=side)
     other = new_model(larger)
     weights = model.state_dict()
-    old_grid, new_grid = config.grid_size, larger.grid_size
-    old_positions = weights["positions"].cpu()
-    weights["positions"] = resize_positions(old_positions, old_grid, new_grid) if resized else other.positions
+    positions, grids = weights["positions"].cpu(), (config.grid_size, larger.grid_size)
+    weights["positions"] = other.positions
+    if resized:
+        weights["positions"] = resize_positions(positions, *grids)
     other.load_state_dict(weights)
     return other
 
 
 def enlarged(images, side):
     """The images, scaled to side x side pixels."""
-    larger = F.interpolate(images.images.float(), size=(side, side), mode="bilinear", antialias=True)
+    how = {"mode": "bilinear", "antialias": True}
+    larger = F.interpolate(images.images.float(), size=(side, side), **how)
     return replace(images, images=larger.round().to(torch.uint8))
 
 
-print(f"32 pixels, as trained:          {accuracy_of(probe, test_features, test_labels):.1%}")
+reached = accuracy_of(probe, test_features, test_labels)
+print(f"32 pixels, as trained:          {reached:.1%}")
 for name, resized in {"positions resized": True, "positions drawn anew": False}.items():
     larger = at_resolution(model, 48, resized)
     images, labels, _ = features_of(larger, enlarged(few, 48))
@@ -984,7 +1062,7 @@ suspect
 # it.
 
 # %%
-mended = None  # paste the program above this line, mend it, and put its name in place of None
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]
@@ -1014,23 +1092,28 @@ suspect.check(mended)
 def folds_by_group(groups, num_folds=5, seed=0):
     """The fold of each image, (images,): all images of a group are in one."""
     number = groups.unique(return_inverse=True)[1]
-    order = torch.randperm(int(number.max()) + 1, generator=torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(int(number.max()) + 1, generator=generator)
     return (order % num_folds)[number]
 
 
 def logits_held_out(features, labels, groups, num_classes, decay=None):
-    """For each image, the logits of a probe that has seen no image of its fold; decay None: chosen without it, too."""
+    """For each image, the logits of a probe that has seen no image of its fold.
+
+    With decay None the decay is chosen without that fold, too.
+    """
     folds, logits = folds_by_group(groups), torch.empty(len(labels), num_classes)
     for fold in folds.unique():
         held = folds == fold
         known = features[~held], labels[~held]
         chosen = decay or best_decay(*known, groups[~held], num_classes)
-        logits[held] = linear_probe(*known, num_classes, chosen)(features[held]).detach()
+        probe = linear_probe(*known, num_classes, chosen)
+        logits[held] = probe(features[held]).detach()
     return logits
 
 
 def best_decay(features, labels, groups, num_classes):
-    """The decay whose probes are right most often on the folds that they have not seen."""
+    """The decay whose probes are right most often on folds that they have not seen."""
 
     def num_right(decay):
         logits = logits_held_out(features, labels, groups, num_classes, decay)
@@ -1040,10 +1123,11 @@ def best_decay(features, labels, groups, num_classes):
 
 
 def share_right(logits, labels, groups):
-    """The share of images classified correctly, and its standard error, which counts groups and not images."""
+    """The share of images classified correctly, and its standard error by groups."""
     right = (logits.argmax(dim=1) == labels).float()
     number = groups.unique(return_inverse=True)[1]
-    surplus = torch.zeros(int(number.max()) + 1).index_add_(0, number, right - right.mean())
+    surplus = torch.zeros(int(number.max()) + 1)
+    surplus.index_add_(0, number, right - right.mean())
     return right.mean().item(), surplus.square().sum().sqrt().item() / len(right)
 
 
@@ -1054,9 +1138,11 @@ folder = Path("my_photos")
 if folder.is_dir():
     found, parts = find_images(folder), load_folder(folder, image_size=32)
     paths = found.train.paths + found.test.paths  # the order of the images
-    images, labels = (torch.cat([getattr(each, name) for each in parts]) for name in ("images", "labels"))
+    images = torch.cat([each.images for each in parts])
+    labels = torch.cat([each.labels for each in parts])
     mine = replace(parts[0], images=images, labels=labels)
-    bursts = [str(path if path.parent.name in found.classes else path.parent) for path in paths]
+    alone = found.classes  # folders whose photos are no burst
+    bursts = [str(each if each.parent.name in alone else each.parent) for each in paths]
     groups = torch.tensor([sorted(set(bursts)).index(burst) for burst in bursts])
 else:
     print("no folder my_photos beside this notebook: here are ten kinds of drawings")
@@ -1065,9 +1151,13 @@ mine = replace(mine, mean=saved.mean, std=saved.std)
 features, labels, _ = features_of(model, mine)
 logits = logits_held_out(features, labels, groups, len(mine.classes))
 right, error = share_right(logits, labels, groups)
-print(f"{len(mine)} pictures of {len(mine.classes)} classes in {len(groups.unique())} groups")
-print(f"right, each by a probe that has not seen its group: {right:.0%}, standard error {error:.0%}")
-show_images(mine.images[:8], titles=[mine.classes[guess] for guess in logits[:8].argmax(dim=1)])
+print(
+    f"{len(mine)} pictures, {len(mine.classes)} classes, {len(groups.unique())} groups"
+)
+print("right, each by a probe that has not seen its group:")
+print(f"{right:.0%}, standard error {error:.0%}")
+guesses = [mine.classes[guess] for guess in logits[:8].argmax(dim=1)]
+show_images(mine.images[:8], titles=guesses)
 
 # %% [markdown]
 # The standard error speaks of photos like yours, at your places: photos from a new place may be harder than all of
@@ -1091,12 +1181,15 @@ from vit_course.training import load_model, save_model
 final = replace_head(model, len(mine.classes)).cpu()
 final.config = replace(config, num_classes=len(mine.classes))  # the old one says ten
 decay = best_decay(features, labels, groups, len(mine.classes))
-final.head.load_state_dict(linear_probe(features, labels, len(mine.classes), decay).state_dict())
+fitted = linear_probe(features, labels, len(mine.classes), decay)
+final.head.load_state_dict(fitted.state_dict())
 save_model("my_classifier.safetensors", final, mine)
 kept = load_model("my_classifier.safetensors", MyViT)
 with torch.no_grad():
-    shares = kept.model(mine.normalize(mine.images[:1])).softmax(dim=1)[0]  # put a new photo in place of this one
-print(", ".join(f"{name} {share:.0%}" for name, share in zip(kept.classes, shares.tolist(), strict=True)))
+    # put a new photo in place of this one
+    shares = kept.model(mine.normalize(mine.images[:1])).softmax(dim=1)[0]
+for name, share in zip(kept.classes, shares.tolist(), strict=True):
+    print(f"{name} {share:.0%}")
 
 # %% [markdown]
 # Are you disappointed? Then take a larger model: [a side

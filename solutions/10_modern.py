@@ -53,25 +53,20 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_course import (
-    VisionTransformer,
-    ViTConfig,
-    check,
-    hunt,
-    own,
-    predict,
-    progress,
-    record,
-    reveal,
-)
+from vit_course import VisionTransformer, ViTConfig
+from vit_course import check, hunt, own, predict, progress, record, reveal
 from vit_course.data import Batches, load_dataset, split_indices
 from vit_course.plots import new_figure, show_images
 from vit_course.trained import trained_vit
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 patchify, unpatchify, PatchEmbedding = own("patchify", "unpatchify", "PatchEmbedding")
-add_class_token, resize_positions, linear_probe = own("add_class_token", "resize_positions", "linear_probe")
-split_heads, merge_heads, Mlp, EncoderBlock = own("split_heads", "merge_heads", "Mlp", "EncoderBlock")
+add_class_token, resize_positions, linear_probe = own(
+    "add_class_token", "resize_positions", "linear_probe"
+)
+split_heads, merge_heads, Mlp, EncoderBlock = own(
+    "split_heads", "merge_heads", "Mlp", "EncoderBlock"
+)
 train_one_epoch, evaluate = own("train_one_epoch", "evaluate")
 warmup_cosine, parameter_groups = own("warmup_cosine", "parameter_groups")
 
@@ -98,12 +93,14 @@ predict("a-quarter-dropped", 25)  # % larger in evaluation
 class DropPath(nn.Module):
     """Drop the branch of some images while training.
 
-    probability: the probability that an image loses its branch, in [0, 1). Raise ValueError for anything else, with
-                 the value in the text
+    probability: the probability that an image loses its branch, in [0, 1). Raise
+                 ValueError for anything else, with the value in the text
     branch:      (batch, ...), of any number of axes and any floating point dtype
-    returns:     a tensor of the same shape and dtype. While training the branch of each image becomes zero with this
-                 probability, all of it, and is divided by 1 - probability otherwise. This is drawn for each image, anew
-                 in every call, from torch's global generator. In evaluation mode the branch comes out as it went in.
+    returns:     a tensor of the same shape and dtype. While training the branch of each
+                 image becomes zero with this probability, all of it, and is divided by
+                 1 - probability otherwise. This is drawn for each image, anew in every
+                 call, from torch's global generator. In evaluation mode the branch
+                 comes out as it went in.
 
     >>> drop_path = DropPath(0.5)
     >>> branch = torch.ones(1000, 2, 3)
@@ -258,8 +255,14 @@ def scaled(block, embed_dim, initial):
 def growth(initial):
     """By what factor the stream grows in sixteen fresh blocks."""
     torch.manual_seed(0)
-    model = VisionTransformer(ViTConfig(patch_size=8, embed_dim=64, depth=16, num_heads=4))
-    blocks = model.blocks if initial is None else [scaled(each, 64, initial) for each in model.blocks]
+    model = VisionTransformer(
+        ViTConfig(patch_size=8, embed_dim=64, depth=16, num_heads=4)
+    )
+    blocks = (
+        model.blocks
+        if initial is None
+        else [scaled(each, 64, initial) for each in model.blocks]
+    )
     stream = start = torch.randn(8, 17, 64)
     with torch.no_grad():
         for block in blocks:
@@ -268,7 +271,10 @@ def growth(initial):
 
 
 for initial in (None, 0.1, 1e-4):
-    print(f"{f'LayerScale from {initial}' if initial else 'no LayerScale':22} {growth(initial):.2f} times")
+    print(
+        f"{f'LayerScale from {initial}' if initial else 'no LayerScale':22} "
+        f"{growth(initial):.2f} times"
+    )
 
 # %% [markdown]
 # In our run the stream grew to 3.45 times its size in sixteen fresh blocks, to 1.04 times with a LayerScale of 0.1,
@@ -293,14 +299,16 @@ def lengths_after(number):
     """The median length of a patch token after a block, and the longest of all."""
     with torch.no_grad():
         stages = record(saved.model, few.normalize(few.images))
-    lengths = stages[f"blocks.{number}.output"][:, 1:].norm(dim=2)  # without the class token
+    # without the class token
+    lengths = stages[f"blocks.{number}.output"][:, 1:].norm(dim=2)
     return lengths.median().item(), lengths.max().item()
 
 
 for number in range(saved.config.depth):
     median, longest = lengths_after(number)
     print(
-        f"after block {number}: median length {median:.1f}, longest of all {longest:.1f}, {longest / median:.1f} times"
+        f"after block {number}: median length {median:.1f}, "
+        f"longest of all {longest:.1f}, {longest / median:.1f} times"
     )
 
 # %% [markdown]
@@ -315,18 +323,21 @@ for number in range(saved.config.depth):
 def add_registers(tokens, registers):
     """Put registers between the class token and the patches.
 
-    tokens:    (batch, 1 + num_patches, embed_dim): the class token first, all positions added
+    tokens:    (batch, 1 + num_patches, embed_dim): the class token first, all positions
+               added
     registers: (1, num_registers, embed_dim), the same for every image
-    returns:   (batch, 1 + num_registers + num_patches, embed_dim): class token, registers, patches
+    returns:   (batch, 1 + num_registers + num_patches, embed_dim): class token,
+               registers, patches
 
     >>> tokens = torch.tensor([[[1.0], [2.0], [3.0]]])  # a class token and two patches
     >>> add_registers(tokens, torch.tensor([[[8.0], [9.0]]])).flatten().tolist()
     [1.0, 8.0, 9.0, 2.0, 3.0]
 
-    Allowed: everything in torch. About 1 line.
+    Allowed: everything in torch. About 2 lines.
     """
     ### BEGIN SOLUTION
-    return torch.cat([tokens[:, :1], registers.expand(len(tokens), -1, -1), tokens[:, 1:]], dim=1)
+    registers = registers.expand(len(tokens), -1, -1)
+    return torch.cat([tokens[:, :1], registers, tokens[:, 1:]], dim=1)
     ### END SOLUTION
 
 
@@ -345,7 +356,8 @@ def add_registers(tokens, registers):
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
-# along the axis of tokens: the first token, the registers expanded to the batch, all other tokens
+# along the axis of tokens: the first token, the registers expanded to the batch, all
+#     other tokens
 # ```
 #
 # </details>
@@ -396,24 +408,31 @@ predict("one-column-further", "nothing", choices=("it grows", "it shrinks", "not
 def rotary_2d(query, key, grid_size):
     """Rotate queries and keys by the position of their patch.
 
-    query:     (..., tokens, head_dim); the patches are the last of the tokens, row by row
+    query:     (..., tokens, head_dim); the patches are the last of the tokens, row by
+               row
     key:       of the same shape
     grid_size: (rows, columns) of the patches
-    returns:   (query, key), rotated, of their shape and dtype. Tokens before the patches stay unchanged.
+    returns:   (query, key), rotated, of their shape and dtype. Tokens before the
+               patches stay unchanged.
 
-    head_dim is cut into two halves: the first rotates by the row, the second by the column, both counted from 0.
-    In each half, numbers 2i and 2i + 1 are a pair (a, b). It becomes (a cos t - b sin t, a sin t + b cos t), with
-    t = place / 100 ** (i / pairs), where pairs = head_dim // 4 is the number of pairs of a half.
+    head_dim is cut into two halves: the first rotates by the row, the second by the
+    column, both counted from 0. In each half, numbers 2i and 2i + 1 are a pair (a, b).
+    It becomes (a cos t - b sin t, a sin t + b cos t), with
+    t = place / 100 ** (i / pairs), where pairs = head_dim // 4 is the number of pairs
+    of a half.
 
-    >>> query = torch.tensor([[1.0, 0.0, 1.0, 0.0]]).repeat(4, 1)  # four patches: a pair for rows, one for columns
+    Four patches, with a pair for rows and one for columns. Of the patch in row 0 and
+    column 1 the second pair turns, by 1 radian:
+
+    >>> query = torch.tensor([[1.0, 0.0, 1.0, 0.0]]).repeat(4, 1)
     >>> turned, _ = rotary_2d(query, query, (2, 2))
-    >>> [round(number, 2) for number in turned[1].tolist()]  # row 0, column 1: the second pair, by 1 radian
+    >>> [round(number, 2) for number in turned[1].tolist()]
     [1.0, 0.0, 0.54, 0.84]
 
-    Raise ValueError if head_dim is not divisible by 4, naming head_dim, or if there are fewer tokens than patches,
-    naming the number of tokens.
-    Compute angles in float64, and convert cosines and sines to the query's dtype at the end.
-    Allowed: everything in torch. About 18 lines.
+    Raise ValueError if head_dim is not divisible by 4, naming head_dim, or if there are
+    fewer tokens than patches, naming the number of tokens. Compute angles in float64,
+    and convert cosines and sines to the query's dtype at the end.
+    Allowed: everything in torch. About 22 lines.
     """
     ### BEGIN SOLUTION
     tokens, head_dim = query.shape[-2:]
@@ -421,19 +440,23 @@ def rotary_2d(query, key, grid_size):
     if head_dim % 4:
         raise ValueError(f"head_dim {head_dim} is not divisible by 4")
     if tokens < rows * columns:
-        raise ValueError(f"{tokens} tokens are fewer than the {rows * columns} patches of the grid")
+        raise ValueError(
+            f"{tokens} tokens are fewer than the {rows * columns} patches of the grid"
+        )
     pairs = head_dim // 4
-    speeds = 100.0 ** (-torch.arange(pairs, dtype=torch.float64, device=query.device) / pairs)
+    speeds = 100.0 ** (
+        -torch.arange(pairs, dtype=torch.float64, device=query.device) / pairs
+    )
     patch = torch.arange(rows * columns, device=query.device)
     row, column = patch // columns, patch % columns
     angles = torch.cat([torch.outer(row, speeds), torch.outer(column, speeds)], dim=1)
     angles = torch.cat([angles.new_zeros(tokens - rows * columns, 2 * pairs), angles])
     cos, sin = angles.cos().to(query.dtype), angles.sin().to(query.dtype)
     a, b = query[..., ::2], query[..., 1::2]
-    turned_query = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+    new_query = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
     a, b = key[..., ::2], key[..., 1::2]
-    turned_key = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
-    return turned_query, turned_key
+    new_key = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+    return new_query, new_key
     ### END SOLUTION
 
 
@@ -458,7 +481,8 @@ def rotary_2d(query, key, grid_size):
 # speeds: one for each pair of a half
 # angles of a patch: its row times the speeds, then its column times the speeds
 # before them rows of zeros, one for each token that is no patch
-# for query and key: every second number from 0 is a, from 1 is b; rotate both; interleave them again
+# for query and key: every second number from 0 is a, from 1 is b; rotate both; interleave
+#     them again
 # ```
 #
 # `torch.stack([..., ...], dim=-1).flatten(-2)` interleaves two tensors.
@@ -470,10 +494,16 @@ check("rotary_2d", rotary_2d)
 
 # %%
 torch.manual_seed(1)
-one_query, one_key = rotary_2d(torch.randn(8).expand(25, 8), torch.randn(8).expand(25, 8), (5, 5))
-before, after = one_query[13] @ one_key[23], one_query[14] @ one_key[24]  # rows 2 and 4, columns 3 and then 4
+one_query, one_key = rotary_2d(
+    torch.randn(8).expand(25, 8), torch.randn(8).expand(25, 8), (5, 5)
+)
+# rows 2 and 4, columns 3 and then 4
+before, after = one_query[13] @ one_key[23], one_query[14] @ one_key[24]
 same = torch.isclose(before, after, atol=1e-4)
-reveal("one-column-further", "nothing" if same else "it grows" if after > before else "it shrinks")
+reveal(
+    "one-column-further",
+    "nothing" if same else "it grows" if after > before else "it shrinks",
+)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -513,7 +543,8 @@ figure
 
 # %%
 def other_pairs(query, key, grid_size):
-    order = torch.arange(query.shape[-1]).reshape(2, -1).T.flatten()  # 0, n/2, 1, n/2 + 1, ...
+    # 0, n/2, 1, n/2 + 1, ...
+    order = torch.arange(query.shape[-1]).reshape(2, -1).T.flatten()
     rotated = rotary_2d(query[..., order], key[..., order], grid_size)
     return [each[..., order.argsort()] for each in rotated]
 
@@ -526,14 +557,21 @@ def added(query, key, grid_size):
 rotations = {
     "yours": rotary_2d,
     "other pairs": other_pairs,
-    "one row": lambda query, key, grid_size: rotary_2d(query, key, (grid_size[0] * grid_size[1], 1)),
+    "one row": lambda query, key, grid_size: rotary_2d(
+        query, key, (grid_size[0] * grid_size[1], 1)
+    ),
     "added": added,
-    "key stays": lambda query, key, grid_size: (rotary_2d(query, key, grid_size)[0], key),
+    "key stays": lambda query, key, grid_size: (
+        rotary_2d(query, key, grid_size)[0],
+        key,
+    ),
 }
 
 # %%
 figure = new_figure(9, 2.2)
-for axes, (name, rotate) in zip(figure.subplots(1, len(rotations)), rotations.items(), strict=True):
+for axes, (name, rotate) in zip(
+    figure.subplots(1, len(rotations)), rotations.items(), strict=True
+):
     query, key = rotate(same, same, (size, size))
     axes.imshow((query[middle] @ key.T).reshape(size, size), cmap="viridis")
     axes.set(title=name, xticks=[], yticks=[])
@@ -548,7 +586,8 @@ figure
 def stays_one_column_on(rotate):
     one_query, one_key = (torch.randn(8).expand(20, 8) for _ in range(2))
     query, key = rotate(one_query, one_key, (4, 5))
-    scores = (query @ key.T).reshape(4, 5, 4, 5)  # row and column of the query, then of the key
+    # row and column of the query, then of the key
+    scores = (query @ key.T).reshape(4, 5, 4, 5)
     return torch.allclose(scores[:, 1:, :, 1:], scores[:, :-1, :, :-1], atol=1e-4)
 
 
@@ -572,27 +611,32 @@ for name, rotate in rotations.items():
 def is_rotary(rotate):
     """Tell rotary positions in two dimensions from their look-alikes.
 
-    rotate:  a function of query, key and grid_size, like rotary_2d. It may be wrong in any way, in its shapes too.
+    rotate:  a function of query, key and grid_size, like rotary_2d. It may be wrong in
+             any way, in its shapes too.
     returns: True if it is right, up to rounding; False if not
 
     Right means: all that rotary_2d promises holds, but four things are free:
     - which numbers of head_dim make a pair;
     - which half of the pairs rotates by the row; the other half rotates by the column;
     - in which direction a pair rotates;
-    - how fast: the pairs of a half have clearly different speeds, from 1 radian per row or column down to 0.01. With a
-      head_dim of 8 the slower of the two has at least 0.1.
+    - how fast: the pairs of a half have clearly different speeds, from 1 radian per row
+      or column down to 0.01. With a head_dim of 8 the slower of the two has at least
+      0.1.
 
     >>> is_rotary(lambda query, key, grid_size: (query, key))  # nothing is rotated
     False
 
-    Ask only about sizes that rotary_2d takes; ValueErrors are no part of the test. Right answers differ in their last
-    digits: torch.allclose(a, b, atol=1e-4).
-    Allowed: anything but a second rotation to compare with, yours or a library's. About 30 lines.
+    Ask only about sizes that rotary_2d takes; ValueErrors are no part of the test.
+    Right answers differ in their last digits: torch.allclose(a, b, atol=1e-4).
+    Allowed: anything but a second rotation to compare with, yours or a library's.
+    About 30 lines.
     """
     ### BEGIN SOLUTION
-    grid_size, head_dim, front = (3, 5), 8, 2  # two tokens stand in front of the patches
+    # two tokens stand in front of the patches
+    grid_size, head_dim, front = (3, 5), 8, 2
     generator = torch.Generator().manual_seed(3)
-    vectors = torch.randn(2, 2, 3, 1, head_dim, generator=generator)  # query and key, of two images and three heads
+    # query and key, of two images and three heads
+    vectors = torch.randn(2, 2, 3, 1, head_dim, generator=generator)
     given = vectors.expand(-1, -1, -1, front + 15, -1)
     rotated = rotate(given[0], given[1], grid_size)
     if any(each.shape != given.shape[1:] for each in rotated):
@@ -612,8 +656,10 @@ def is_rotary(rotate):
         return False
     one_hot = torch.eye(head_dim)[:, None].expand(-1, 15, -1)
     turned, _ = rotate(one_hot, one_hot, grid_size)
-    down, right = ((turned[:, patch] * turned[:, 0]).sum(dim=-1) for patch in (5, 1))  # cosines, for each number
-    gaps = [(cosines.sort().values.diff() > 1e-3).sum() for cosines in (down, right)]  # two pairs in each half
+    # cosines, for each number
+    down, right = ((turned[:, patch] * turned[:, 0]).sum(dim=-1) for patch in (5, 1))
+    # two pairs in each half
+    gaps = [(cosines.sort().values.diff() > 1e-3).sum() for cosines in (down, right)]
     return torch.equal(down > 0.9999, right < 0.9999) and gaps == [2, 2]
     ### END SOLUTION
 
@@ -639,13 +685,15 @@ def is_rotary(rotate):
 # <details><summary>Hint 3: pseudo-code</summary>
 #
 # ```
-# one query and one key for each image and head, the same at all tokens; a few tokens in front; rows and columns differ
+# one query and one key for each image and head, the same at all tokens; a few tokens in
+#     front; rows and columns differ
 # wrong shapes? return False
 # facts = dot products stay when both move one row down, or one column on;
 #         lengths stay; the tokens in front and the first patch stay;
 #         one image of the batch alone gives the same
 # one-hot queries: the cosines of a step down, and of a step to the right
-# what turns in one of the two steps stays in the other; in each, the cosines below 1 have head_dim / 4 different values
+# what turns in one of the two steps stays in the other; in each, the cosines below 1 have
+#     head_dim / 4 different values
 # return whether all of it holds, up to rounding
 # ```
 #
@@ -682,22 +730,28 @@ class QKNormAttention(nn.Module):
     x:       (batch, tokens, embed_dim)
     returns: the same shape
 
-    Its parts: qkv (nn.Linear to 3 · embed_dim: queries, keys, values, in this order) and projection (nn.Linear), as in
-    lesson 03; query_norm and key_norm, each an nn.LayerNorm over head_dim = embed_dim / num_heads.
+    Its parts: qkv (nn.Linear to 3 · embed_dim: queries, keys, values, in this order)
+    and projection (nn.Linear), as in lesson 03; query_norm and key_norm, each an
+    nn.LayerNorm over head_dim = embed_dim / num_heads.
 
     >>> attention = QKNormAttention(embed_dim=12, num_heads=3)
-    >>> tuple(attention(torch.zeros(2, 5, 12)).shape), tuple(attention.query_norm.weight.shape)
+    >>> (tuple(attention(torch.zeros(2, 5, 12)).shape),
+    ...  tuple(attention.query_norm.weight.shape))
     ((2, 5, 12), (4,))
 
-    Raise ValueError, with both numbers in its text, where num_heads does not divide embed_dim.
-    Allowed: split_heads, merge_heads, F.scaled_dot_product_attention, everything else in torch. About 11 lines.
+    Raise ValueError, with both numbers in its text, where num_heads does not divide
+    embed_dim.
+    Allowed: split_heads, merge_heads, F.scaled_dot_product_attention, everything else
+    in torch. About 15 lines.
     """
 
     def __init__(self, embed_dim, num_heads):
         super().__init__()
         ### BEGIN SOLUTION
         if embed_dim % num_heads:
-            raise ValueError(f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}")
+            raise ValueError(
+                f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}"
+            )
         self.num_heads = num_heads
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
         self.query_norm = nn.LayerNorm(embed_dim // num_heads)
@@ -707,8 +761,12 @@ class QKNormAttention(nn.Module):
 
     def forward(self, x):
         ### BEGIN SOLUTION
-        query, key, value = (split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1))
-        heads = F.scaled_dot_product_attention(self.query_norm(query), self.key_norm(key), value)
+        query, key, value = (
+            split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1)
+        )
+        heads = F.scaled_dot_product_attention(
+            self.query_norm(query), self.key_norm(key), value
+        )
         return self.projection(merge_heads(heads))
         ### END SOLUTION
 
@@ -746,24 +804,28 @@ check("QKNormAttention", QKNormAttention)
 # %%
 def largest_weight(attention, num_heads, x, norms):
     """Mean over queries of their largest attention weight."""
-    query, key, _ = (split_heads(part, num_heads) for part in attention.qkv(x).chunk(3, dim=-1))
+    query, key, _ = (
+        split_heads(part, num_heads) for part in attention.qkv(x).chunk(3, dim=-1)
+    )
     if norms:
         query, key = attention.query_norm(query), attention.key_norm(key)
-    weights = (query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])).softmax(dim=-1)
-    return weights.amax(dim=-1).mean().item()
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    return scores.softmax(dim=-1).amax(dim=-1).mean().item()
 
 
 def largest_weights(factor):
-    """The same without and with QK-norm, in fresh attention whose queries and keys are multiplied by a factor."""
+    """The same without and with QK-norm; queries and keys grow by a factor."""
     torch.manual_seed(0)
-    attention, x = QKNormAttention(64, num_heads=4).requires_grad_(False), torch.randn(16, 65, 64)
+    attention = QKNormAttention(64, num_heads=4).requires_grad_(False)
+    x = torch.randn(16, 65, 64)
     attention.qkv.weight[:128] *= factor
     return [largest_weight(attention, 4, x, norms) for norms in (False, True)]
 
 
 for factor in (1, 3, 10):
     without, with_norms = largest_weights(factor)
-    print(f"queries and keys times {factor:2}: largest weight {without:.2f} without, {with_norms:.2f} with QK-norm")
+    print(f"queries and keys times {factor:2}: largest weight", end=" ")
+    print(f"{without:.2f} without, {with_norms:.2f} with QK-norm")
 
 # %% [markdown]
 # Without norms the weights concentrate on one key: in our run the largest grew from 0.03 to 0.46 and 0.94. With them,
@@ -786,13 +848,14 @@ for factor in (1, 3, 10):
 
 # %%
 def wired(block, x):
-    """The forward of lesson 04's block. Yours: put block.scale1, block.scale2 and block.drop_path at their places."""
+    """Lesson 04's forward. Put block.scale1, .scale2 and .drop_path at their places."""
     x = x + block.attention(block.norm1(x))
     return x + block.mlp(block.norm2(x))
 
 
 # %%
-BASE = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, position_std=0.5)  # lesson 07's
+# lesson 07's
+BASE = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, position_std=0.5)
 
 
 @dataclass(frozen=True)
@@ -818,11 +881,14 @@ class ModernAttention(QKNormAttention):
             self.query_norm, self.key_norm = nn.Identity(), nn.Identity()
 
     def forward(self, x):
-        query, key, value = (split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1))
+        query, key, value = (
+            split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1)
+        )
         query, key = self.query_norm(query), self.key_norm(key)
         if self.grid_size:
             query, key = rotary_2d(query, key, self.grid_size)
-        return self.projection(merge_heads(F.scaled_dot_product_attention(query, key, value)))
+        heads = F.scaled_dot_product_attention(query, key, value)
+        return self.projection(merge_heads(heads))
 
 
 # %%
@@ -833,10 +899,12 @@ class ModernBlock(nn.Module):
         super().__init__()
         dim, norm = config.embed_dim, nn.RMSNorm if parts.rms_norm else nn.LayerNorm
         self.norm1, self.norm2 = norm(dim, eps=1e-6), norm(dim, eps=1e-6)
-        self.attention, self.mlp = ModernAttention(config, parts), Mlp(dim, config.hidden_dim)
+        self.attention = ModernAttention(config, parts)
+        self.mlp = Mlp(dim, config.hidden_dim)
         self.scale1, self.scale2 = nn.Identity(), nn.Identity()
         if parts.layer_scale:
-            self.scale1, self.scale2 = LayerScale(dim, parts.layer_scale), LayerScale(dim, parts.layer_scale)
+            self.scale1 = LayerScale(dim, parts.layer_scale)
+            self.scale2 = LayerScale(dim, parts.layer_scale)
         self.drop_path = DropPath(probability)
 
     def forward(self, x):
@@ -846,16 +914,19 @@ class ModernBlock(nn.Module):
 
 # %%
 one = ModernBlock(BASE, Parts(layer_scale=0.1), probability=0.5)
-for scale, start in ((one.scale1, 0.1), (one.scale2, 0.5)):  # two different numbers: swapped scales must not pass
+# two different numbers: swapped scales must not pass
+for scale, start in ((one.scale1, 0.1), (one.scale2, 0.5)):
     nn.init.constant_(scale.gamma, start)
 outputs, x = [], torch.randn(64, 17, BASE.embed_dim)
 for forward in (ModernBlock.forward, wired):
     torch.manual_seed(0)
     outputs.append(forward(one, x))
 is_wired = torch.allclose(*outputs, atol=1e-6)
-print("Your block does what ours does." if is_wired else "Not yet: your block and ours differ. We go on with ours.")
 if is_wired:
+    print("Your block does what ours does.")
     ModernBlock.forward = wired
+else:
+    print("Not yet: your block and ours differ. We go on with ours.")
 
 
 # %%
@@ -866,18 +937,23 @@ class ModernViT(nn.Module):
         super().__init__()
         plain, dim = VisionTransformer(config), config.embed_dim
         self.registers = nn.Parameter(0.02 * torch.randn(1, parts.registers, dim))
-        self.patch_embedding = PatchEmbedding(config.in_channels, config.patch_size, dim)
+        sizes = config.in_channels, config.patch_size, dim
+        self.patch_embedding = PatchEmbedding(*sizes)
         self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
-        is_learned = config.positions == "learned"  # otherwise they stay at zero
-        self.positions = nn.Parameter(torch.zeros(1, config.num_tokens, dim), requires_grad=is_learned)
+        self.positions = nn.Parameter(torch.zeros(1, config.num_tokens, dim))
+        if config.positions != "learned":  # they stay at zero
+            self.positions.requires_grad_(False)
         rates = torch.linspace(0, parts.drop_path, config.depth).tolist()
-        self.blocks = nn.Sequential(*(ModernBlock(config, parts, rate) for rate in rates))
-        self.norm = nn.RMSNorm(dim, eps=1e-6) if parts.rms_norm else nn.LayerNorm(dim, eps=1e-6)
+        blocks = (ModernBlock(config, parts, rate) for rate in rates)
+        self.blocks = nn.Sequential(*blocks)
+        self.norm = (nn.RMSNorm if parts.rms_norm else nn.LayerNorm)(dim, eps=1e-6)
         self.head = nn.Linear(dim, config.num_classes)
-        self.load_state_dict(plain.state_dict(), strict=False)  # not strict: new parts keep their own first values
+        # not strict: new parts keep their own first values
+        self.load_state_dict(plain.state_dict(), strict=False)
 
     def forward(self, images):
-        tokens = add_class_token(self.patch_embedding(images), self.class_token, self.positions)
+        patches = self.patch_embedding(images)
+        tokens = add_class_token(patches, self.class_token, self.positions)
         tokens = self.blocks(add_registers(tokens, self.registers))
         return self.head(self.norm(tokens)[:, 0])
 
@@ -891,7 +967,8 @@ class ModernViT(nn.Module):
 # one takes some away?
 
 # %%
-MODERN = Parts(registers=4, rotary=True, qk_norm=True, rms_norm=True, layer_scale=0.1, drop_path=0.2)
+MODERN = Parts(4, rotary=True, qk_norm=True, rms_norm=True)  # 4 registers
+MODERN = replace(MODERN, layer_scale=0.1, drop_path=0.2)
 torch.manual_seed(0)
 plain, images = VisionTransformer(BASE).eval(), torch.randn(8, 3, 32, 32)
 for parameter in plain.parameters():
@@ -902,9 +979,10 @@ for parts in [Parts(), *one_each, MODERN]:
     modern.load_state_dict(plain.state_dict(), strict=False)
     with torch.no_grad():
         gap = (modern(images) - plain(images)).abs().max().item()
-    added = sum(each.numel() for each in modern.parameters()) - sum(each.numel() for each in plain.parameters())
-    name = "all on" if parts == MODERN else ", ".join(name for name, value in vars(parts).items() if value)
-    print(f"{name or 'all off':12} {added:+5} parameters, logits differ by at most {gap:.1e}")
+    new, old = (sum(p.numel() for p in each.parameters()) for each in (modern, plain))
+    on = [name for name, value in vars(parts).items() if value]
+    name = "all on" if parts == MODERN else ", ".join(on) or "all off"
+    print(f"{name:12} {new - old:+5} parameters, logits differ by at most {gap:.1e}")
 
 # %% [markdown]
 # All off: no difference. All six together add 448 parameters, a fifth of a percent: these parts change *how* a model
@@ -948,15 +1026,14 @@ class Budget:
 
 
 BUDGET = Budget()
-if os.environ.get("VIT_COURSE_BUDGET") == "small":  # a rehearsal: everything runs, nothing is learned
-    BUDGET = Budget(
-        num_train=200, num_few=100, num_validation=200, epochs=1, epochs_few=1, seeds=(0, 1), masked_steps=5
-    )
+# a rehearsal: everything runs, nothing is learned
+if os.environ.get("VIT_COURSE_BUDGET") == "small":
+    BUDGET = Budget(200, 100, 200, 1, 1, seeds=(0, 1), masked_steps=5)
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train. Its defaults are read from BUDGET when this cell runs: run it again if you change that."""
+    """One way to train. BUDGET is read here: after changing it, run this cell again."""
 
     parts: Parts = Parts()
     config: ViTConfig = BASE
@@ -974,12 +1051,14 @@ num_validation = min(BUDGET.num_validation, len(full) // 5)
 train_indices, validation_indices = split_indices(len(full), num_validation, seed=0)
 train = replace(full.subset(train_indices), mean=(), std=())
 validation = full.subset(validation_indices).with_statistics_of(train)
-print(f"{len(train)} to learn from, {len(validation)} to choose by; trained on {device}")
+print(
+    f"{len(train)} to learn from, {len(validation)} to choose by; trained on {device}"
+)
 
 
 # %%
 def follow_schedule(optimizer, total_steps, warmup=0.1):
-    """Before every update, set the learning rate to its peak times your factor, as in lesson 07."""
+    """Before every update, set the learning rate to its peak times your factor."""
     steps, peak = itertools.count(), optimizer.param_groups[0]["lr"]
 
     def before_update(*_):
@@ -991,45 +1070,51 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 
 
 def learn(model, images, arm, seed):
-    """Train as in lesson 07; return the last validation loss, the lowest of all epochs, the last accuracy in %."""
+    """Train as in lesson 07; last and lowest validation loss, last accuracy in %."""
     model = model.to(device)
     loader = Batches(images, 128, shuffle=True, seed=seed, device=device)
+    watched = Batches(validation, 500, device=device)
     optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=arm.learning_rate)
     follow_schedule(optimizer, arm.epochs * len(loader))
     losses = []
     for _ in range(arm.epochs):
         train_one_epoch(model, loader, optimizer, device)
-        loss, accuracy = evaluate(model, Batches(validation, 500, device=device), device)
+        loss, accuracy = evaluate(model, watched, device)
         losses.append(loss)
     return losses[-1], min(losses), 100 * accuracy
 
 
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}  # number of differences → 97.5 % quantile of Student's t
+# number of differences → 97.5 % quantile of Student's t
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}
 found = {}  # (arm, seed): what `learn` gave; `compare` trains nothing that is in here
 
 
 def against(each, baseline):
     """The mean difference, and half the width of its interval."""
     differences = [one - other for one, other in zip(each, baseline, strict=True)]
-    return mean(differences), STUDENT[len(differences)] * stdev(differences) / len(differences) ** 0.5
+    count = len(differences)
+    return mean(differences), STUDENT[count] * stdev(differences) / count**0.5
 
 
 def compare(arms):
-    """Train every arm from every seed; print accuracies and mean losses, and differences from the first arm."""
+    """Train every arm from every seed; print all, and differences from the first."""
     baseline = None
     for name, arm in arms.items():
         for seed in BUDGET.seeds:
             if (arm, seed) not in found:
                 torch.manual_seed(seed)
-                found[arm, seed] = learn(
-                    ModernViT(arm.config, arm.parts), train.subset(slice(arm.num_train)), arm, seed
-                )
-        losses, lowest, accuracies = zip(*(found[arm, seed] for seed in BUDGET.seeds), strict=True)
+                model = ModernViT(arm.config, arm.parts)
+                images = train.subset(slice(arm.num_train))
+                found[arm, seed] = learn(model, images, arm, seed)
+        runs = [found[arm, seed] for seed in BUDGET.seeds]
+        losses, lowest, accuracies = zip(*runs, strict=True)
         line = f"{name:28} " + "  ".join(f"{each:.1f}" for each in accuracies)
         line += f"   loss {mean(losses):.2f}, at its lowest {mean(lowest):.2f}"
         if baseline:
-            (loss, half_loss), (gain, half) = against(losses, baseline[0]), against(accuracies, baseline[1])
-            line += f"   difference {gain:+.1f} ± {half:.1f}, of the last loss {loss:+.2f} ± {half_loss:.2f}"
+            loss, half_loss = against(losses, baseline[0])
+            gain, half = against(accuracies, baseline[1])
+            line += f"   difference {gain:+.1f} ± {half:.1f}"
+            line += f", of the last loss {loss:+.2f} ± {half_loss:.2f}"
         baseline = baseline or (losses, accuracies)
         print(line)
 
@@ -1052,7 +1137,8 @@ compare(
         "QK-norm": Arm(Parts(qk_norm=True)),
         "rotary, not learned": Arm(Parts(rotary=True), replace(BASE, positions="none")),
         "RMSNorm": Arm(Parts(rms_norm=True)),
-        "all of them": Arm(MODERN),  # rotary beside learned positions, not instead of them
+        # rotary beside learned positions, not instead of them
+        "all of them": Arm(MODERN),
     }
 )
 
@@ -1062,11 +1148,13 @@ compare(
 
 # %% tags=["experiment"]
 FAST = Arm(learning_rate=1e-2)
-compare({"high rate": FAST, "high rate, QK-norm": replace(FAST, parts=Parts(qk_norm=True))})
+NORMED = replace(FAST, parts=Parts(qk_norm=True))
+compare({"high rate": FAST, "high rate, QK-norm": NORMED})
 
 # %% tags=["experiment"]
 DEEP = Arm(config=replace(BASE, depth=16))
-compare({"sixteen blocks": DEEP, "sixteen blocks, LayerScale": replace(DEEP, parts=Parts(layer_scale=0.1))})
+SCALED = replace(DEEP, parts=Parts(layer_scale=0.1))
+compare({"sixteen blocks": DEEP, "sixteen blocks, LayerScale": SCALED})
 
 # %% [markdown]
 # **Is that a fair comparison?** The rate of 0.002 was chosen for four blocks. If sixteen need a lower one, LayerScale
@@ -1075,7 +1163,8 @@ compare({"sixteen blocks": DEEP, "sixteen blocks, LayerScale": replace(DEEP, par
 
 # %% tags=["experiment"]
 SCARCE = Arm(num_train=BUDGET.num_few, epochs=BUDGET.epochs_few)
-compare({"few images": SCARCE, "few images, DropPath": replace(SCARCE, parts=Parts(drop_path=0.2))})
+DROPPED = replace(SCARCE, parts=Parts(drop_path=0.2))
+compare({"few images": SCARCE, "few images, DropPath": DROPPED})
 
 # %% [markdown] question="worth-it" points=2
 # ### Question: what would you keep? (20 minutes, 2 points)
@@ -1205,17 +1294,22 @@ SIDES = (32, 48, 64)
 
 
 def for_side(model, arm, side):
-    """The trained model, for images of side x side pixels. (The rotary model's table is all zeros, and stays so.)"""
+    """The trained model, for images of side x side pixels.
+
+    The rotary model's table of positions is all zeros, and stays so.
+    """
     larger = replace(arm.config, image_size=side)
     other, weights = ModernViT(larger, arm.parts).to(device), model.state_dict()
-    weights["positions"] = resize_positions(weights["positions"], arm.config.grid_size, larger.grid_size)
+    grids = arm.config.grid_size, larger.grid_size
+    weights["positions"] = resize_positions(weights["positions"], *grids)
     other.load_state_dict(weights)
     return other
 
 
 def enlarged(images, side):
     """The images, scaled to side x side pixels."""
-    larger = F.interpolate(images.images.float(), size=(side, side), mode="bilinear", antialias=True)
+    how = {"mode": "bilinear", "antialias": True}
+    larger = F.interpolate(images.images.float(), size=(side, side), **how)
     return replace(images, images=larger.round().to(torch.uint8))
 
 
@@ -1228,13 +1322,15 @@ def by_side(model, arm):
     return accuracies
 
 
+rotary = Arm(Parts(rotary=True), replace(BASE, positions="none"))
 reached = {}
-for name, arm in {"plain": Arm(), "rotary": Arm(Parts(rotary=True), replace(BASE, positions="none"))}.items():
+for name, arm in {"plain": Arm(), "rotary": rotary}.items():
     torch.manual_seed(0)
     model = ModernViT(arm.config, arm.parts)
     learn(model, train.subset(slice(arm.num_train)), arm, seed=0)
     reached[name] = by_side(model, arm)
-    print(f"{name:7}", "   ".join(f"{side} pixels: {accuracy:.1f} %" for side, accuracy in reached[name].items()))
+    line = [f"{side} pixels: {right:.1f} %" for side, right in reached[name].items()]
+    print(f"{name:7}", "   ".join(line))
 reveal("rotary-counts-on", reached["rotary"][64], within=5)
 
 # %% [markdown]
@@ -1298,12 +1394,14 @@ def random_masking(tokens, mask_ratio, generator):
     """Hide patches of each image at random.
 
     tokens:     (batch, num_patches, embed_dim)
-    mask_ratio: share of the patches to hide; round(mask_ratio * num_patches) of them are hidden in every image
-    generator:  a torch.Generator on the CPU. Draw all random numbers from it: torch.rand and torch.randperm accept
-                generator=generator.
-    returns:    (visible, mask): (batch, kept, embed_dim), the tokens that are not hidden, in their order; and
-                (batch, num_patches) of bool, True where a patch is hidden. Each image hides patches of its own. Both
-                are on the device of the tokens.
+    mask_ratio: share of the patches to hide; round(mask_ratio * num_patches) of them
+                are hidden in every image
+    generator:  a torch.Generator on the CPU. Draw all random numbers from it:
+                torch.rand and torch.randperm accept generator=generator.
+    returns:    (visible, mask): (batch, kept, embed_dim), the tokens that are not
+                hidden, in their order; and (batch, num_patches) of bool, True where a
+                patch is hidden. Each image hides patches of its own. Both are on the
+                device of the tokens.
 
     >>> tokens = torch.arange(8.0).reshape(1, 8, 1)  # eight patches of one number
     >>> visible, mask = random_masking(tokens, 0.75, torch.Generator().manual_seed(0))
@@ -1312,14 +1410,17 @@ def random_masking(tokens, mask_ratio, generator):
     >>> torch.equal(visible, tokens[~mask].reshape(1, 2, 1))
     True
 
-    Raise ValueError, with mask_ratio in its text, where no patch would be hidden, or none left.
+    Raise ValueError, with mask_ratio in its text, where no patch would be hidden, or
+    none left.
     Allowed: everything in torch. About 8 lines.
     """
     ### BEGIN SOLUTION
     batch, num_patches, embed_dim = tokens.shape
     num_hidden = round(mask_ratio * num_patches)
     if not 0 < num_hidden < num_patches:
-        raise ValueError(f"mask_ratio {mask_ratio} hides {num_hidden} of {num_patches} patches")
+        raise ValueError(
+            f"mask_ratio {mask_ratio} hides {num_hidden} of {num_patches} patches"
+        )
     order = torch.rand(batch, num_patches, generator=generator).argsort(dim=1)
     mask = (order < num_hidden).to(tokens.device)
     return tokens[~mask].reshape(batch, num_patches - num_hidden, embed_dim), mask
@@ -1362,17 +1463,20 @@ check("random_masking", random_masking)
 
 # %%
 class MaskedAutoencoder(nn.Module):
-    """A ViT's encoder that reads a quarter of the patches, and a decoder that paints the rest."""
+    """An encoder reads a quarter of the patches, a decoder paints the rest."""
 
     def __init__(self, patch_size=4, image_size=32, embed_dim=64):
         super().__init__()
         self.patch_size, self.grid = patch_size, image_size // patch_size
         self.embedding = PatchEmbedding(3, patch_size, embed_dim)
         self.positions = nn.Parameter(0.5 * torch.randn(1, self.grid**2, embed_dim))
-        self.encoder = nn.Sequential(*(EncoderBlock(embed_dim, 4) for _ in range(3)), nn.LayerNorm(embed_dim))
+        blocks = [EncoderBlock(embed_dim, 4) for _ in range(3)]
+        self.encoder = nn.Sequential(*blocks, nn.LayerNorm(embed_dim))
         self.mask_token = nn.Parameter(torch.zeros(embed_dim))
-        self.decoder_positions = nn.Parameter(0.5 * torch.randn(1, self.grid**2, embed_dim))
-        self.decoder = nn.Sequential(EncoderBlock(embed_dim, 4), nn.LayerNorm(embed_dim))
+        decoder_positions = 0.5 * torch.randn(1, self.grid**2, embed_dim)
+        self.decoder_positions = nn.Parameter(decoder_positions)
+        block = EncoderBlock(embed_dim, 4)
+        self.decoder = nn.Sequential(block, nn.LayerNorm(embed_dim))
         self.to_pixels = nn.Linear(embed_dim, 3 * patch_size**2)
 
     def forward(self, images, mask_ratio, generator):
@@ -1390,15 +1494,18 @@ def hidden_loss(painted, images, mask, patch_size):
 
 
 def learn_to_paint(seed, mask_ratio=0.75):
-    """A masked autoencoder, trained from a seed on 10,000 images, and its loss at every step. No label is looked at."""
+    """A masked autoencoder trained on 10,000 images, no label seen; its losses."""
     torch.manual_seed(seed)
-    painter, generator = MaskedAutoencoder().to(device), torch.Generator().manual_seed(seed)
-    loader = Batches(train.subset(slice(10_000)), 64, shuffle=True, seed=seed, device=device)
+    painter = MaskedAutoencoder().to(device)
+    generator = torch.Generator().manual_seed(seed)
+    images = train.subset(slice(10_000))
+    loader = Batches(images, 64, shuffle=True, seed=seed, device=device)
     optimizer = torch.optim.AdamW(parameter_groups(painter, 0.05), lr=1e-3)
     follow_schedule(optimizer, BUDGET.masked_steps)
     batches = itertools.chain.from_iterable(itertools.repeat(loader))
+    batches = itertools.islice(batches, BUDGET.masked_steps)
     started, losses = time.perf_counter(), []
-    for step, (images, _) in enumerate(itertools.islice(batches, BUDGET.masked_steps), start=1):
+    for step, (images, _) in enumerate(batches, start=1):
         painted, mask = painter(images, mask_ratio, generator)
         loss = hidden_loss(painted, images, mask, painter.patch_size)
         optimizer.zero_grad()
@@ -1406,7 +1513,8 @@ def learn_to_paint(seed, mask_ratio=0.75):
         optimizer.step()
         losses.append(loss.item())
         if step % 250 == 0:
-            print(f"step {step:5}: loss {mean(losses[-250:]):.3f}, after {time.perf_counter() - started:.0f} s")
+            seconds = time.perf_counter() - started
+            print(f"step {step}: loss {mean(losses[-250:]):.3f}, {seconds:.0f} s")
     return painter.eval(), losses
 
 
@@ -1425,9 +1533,11 @@ with torch.no_grad():
 patches = patchify(pictures, 4)
 seen = torch.where(mask[:, :, None], torch.zeros_like(patches), patches)
 filled = torch.where(mask[:, :, None], painted, patches)
-rows = torch.cat([pictures, *(unpatchify(each, 4, (32, 32)) for each in (seen, filled))]).cpu()
-spread, center = (torch.tensor(each).view(-1, 1, 1) for each in (validation.std, validation.mean))
-show_images((rows * spread + center).clamp(0, 1), columns=8)
+rows = [pictures, unpatchify(seen, 4, (32, 32)), unpatchify(filled, 4, (32, 32))]
+spread = torch.tensor(validation.std).view(-1, 1, 1)
+center = torch.tensor(validation.mean).view(-1, 1, 1)
+rows = torch.cat(rows).cpu() * spread + center
+show_images(rows.clamp(0, 1), columns=8)
 
 # %% [markdown]
 # The result is blurred: to keep the squared error low, the model paints the mean of all pictures that would fit. It
@@ -1439,7 +1549,7 @@ show_images((rows * spread + center).clamp(0, 1), columns=8)
 
 # %% tags=["experiment"]
 def blurred(images, mask, width):
-    """Every pixel as a mean of the visible ones, with weights that fall with distance: a Gaussian of this width."""
+    """Each pixel a mean of visible ones, weighted by a Gaussian of the distance."""
     visible = unpatchify((~mask)[:, :, None].expand(-1, -1, 48).double(), 4, (32, 32))
     places = torch.arange(32, dtype=torch.float64)
     near = (-(places[:, None] - places).square() / (2 * width**2)).exp()
@@ -1451,16 +1561,19 @@ def loss_of_blur(width):
     images = validation.normalize(validation.images[:1_000])
     patches = patchify(images, 4)
     _, mask = random_masking(patches, 0.75, torch.Generator().manual_seed(1))
-    return hidden_loss(patchify(blurred(images, mask, width), 4), images, mask, 4).item()
+    painted = patchify(blurred(images, mask, width), 4)
+    return hidden_loss(painted, images, mask, 4).item()
 
 
-losses_of_blur = {width: loss_of_blur(width) for width in (1, 1.5, 2, 3, 4)}
-print(", ".join(f"{loss:.2f} with width {width}" for width, loss in losses_of_blur.items()))
+for width in (1, 1.5, 2, 3, 4):
+    print(f"a blur of width {width}: {loss_of_blur(width):.2f}")
 
 images = validation.normalize(validation.images[:1_000])
-with torch.no_grad():  # the same images and, from the same seed, the same hidden patches as for the blur
+# the same images and, from the same seed, the same hidden patches as for the blur
+with torch.no_grad():
     painted, mask = painter(images.to(device), 0.75, torch.Generator().manual_seed(1))
-print(f"your painter on the same patches: {hidden_loss(painted.cpu(), images, mask.cpu(), 4).item():.2f}")
+loss = hidden_loss(painted.cpu(), images, mask.cpu(), 4).item()
+print(f"your painter on the same patches: {loss:.2f}")
 
 # %% [markdown]
 # In our run the best blur, 1.5 pixels wide, has a loss of 0.46. So the loss alone does not say that a model has
@@ -1479,13 +1592,15 @@ predict("masked-probe", 10)  # points of accuracy
 
 # %% tags=["experiment"]
 def probed(features_of, decays=(0.001, 0.01, 0.1, 1.0, 10.0)):
-    """Accuracy in percent of a probe on features, each dimension scaled to a standard deviation of 1, and its decay.
+    """Accuracy in percent of a probe on features, and its decay.
 
-    The weight decay is the best of those named for a fifth of the labeled images, of a probe fitted to the others.
+    Each dimension is scaled to a standard deviation of 1. The weight decay is the best
+    of those named for a fifth of the labeled images, of a probe fitted to the others.
     """
     labeled = train.subset(slice(-5_000, None))
     with torch.no_grad():
-        known, new = (features_of(validation.normalize(each.images)) for each in (labeled, validation))
+        known = features_of(validation.normalize(labeled.images))
+        new = features_of(validation.normalize(validation.images))
     center, scale = known.mean(dim=0), known.std(dim=0)
     known, new = (known - center) / scale, (new - center) / scale
 
@@ -1501,7 +1616,12 @@ def probed(features_of, decays=(0.001, 0.01, 0.1, 1.0, 10.0)):
 
 def mean_token(painter):
     """Images to the mean of the encoder's tokens; no patch is hidden."""
-    return lambda images: painter.encoder(painter.embedding(images.to(device)) + painter.positions).mean(dim=1).cpu()
+
+    def features_of(images):
+        tokens = painter.embedding(images.to(device)) + painter.positions
+        return painter.encoder(tokens).mean(dim=1).cpu()
+
+    return features_of
 
 
 def fresh_painter(seed):
@@ -1513,8 +1633,10 @@ def fresh_painter(seed):
 learned = probed(mean_token(painter))
 fresh = [probed(mean_token(fresh_painter(seed))) for seed in BUDGET.seeds]
 pixels = probed(lambda images: images.flatten(1))
-for name, each in {"trained": [learned], "never trained": fresh, "pixels": [pixels]}.items():
-    print(f"{name:13} " + ", ".join(f"{accuracy:.1f} % (weight decay {decay:g})" for accuracy, decay in each))
+probes = {"trained": [learned], "never trained": fresh, "pixels": [pixels]}
+for name, each in probes.items():
+    for accuracy, decay in each:
+        print(f"{name:13} {accuracy:.1f} % (weight decay {decay:g})")
 reveal("masked-probe", learned[0] - mean(accuracy for accuracy, _ in fresh), within=3)
 
 # %% [markdown]
@@ -1560,7 +1682,7 @@ suspect
 # you look for the line. Then repair a copy, and check it.
 
 # %%
-mended = None  # paste the program above this line, mend it, and put its name in place of None
+mended = None  # paste the program above, fix it, and put its name in place of None
 suspect.check(mended)
 
 # %% [markdown]

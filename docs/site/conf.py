@@ -32,7 +32,6 @@ suppress_warnings = ["myst.header"]  # a lesson's cells begin with the heading t
 html_theme = "pydata_sphinx_theme"
 html_title = "vit_course, a Vision Transformer by hand"
 html_baseurl = URLS["Homepage"]  # for the address that search engines keep of a page
-html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
 html_copy_source = False

@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PUBLISHED = HERE / "published.txt"
 SHEET = ROOT / "docs" / "cheat_sheet.html"
+OUTLINE = ROOT / "vit_course" / "exercises" / "outline.json"
 COLAB = "https://colab.research.google.com/github"
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)((?:#[^)\s]*)?\))")
 # where a file of the repository stands on the site
@@ -46,6 +47,7 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
     shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("*.py", "*.txt", "__pycache__"))
     for path in HERE.rglob("*.md"):
         text = _with_links(path).replace("COLAB-OF-LESSON-00", _colab("00_start"))
+        text = text.replace("MINUTES-OF-LESSON-00", str(_minutes("00_start")))
         (source / path.relative_to(HERE)).write_text(text, encoding="utf-8")
     for home, place in _PLACES.items():
         (source / place).mkdir(exist_ok=True)
@@ -61,6 +63,11 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
     write_pages(source, pages(only))
     for path in (BADGE, SHEET):
         shutil.copy(path, source / "_static")
+
+
+def _minutes(lesson: str) -> int:
+    """The minutes that the builder has computed for a lesson, as README and the lesson state them."""
+    return int(json.loads(OUTLINE.read_text("utf-8"))[lesson]["minutes"])
 
 
 def _colab(lesson: str) -> str:
@@ -97,6 +104,7 @@ def _notebook(path: Path) -> str:
 def build(out: Path) -> int:
     """Build the site of ``out/source`` into ``out/html``; every warning is an error. Returns Sphinx's exit status."""
     options = ["-b", "html", "-c", str(HERE), "-W", "--keep-going", "-q", "-j", "auto"]
+    options += ["-D", f"html_static_path={out / 'source' / '_static'}"]  # it has the cheat sheet, too
     return subprocess.run([sys.executable, "-m", "sphinx", *options, out / "source", out / "html"]).returncode
 
 

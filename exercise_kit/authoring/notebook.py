@@ -68,7 +68,7 @@ if __name__ == "__main__":
 SETUP = '''\
 # @title Setup: run this cell first. It finds the course's package, or installs it.
 import glob, importlib.util, os, shutil, subprocess, sys
-NotReady = type("NotReady", (Exception,), {{"_render_traceback_": lambda e: [str(e)]}})
+Stop = type("Stop", (Exception,), {{"_render_traceback_": lambda e: [str(e)]}})
 sys.path.append(os.path.abspath(".."))  # where a clone of the course has its package
 if importlib.util.find_spec("{package}") is None:
     print("Installing the course's package. This may take half a minute.", flush=True)
@@ -77,9 +77,9 @@ if importlib.util.find_spec("{package}") is None:
         found += sorted(glob.glob(place + "/{package}-*.whl"), key=os.path.getmtime)
     os.environ.update(UV_PYTHON=sys.executable, GIT_TERMINAL_PROMPT="0")
     pip = ["uv", "pip"] if shutil.which("uv") else [sys.executable, "-m", "pip"]
-    if all((done := subprocess.run([*pip, "install", "-q", *more, found[-1]], text=True,
+    if all((ran := subprocess.run([*pip, "install", "-q", *more, found[-1]], text=True,
             capture_output=True)).returncode for more in ([], ["--no-deps"])):
-        raise NotReady(f"{{found[-1]}}: {{done.stderr[-400:]}}\\nPut its .whl beside this file.")
+        raise Stop(f"{{found[-1]}}: {{ran.stderr[-400:]}}\\nPut its .whl beside this file.")
 from {package} import borrow, check, reset\
 '''  # fmt: skip
 

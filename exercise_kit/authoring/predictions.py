@@ -81,11 +81,18 @@ def _problem_with(call: ast.Call, cell: Cell, is_known: bool) -> str | None:
     guess = call.args[1]
     if not _is_literal(guess):
         return "the author's guess is a number or a text"
-    choices = next((each.value for each in call.keywords if each.arg == "choices"), None)
-    text = isinstance(guess, ast.Constant) and isinstance(guess.value, str)
-    if text and (choices is None or ast.literal_eval(guess) not in ast.literal_eval(choices)):
-        return "a guess in words is one of its choices=(...)"
+    if isinstance(guess, ast.Constant) and isinstance(guess.value, str) and guess.value not in _choices(call):
+        return "a guess in words is one of its choices=(...), which are written out"
     return None
+
+
+def _choices(call: ast.Call) -> tuple[str, ...]:
+    """The choices that are written out in a call; none where a name stands for them."""
+    written = next((each.value for each in call.keywords if each.arg == "choices"), None)
+    try:
+        return tuple(ast.literal_eval(written)) if written else ()
+    except (ValueError, TypeError):
+        return ()
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import linecache
-import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -68,6 +69,10 @@ def double(x):
 """
 
 
+def source_of(statements: Iterable[ast.stmt]) -> str:
+    return "\n".join(map(ast.unparse, statements))
+
+
 class Notebook:
     """The variables of a notebook, whose cells can be found again as those of IPython can."""
 
@@ -112,14 +117,13 @@ def test_the_model_solutions_build_on_one_another(place, capsys):
                 notebook.run(cell.source)
                 assert notebook.check(str(cell.name)), cell.name
             elif cell.role is Role.CODE and cell.source.startswith(("import ", "from ")):
-                statements = [line for line in cell.source.split("\n") if line.startswith(("import ", "from "))]
-                notebook.run("\n".join(statements))
-                notebook.run("\n".join(line for line in cell.source.split("\n") if "own(" in line))
+                statements = ast.parse(cell.source).body
+                notebook.run(source_of(each for each in statements if isinstance(each, ast.Import | ast.ImportFrom)))
+                notebook.run(source_of(each for each in statements if "own(" in ast.unparse(each)))
             elif cell.role is Role.CODE and cell.source.startswith("keep("):
                 notebook.run(cell.source)
-    last = (ROOT / "solutions" / "10_modern.py").read_text("utf-8")
-    for line in re.findall(r"^.* = own\(.*\)$", last, re.MULTILINE):
-        exec(line, {"own": own})
+    last = ast.parse((ROOT / "solutions" / "10_modern.py").read_text("utf-8")).body
+    exec(source_of(each for each in last if isinstance(each, ast.Assign) and "own(" in ast.unparse(each)), {"own": own})
     said = capsys.readouterr().out
     assert "not kept" not in said
     assert "The course's" not in said

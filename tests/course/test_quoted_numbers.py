@@ -537,7 +537,7 @@ def test_how_many_seeds_a_difference_takes_is_what_chance_makes_of_it():
         shown[count, size] = (seen.mean(1).abs() > t * seen.std(1) / sqrt(count)).double().mean().item()
     assert min(shown[3, 3.5], shown[10, 1], shown[40, 0.5]) > 0.78
     assert shown[3, 1] < 0.2
-    assert "For one *s* you need about ten seeds, for half an *s* about forty." in EXPERIMENTS
+    assert "One of 1 *s* takes about ten seeds, one of half an *s* about forty." in EXPERIMENTS
     assert "Less than one time in five." in SEEDS
 
 
@@ -548,7 +548,7 @@ def test_looking_after_every_seed_is_wrong_one_time_in_seven():
         seen = noise[:, :count]
         claimed |= seen.mean(1).abs() > t * seen.std(1) / sqrt(count)
     assert claimed.double().mean() == pytest.approx(1 / 7, abs=0.01)
-    assert "up to eight, is wrong one time in seven" in EXPERIMENTS
+    assert "and stop at eight: then you are wrong one time in seven" in EXPERIMENTS
 
 
 def test_the_count_of_broken_models_is_that_of_its_benchmark():

@@ -119,7 +119,7 @@ def test_a_class_without_a_signature_in_the_notebook_is_no_trouble_for_a_check(r
     stub = (
         "class Mlp(torch.nn.Module):\n    def __init__(self, embed_dim, hidden_dim):\n        raise NotImplementedError"
     )
-    ran = run_all(["import torch\nfrom vit_course import check\nNotReady = type('NotReady', (Exception,), {})", stub,
+    ran = run_all(["import torch\nfrom vit_course import check\nStop = type('Stop', (Exception,), {})", stub,
                    "print(check('Mlp', Mlp))"])  # fmt: skip
     assert ran["failed"] == []
     assert "Mlp is not written yet" in ran["shown"]

@@ -145,7 +145,7 @@ def test_the_model_with_muon_was_trained_with_the_settings_that_lesson_07_prints
 def test_the_stream_and_first_losses_of_05_are_quoted_as_they_were():
     found, text = runs("05_vit"), text_of("05_vit")
     grown = [run["spread"][-2] / run["spread"][0] for run in found]
-    assert f"nearly three times that of `in` ({each(grown, 1)} times from three seeds" in text
+    assert f"nearly three times that of the first bar, `in` ({each(grown, 1)} times from three seeds" in text
     yours, randn = ([run["first_loss"][name] for run in found] for name in ("yours", "randn"))
     assert f"a little above ({min(yours):.2f} to {max(yours):.2f} from three seeds" in text
     assert f"far worse than guessing ({min(randn):.1f} to {max(randn):.1f})" in text

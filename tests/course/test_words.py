@@ -1,10 +1,11 @@
-"""A lesson is short: few words before its first exercise and in all, short sentences, few predictions."""
+"""A lesson is short: few words before its first exercise and in all, short sentences and lines, few predictions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+import nbformat
 import pytest
 
 from exercise_kit.authoring.lesson import Cell, Lesson, Role, read_lesson
@@ -12,14 +13,16 @@ from exercise_kit.authoring.lint import split_regions
 from tests.course.test_quoted_numbers import ROOT
 
 WORDS_TO_THE_FIRST_EXERCISE, WORDS, WORDS_IN_A_SENTENCE, PREDICTIONS = 450, 3500, 35, 4
-LESSONS = ("00_start", "01_patchify", "02_positions", "03_attention", "04_block")
+WORDS_OF_THE_COURSE, COLUMNS = 30_000, 88
+LESSONS = sorted(path.stem for path in (ROOT / "solutions").glob("*.py"))
 every_lesson = pytest.mark.parametrize("name", LESSONS)
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 # code, formulas, pictures' descriptions, links' addresses
 NO_PROSE = re.compile(r"```.*?```|\$\$.*?\$\$|\$[^$\n]*\$|!\[[^\]]*\]\([^)]*\)|(?<=\])\([^)]*\)", re.DOTALL)
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"\n\s*\n|\n(?=- |> |\||#|\d\. )|<[^>]+>")
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[^a-z])")
-NAMED = re.compile(r'^predict\("([^"]+)"', re.MULTILINE)
+NAMED = re.compile(r'^predict\(\s*"([^"]+)"', re.MULTILINE)
 
 
 def lesson(name: str) -> Lesson:
@@ -57,6 +60,10 @@ def test_a_lesson_can_be_read_in_twenty_minutes(name):
     assert 1000 < visible_words(list(lesson(name).cells)) <= WORDS
 
 
+def test_the_course_can_be_read_in_three_hours():
+    assert sum(visible_words(list(lesson(name).cells)) for name in LESSONS) <= WORDS_OF_THE_COURSE
+
+
 @every_lesson
 def test_no_sentence_is_long(name):
     found = [each for cell in lesson(name).cells for each in sentences(prose(cell))]
@@ -80,4 +87,16 @@ def test_no_prediction_is_answered_in_the_next_cell_s_code(name):
     """A choice that the code reveals is computed: the same text does not stand alone beside the name."""
     for cell in lesson(name).cells:
         if not cell.is_markdown:
-            assert not re.search(r'reveal\("[^"]+", (?:"[^"]*"|[\d.]+)[,)]', cell.source)
+            assert not re.search(r'reveal\(\s*"[^"]+",\s*(?:"[^"]*"|[\d.]+)\s*[,)]', cell.source)
+
+
+@every_lesson
+@pytest.mark.parametrize("folder", ["solutions", "notebooks"])
+def test_code_fits_a_narrow_page(name, folder):
+    """Code, and the code and pseudo-code that stands in prose and in hints."""
+    notebook = nbformat.read(ROOT / folder / f"{name}.ipynb", as_version=nbformat.NO_CONVERT)
+    found = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    found += [block for cell in notebook.cells if cell.cell_type == "markdown" for block in FENCED.findall(cell.source)]
+    lines = [line for each in found for line in each.split("\n")]
+    assert len(lines) > 100
+    assert [line for line in lines if len(line) > COLUMNS] == []

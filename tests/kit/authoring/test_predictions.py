@@ -68,6 +68,8 @@ def test_students_get_no_guess_and_solutions_keep_it(repository, good):
         ('predict("sum")', REVEAL, "a name and a guess"),
         ('predict("sum", "six")', REVEAL, "one of its choices"),
         ('predict("sum", "six", choices=("five", "seven"))', REVEAL, "one of its choices"),
+        ('predict("sum", "six", choices=names)', REVEAL, "one of its choices"),
+        ('predict("sum", "six", choices=6)', REVEAL, "one of its choices"),
     ],
 )
 def test_a_prediction_that_cannot_work_is_reported(repository, good, predicted, revealed, message):

@@ -8,7 +8,7 @@ import pytest
 
 from exercise_kit.authoring.build import build
 from exercise_kit.authoring.lesson import AuthoringError, read_lesson
-from exercise_kit.authoring.minutes import LINES_A_MINUTE, WORDS_A_MINUTE, minutes_of, visible_words
+from exercise_kit.authoring.minutes import CODE_CHARACTERS_A_MINUTE, WORDS_A_MINUTE, minutes_of, visible_words
 from exercise_kit.authoring.route import LessonRoute, Task, read_route
 from exercise_kit.engine.course import package
 
@@ -85,7 +85,7 @@ def lesson_of(repository, text):
 
 
 def test_minutes_are_words_and_code_and_tasks(repository):
-    words, lines = "# word\n" * 5 * WORDS_A_MINUTE, "x = 1\n" * 2 * LINES_A_MINUTE
+    words, lines = "# word\n" * 5 * WORDS_A_MINUTE, "x += 1\n" * 2 * (CODE_CHARACTERS_A_MINUTE // 4)
     text = f"# %% [markdown]\n# # Title\n#\n{words}\n# %%\n{lines}"
     route = LessonRoute(core=True, tasks={"a first walk": Task(7, 1, 1), "a second": Task(4, 1, 1, skip=True)})
     found = minutes_of(lesson_of(repository, text), route)

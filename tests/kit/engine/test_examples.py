@@ -20,7 +20,9 @@ CELL = re.compile(r'^# %% exercise="\w+"\n(.*?)(?=^# %%)', re.DOTALL | re.MULTIL
 
 
 def _of(text):
-    return [(each.source, each.want) for each in doctest.DocTestParser().get_examples(text)]
+    """The statements, however their lines are broken, and what they print."""
+    examples = doctest.DocTestParser().get_examples(text)
+    return [(ast.unparse(ast.parse(each.source)), each.want) for each in examples]
 
 
 def _in_the_lessons():
