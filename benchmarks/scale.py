@@ -50,7 +50,7 @@ MARKS = (20, 50, 100, 200, 500, 1000, 2000)
 def hand_in(folder: Path, students: int) -> list[Path]:
     """Make a class in which each student hands in one lesson; the folders of the submissions, in a mixed order."""
     new_class(folder, ROOT)
-    variants = right_variants(ROOT)
+    variants = right_variants()
     lessons = [SimulatedLesson(name, folder, ROOT, variants, SEED, 0) for name in wanted_lessons(ROOT, ())]
     sorts = profiles(students, random_of(SEED, "sorts"))
     paths = []

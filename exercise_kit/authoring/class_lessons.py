@@ -272,10 +272,7 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
             path = folder / f"{name}.ipynb"
             if path not in built:
                 put(merged / path, (root / path).read_bytes())
-    hidden = root / "tests" / "hidden"
     shutil.copytree(class_dir / "hidden", merged / "tests" / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
-    if (hidden / "variants").is_dir():  # right answers of other kinds, for a simulated class
-        shutil.copytree(hidden / "variants", merged / "tests" / "hidden" / "variants", dirs_exist_ok=True)
     for name in (EXERCISES, LESSONS):
         if (class_dir / name).is_dir():
             target = merged / OF_CLASS / name

@@ -102,8 +102,6 @@ def _check_digests(folder: Path, of: object) -> dict[str, str]:
 def checks_digest(folder: Path) -> str:
     """A digest of a folder of hidden checks, wherever it lies.
 
-    A clone's right variants, which only its tests use and no class folder has, do not count.
-
     Raises:
         OSError: a file cannot be read.
     """
@@ -112,7 +110,7 @@ def checks_digest(folder: Path) -> str:
 
 @lru_cache(maxsize=4)
 def _folder_digest(folder: Path, of: object) -> str:
-    paths = sorted(path for path in folder.rglob("*.py") if path.relative_to(folder).parts[0] != "variants")
+    paths = sorted(folder.rglob("*.py"))
     return _digest(*(f"{path.relative_to(folder)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in paths))
 
 

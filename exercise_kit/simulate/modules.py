@@ -16,8 +16,6 @@ from typing import Any
 
 from exercise_kit.engine.course import course, package
 
-# modules of right variants are named by this and their file
-VARIANTS = "vit_course_variants"
 _KIT = __name__.partition(".")[0]
 # what stands in every class, whatever its body
 _IN_AN_EMPTY_CLASS = frozenset(vars(type("Empty", (), {})))
@@ -103,7 +101,7 @@ def module_of(name: str) -> Module:
 
 def is_inlined(module: str) -> bool:
     """Whether a module is the course's own, or the kit's, so that what it holds is copied into cells."""
-    return module.partition(".")[0] in (package(), _KIT, "tests") or module.startswith(VARIANTS)
+    return module.partition(".")[0] in (package(), _KIT, "tests")
 
 
 def is_ours(module: str, root: str) -> bool:
@@ -122,22 +120,17 @@ def _names_of(statement: ast.stmt) -> Iterator[str]:
         yield from (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
-def right_variants(root: Path) -> dict[str, tuple[tuple[Any, ...], ...]]:
-    """Each exercise's right variants, as tuples of its objects: those beside its claims, then others.
+def right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
+    """Each exercise's right variants, as tuples of its objects; a wheel has none.
 
     A module that needs a package which is not installed here is left out.
-
-    Args:
-        root: of a clone, whose ``tests/hidden/variants`` holds the others.
     """
-    homes = dict.fromkeys(each.package for each in course().exercises.values() if each.package)
-    beside = ((f"{each}.variants", sys.modules[f"{each}.claims"].__file__) for each in homes)
-    files = [(name, Path(str(claims)).with_name("variants.py")) for name, claims in beside]
-    others = sorted((root / "tests" / "hidden" / "variants").glob("[a-z]*.py"))
-    files += [(f"{VARIANTS}_{path.stem}", path) for path in others]
+    exercises = [each for each in course().exercises.values() if each.checks]
+    claims = dict.fromkeys(each.checks[0].function.__module__ for each in exercises)
     found: dict[str, tuple[tuple[Any, ...], ...]] = {}
-    for name, path in files:
-        module = _loaded(name, path) if path.exists() else None
+    for name in claims:
+        path = Path(str(sys.modules[name].__file__)).with_name("variants.py")
+        module = _loaded(f"{name.rpartition('.')[0]}.variants", path) if path.exists() else None
         for exercise, variants in getattr(module, "RIGHT", {}).items():
             made = tuple(each if isinstance(each, tuple) else (each,) for each in variants)
             found[exercise] = found.get(exercise, ()) + made
@@ -146,7 +139,7 @@ def right_variants(root: Path) -> dict[str, tuple[tuple[Any, ...], ...]]:
 
 def is_variant(value: Any) -> bool:
     """Whether a function or class is written in a module of right variants."""
-    return value.__module__.startswith(VARIANTS) or value.__module__.endswith(".variants")
+    return bool(value.__module__.endswith(".variants"))
 
 
 def _loaded(name: str, path: Path) -> ModuleType | None:

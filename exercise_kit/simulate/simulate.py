@@ -168,7 +168,7 @@ def _fill(
     folder: Path, root: Path, students: int, seed: int, lessons: Sequence[str], advance: Callable[[], None]
 ) -> dict[str, int]:
     """Hand in, and write the truth down; gives how many answers there are of each kind."""
-    variants = right_variants(root)
+    variants = right_variants()
     handed_in = [SimulatedLesson(name, folder, root, variants, seed, week) for week, name in enumerate(lessons)]
     secret = hashlib.sha256(f"simulated class {seed}".encode()).hexdigest().encode()
     people = zip(names(students, random_of(seed, "names")), profiles(students, random_of(seed, "sorts")), strict=True)

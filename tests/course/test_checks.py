@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def _variants():
-    return right_variants(ROOT)
+    return right_variants()
 
 
 def right_variants_of(exercise):

@@ -122,7 +122,7 @@ def handed_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _answers() -> Iterator[tuple[str, tuple[str, str]]]:
     """Exercise → the source of a right answer in other words than the model's, and of a known mistake."""
-    variants = right_variants(ROOT)
+    variants = right_variants()
     for lesson in Lessons(None, ROOT):
         models = {name: _as_written(source) for name, source in lesson.model_answers.items()}
         for name, pool in LessonPools(lesson, models, variants).pools.items():

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vit_course.config import ViTConfig
 from vit_course.exercises.l07_experiments.model_accuracy import CONFIG, vit_cifar
-from vit_course.exercises.l07_experiments.vit_cifar import described
+from vit_course.exercises.l07_experiments.vit_cifar.claims import described
 from vit_course.exercises.l07_experiments.weights_file import shapes_of, written
 
 FILE = "vit_cifar.safetensors"

@@ -198,9 +198,6 @@ def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(tas
     needs = Needs.of(replace(task, place=place))
     assert cluster_worker._folder_of(needs) == tmp_path / "hidden"
     assert cluster_worker._folder_of(replace(needs, folder="/nowhere")) == HIDDEN
-    shutil.rmtree(tmp_path / "hidden" / "variants")  # as in a class folder
-    assert cluster_worker._folder_of(replace(needs, folder="/nowhere")) == HIDDEN
-    assert Needs.of(replace(task, place=place)).checks == needs.checks
     (tmp_path / "hidden" / "test_patchify.py").write_text("", encoding="utf-8")
     assert cluster_worker._folder_of(needs) == HIDDEN
     assert cluster_worker._folder_of(replace(needs, checks="0" * 64)) is None

@@ -11,7 +11,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.probes import Probe
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
-from vit_course.exercises.l07_experiments.vit_cifar import SMALL, described
+from vit_course.exercises.l07_experiments.vit_cifar.claims import SMALL, described
 from vit_course.exercises.l07_experiments.weights_file import (
     MOST_OPERATIONS,
     Refused,

@@ -19,7 +19,7 @@ from vit_course.exercises.l07_experiments.model_accuracy import (
     labeled,
     vit_cifar,
 )
-from vit_course.exercises.l07_experiments.vit_cifar import SMALL, described
+from vit_course.exercises.l07_experiments.vit_cifar.claims import SMALL, described
 from vit_course.exercises.l07_experiments.weights_file import Refused, shapes_of, written
 from vit_course.metrics import operations_of
 from vit_course.vit import VisionTransformer

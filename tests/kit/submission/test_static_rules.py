@@ -1,19 +1,18 @@
 """Answers that a person should look at, read off the code, and those that only resemble them."""
 
+import inspect
 import json
 import time
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from exercise_kit.simulate.modules import is_variant, right_variants
 from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
 from tests.e2e.attacks.bypasses import FLAGGED, HONEST
-from tests.hidden import variants
 from vit_course.exercises.forbidden_calls import RULES
 
-VARIANTS = Path(variants.__file__).parent
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 BODY = "def scaled_dot_product_attention(query, key, value):\n    return "
@@ -51,12 +50,11 @@ def test_classes_that_answer_for_themselves(head, hides):
     assert in_attention(head, BODY + "Odd and query") == hides
 
 
-@pytest.mark.parametrize("lesson", ["patches", "attention", "block", "vit", "modern"])
-def test_no_right_variant_is_suspected(lesson):
-    right = import_module(f"tests.hidden.variants.{lesson}").RIGHT
-    source = (VARIANTS / f"{lesson}.py").read_text(encoding="utf-8")
-    for exercise in RULES.keys() & right.keys():
-        for each in right[exercise]:
+@pytest.mark.parametrize("exercise", RULES)
+def test_no_right_variant_is_suspected(exercise):
+    for (each,) in right_variants().get(exercise, ()):
+        if is_variant(each):
+            source = Path(inspect.getfile(each)).read_text(encoding="utf-8")
             assert found(exercise, each.__name__, source) is None, each.__name__
 
 

@@ -25,7 +25,7 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.data.image_dataset import ImageDataset
 from vit_course.data.sources import data_folder
-from vit_course.exercises.l07_experiments.vit_cifar import BY_CHANCE, described, handed_in, noting
+from vit_course.exercises.l07_experiments.vit_cifar.claims import BY_CHANCE, described, handed_in, noting
 from vit_course.exercises.l07_experiments.weights_file import (
     CLASSES,
     Refused,

@@ -1,4 +1,4 @@
-"""Right variants of lesson 06: measuring a model."""
+"""Right answers in other styles: what no check may refuse."""
 
 import copy
 from contextlib import contextmanager

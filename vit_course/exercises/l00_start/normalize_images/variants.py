@@ -1,4 +1,4 @@
-"""Right variants of lesson 00."""
+"""Right answers in other styles: what no check may refuse."""
 
 import einops
 import numpy as np

@@ -1,4 +1,4 @@
-"""Right variants of lesson 06: one epoch of training."""
+"""Right answers in other styles: what no check may refuse."""
 
 import numpy as np
 import torch
@@ -108,4 +108,6 @@ _LOOPS = [
     with_a_closure,
     with_gradients_asked_for,
 ]
+
+
 RIGHT = {"train_one_epoch": _LOOPS, "fix_training": _LOOPS}

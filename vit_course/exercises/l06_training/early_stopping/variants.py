@@ -1,4 +1,4 @@
-"""Right variants of lesson 06: when to stop."""
+"""Right answers in other styles: what no check may refuse."""
 
 import math
 from collections import deque

@@ -1,4 +1,4 @@
-"""Right variants of lesson 06: which parameters are decayed."""
+"""Right answers in other styles: what no check may refuse."""
 
 from torch import nn
 

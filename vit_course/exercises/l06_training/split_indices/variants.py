@@ -1,4 +1,4 @@
-"""Right variants of lesson 06: which images train, and which judge."""
+"""Right answers in other styles: what no check may refuse."""
 
 import random
 

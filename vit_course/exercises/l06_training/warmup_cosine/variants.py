@@ -1,4 +1,4 @@
-"""Right variants of lesson 06: how the learning rate runs."""
+"""Right answers in other styles: what no check may refuse."""
 
 import math
 

@@ -1,1 +1,0 @@
-"""Right answers of many kinds, by exercise: what a check must never refuse."""
