@@ -100,6 +100,7 @@ def die_while_writing(call: str, count: int, folder: Path) -> None:
 
 def interrupted(step: int, folder: Path) -> dict[str, object]:
     """Train, and get Ctrl-C's signal in the given step."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     whole = updates.Updates.apply
 
     def applying(self: updates.Updates, loss: torch.Tensor) -> None:
