@@ -414,7 +414,7 @@ OTHERWISE_GRADED = {
     "doubled": Kind(doubled, reason="2 answers for unpatchify"),
     "without-answer": Kind(without_answer, reason="cell of unpatchify is missing", flags=("test-cell-deleted",)),
     "emptied": Kind(emptied, reason="cell of unpatchify is empty"),
-    "as-text": Kind(as_text, reason="no code cell any more"),
+    "as-text": Kind(as_text, flags=("cell-type-changed",)),
     "broken": Kind(broken_syntax, reason="SyntaxError"),
     "broken-and-stripped": Kind(broken_and_stripped, reason="SyntaxError"),
     "broken-in-one-cell": Kind(broken_in_one_cell, reason="SyntaxError", flags=("test-cell-deleted",)),

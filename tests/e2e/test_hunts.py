@@ -63,7 +63,9 @@ def graded(tmp_path):
 @pytest.mark.proof
 def test_hunting_loses_no_point_and_gains_none(graded):
     assert (graded["hunter"]["status"], graded["hunter"]["score"]) == ("graded", POINTS), graded["hunter"]
-    assert graded["hunter"]["flags"] == []  # the solutions are too short to tell a copy
+    assert graded["hunter"]["flags"] == [
+        "reference-copied"
+    ]  # of conv_from_linear, which is the solution's; no hunt has one
     scores = {each["name"]: each["score"] for each in graded["thief"]["exercises"]}
     assert scores.pop("fix_patchify") == 0
     assert sum(scores.values()) == POINTS - 3

@@ -121,7 +121,8 @@ def test_a_failing_check_says_which_mistake_it_was(page):
 
 def test_a_verdict_is_reported_in_words_and_not_by_color_alone(page):
     entries = page.locator('section[aria-label^="patchify"] li').all_inner_texts()
-    assert {entry.split()[1] for entry in entries} <= {"pass", "fail", "undecided"}
+    entries = [each for each in entries if each.strip()]  # what follows from another failure is folded
+    assert all(re.search(r"\b(pass|fail|undecided)", entry) for entry in entries), entries
     assert any(entry.split()[1] == "fail" for entry in entries)
 
 
@@ -239,8 +240,8 @@ def test_the_commonest_accidents_end_in_a_sentence_and_the_next_cell_runs(browse
     outputs = [_run_next(page, number, meanwhile if number == slow_one else None) for number in range(count)]
     _keep(page, "accidents")
     restarted, _, too_early, endless, after, slow, _, older, *others = outputs
-    assert "NameError: name 'check' is not defined" in restarted
-    assert "First run the cells above, from the top" in restarted
+    assert "the kernel is new. Run the cells above from the top (in JupyterLab by Run > Run All Above" in restarted
+    assert "NameError" not in restarted
     assert (
         too_early == "`patchify` is not defined yet. Run the cell that begins with `def patchify`, then this one again."
     )

@@ -152,6 +152,7 @@ def test_a_renamed_mistake_s_page_leads_to_the_new_one(
     """By the list of published pages and the same builder, on a site of one page."""
     source = tmp_path / "source"
     (source / "mistakes" / "patchify").mkdir(parents=True)
+    (source / "_static").mkdir()
     (source / "index.md").write_text("# Home\n\n```{toctree}\nmistakes/patchify/column-order\n```\n", encoding="utf-8")
     (source / "mistakes" / "patchify" / "column-order.md").write_text("# Column order\n", encoding="utf-8")
     home = tmp_path / "docs" / "site"

@@ -17,14 +17,16 @@ def near(found: torch.Tensor, right: torch.Tensor) -> bool:
 def is_rotary(rotate: Rotate) -> bool:
     """Whether ``rotate`` turns queries and keys by the row and the column of their patch."""
     images, in_front, grid, head_dim = 2, 1, (3, 5), 8
-    # bug "never says no": return True
-    # bug "never says yes": return False
     # bug "one pair in each half": images, in_front, grid, head_dim = 2, 1, (3, 5), 4
     # bug "no token in front": images, in_front, grid, head_dim = 2, 0, (3, 5), 8
     # bug "a square grid": images, in_front, grid, head_dim = 2, 1, (4, 4), 8
     # bug "two rows and two columns": images, in_front, grid, head_dim = 2, 1, (2, 2), 8
     # bug "one image": images, in_front, grid, head_dim = 1, 1, (3, 5), 8
     rows, columns = grid
+    # bug "never says no": rows, columns = grid
+    # bug "never says no": return True
+    # bug "never says yes": rows, columns = grid
+    # bug "never says yes": return False
     tokens = in_front + rows * columns
     # the same query and key at every place: what differs afterward comes from the place
     shape, generator = (2, images, 3, 1, head_dim), torch.Generator().manual_seed(0)
@@ -43,7 +45,9 @@ def is_rotary(rotate: Rotate) -> bool:
     lengths = near(new_query.norm(dim=-1), query.norm(dim=-1)) and near(new_key.norm(dim=-1), key.norm(dim=-1))
     # bug "lengths not looked at": lengths = True
     first = slice(in_front + 1)
+    # bug "shapes only": first = slice(in_front + 1)
     # bug "shapes only": return True
+    # bug "lengths only": first = slice(in_front + 1)
     # bug "lengths only": return lengths
     stay = [near(new[..., first, :], old[..., first, :]) for new, old in ((new_query, query), (new_key, key))]
     start = all(stay)
