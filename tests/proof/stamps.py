@@ -1,7 +1,8 @@
 """Which exercises have changed since every one of their proofs ran: what `.ci/run` has to prove before a landing.
 
-``python -m tests.proof.stamps`` prints their names for pytest's ``-k``, nothing where all is proved, and "" proofs of
-everything where the machinery has changed; ``--write`` after a whole run of ``make proof`` keeps the stamps of today.
+``python -m tests.proof.stamps`` prints their names for pytest's ``-k``, with the long roads where what they lead
+through has changed; nothing where all is proved, and "everything" where the machinery has changed. ``--write`` after a
+whole run of ``make proof`` keeps the stamps of today.
 """
 
 from __future__ import annotations
@@ -24,12 +25,18 @@ STAMPS = Path(__file__).with_name("proved.json")
 EVERYTHING = "machinery"
 # what evaluates an answer, and what the proofs are made of
 MACHINERY = ("exercise_kit/engine", "exercise_kit/judge", "exercise_kit/worker", "exercise_kit/simulate", "tests/proof")
+# the folders of tests that no exercise's proofs are in, as pytest's -k has them, and what these tests lead through
+ROADS = "e2e or kit or training"
+LED_THROUGH = ("exercise_kit", "vit_course", "tests/e2e", "tests/kit")
 
 
 def stamps() -> dict[str, str]:
-    """For each exercise, and for the machinery, a digest of what its proofs depend on."""
-    found = {EVERYTHING: _digest(path for folder in MACHINERY for path in (ROOT / folder).rglob("*"))}
-    return found | {name: _digest(_sources_of(each)) for name, each in EXERCISES.items()}
+    """For each exercise, for the machinery, and for the roads, a digest of what the proofs depend on."""
+    found = {EVERYTHING: digest_of(path for folder in MACHINERY for path in (ROOT / folder).rglob("*"))}
+    roads = (path for folder in LED_THROUGH for path in (ROOT / folder).rglob("*"))
+    exercises = ROOT / "vit_course" / "exercises"
+    found[ROADS] = digest_of(path for path in roads if not path.is_relative_to(exercises))
+    return found | {name: digest_of(_sources_of(each)) for name, each in EXERCISES.items()}
 
 
 def changed(proved: dict[str, str], now: dict[str, str]) -> list[str]:
@@ -49,7 +56,7 @@ def _sources_of(exercise: Exercise) -> Iterable[Path]:
     yield from (ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules)
 
 
-def _digest(paths: Iterable[Path]) -> str:
+def digest_of(paths: Iterable[Path]) -> str:
     """Of what the files say to Python, so that neither prose nor the length of a line asks for a proof."""
     digest = hashlib.sha256()
     for path in sorted({each for each in paths if each.suffix in (".py", ".toml", ".txt") and each.is_file()}):
