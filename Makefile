@@ -7,10 +7,10 @@ RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/python
 # even where the environment says otherwise: a thousand processes are started, and each would compile the packages
 TESTS ?= -n auto --dist loadgroup --no-loadscope-reorder
 ONCE := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
-# the inner loop: the checks' engine, the worker's wire and values, the readers, and three exercises
+# the inner loop: the checks' engine, the worker's wire and values, how an answer is read, and three exercises
 QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_values.py \
-	tests/kit/submission tests/kit/test_properties.py tests/course/test_docstrings.py \
-	tests/course/test_imports.py tests/course/test_attention.py tests/course/test_patches.py tests/course/test_vit.py
+	tests/kit/submission/test_parse.py tests/kit/submission/test_static_rules.py \
+	tests/course/test_attention.py tests/course/test_patches.py tests/course/test_vit.py
 
 .PHONY: demo test test-all quick proof proof-changed notebooks figures site site-check check bench colab install clean
 
