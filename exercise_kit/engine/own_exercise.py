@@ -48,15 +48,18 @@ def own_exercise(file: str, mistakes: str = "", **options: Any) -> Exercise:
 
 
 def packed_answer(path: Path, exercise: Exercise) -> bytes:
-    """What a release has of an exercise's answer, from which its known mistakes are made; b"" where none is.
+    """What a release has beside an exercise's file: its lesson, and the answer where mistakes are edits of it.
 
     Args:
         path: of the exercise's file in the class folder.
         exercise: that it defines.
+
+    Returns: b"" for an exercise that was not made by :func:`own_exercise`, whose file says all.
     """
-    if exercise.program is None or not exercise.program.bugs:
+    if exercise.program is None:
         return b""
-    return zlib.compress(f'"""{exercise.lesson}"""\n{_answer(path, exercise)}'.encode(), 9)
+    answer = _answer(path, exercise) if exercise.program.bugs else ""
+    return zlib.compress(f'"""{exercise.lesson}"""\n{answer}'.encode(), 9)
 
 
 def lesson_of(path: Path) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import zlib
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.engine.course import course
+from exercise_kit.engine.own_exercise import own_exercise, packed_answer
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.proof import prove
@@ -177,6 +180,20 @@ def test_students_and_makers_of_classes_find_all_lessons_in_its_root(folder):
         names = {path.name for path in (merged / "notebooks").glob("*.ipynb")}
         assert names == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} | {f"{LESSON}.ipynb"}
         assert "BEGIN SOLUTION" not in (merged / "notebooks" / f"{LESSON}.ipynb").read_text()
+
+
+def test_a_release_has_an_exercise_without_known_mistakes_and_none_of_its_answer(folder):
+    lesson, words = folder / "lessons" / f"{LESSON}.py", folder / "exercises" / "count_tokens.py"
+    lesson.write_text(re.sub(r"    # bug .*\n", "", lesson.read_text()))
+    words.write_text(re.sub(r'MISTAKES = """.*?"""', 'MISTAKES = ""', words.read_text(), flags=re.DOTALL))
+    use_class(folder)
+    content = packed_answer(words, course().own.exercises["count_tokens"])
+    released = folder / "released" / "count_tokens.py"
+    released.parent.mkdir()
+    released.with_suffix(".packed").write_bytes(content)
+    found = own_exercise(str(released))
+    assert (found.name, found.lesson, found.misconceptions) == ("count_tokens", LESSON, [])
+    assert b"return" not in zlib.decompress(content)
 
 
 def test_the_skeleton_is_proven(folder):
