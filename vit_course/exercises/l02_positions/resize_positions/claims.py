@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape, short
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_value_error
 from exercise_kit.engine.mistakes import read_mistakes
@@ -20,9 +20,9 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.add_class_token.claims import TOKEN_AXES
 from vit_course.exercises.l02_positions.sinusoidal_positions.claims import vector_text
-from vit_course.exercises.l02_positions.sinusoidal_positions_2d.claims import GRIDS
 
 PATCH_AXES = ("image", "patch", "dimension")
+LOOK = "Lay one dimension out on the old grid, resize it, and read it row by row. Where do you go another way?"
 
 
 resize_positions = Exercise("resize_positions", LESSON, in_training=InTraining.HIDDEN)
@@ -37,9 +37,23 @@ def resized(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, i
     return torch.cat([positions[:, :1], found.flatten(2).mT], dim=1)
 
 
-def _table(probe: Probe, grid: tuple[int, int], embed_dim: int = 6) -> Tensor:
+def some_positions(probe: Probe, grid: tuple[int, int], embed_dim: int = 6) -> Tensor:
     """Positions (1, 1 + rows * columns, embed_dim) of order 1."""
     return probe.normal(1, 1 + grid[0] * grid[1], embed_dim)
+
+
+def some_inputs(probe: Probe) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
+    """Positions of a grid, that grid, and another one."""
+    rows, columns, embed_dim = probe.sizes(3, low=3, high=7, shown=(3, 4, 6))
+    return some_positions(probe, (rows, columns), embed_dim), (rows, columns), (columns + 1, rows + 4)
+
+
+def expect_resized(
+    student: Student, positions: Tensor, old: tuple[int, int], new: tuple[int, int], look: str = LOOK
+) -> None:
+    """Every row right, the class token's too."""
+    name = f"resize_positions from {old} to {new}"
+    expect_equal(student(positions, old, new), resized(positions, old, new), name, TOKEN_AXES, look=look)
 
 
 @resize_positions.check(guard=True)
@@ -47,53 +61,69 @@ def every_new_patch_has_a_row(student: Student, probe: Probe) -> None:
     """The result has one row for the class token and one for each patch of the new grid."""
     for old, new in (((4, 4), (5, 7)), ((6, 5), (4, 2))):
         name = f"resize_positions from {old} to {new}"
-        expect_tensor(student(_table(probe, old), old, new), (1, 1 + new[0] * new[1], 6), name)
+        expect_tensor(student(some_positions(probe, old), old, new), (1, 1 + new[0] * new[1], 6), name)
 
 
 @resize_positions.check(needs=every_new_patch_has_a_row)
 def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
     """Row 0, the class token's, is returned unchanged."""
-    positions = _table(probe, (3, 4))
-    result = expect_tensor(student(positions, (3, 4), (5, 7)), (1, 36, 6), "resize_positions")
-    if not close(result[:, 0], positions[:, 0]):
-        seen, wanted = (vector_text(each[0, 0, :3]) + ", ..." for each in (result, positions))
-        raise Failure(f"row 0 was {wanted} and became {seen}", "the same numbers", "Where on the picture is row 0?")
+    rows, columns, length = probe.sizes(3, low=3, high=8, shown=(3, 4, 6))
+    for old, new in (((rows, columns), (columns + 1, rows + 4)), ((columns, rows), (rows - 1, columns - 1))):
+        positions = some_positions(probe, old, length)
+        result = expect_tensor(student(positions, old, new), (1, 1 + new[0] * new[1], length), "resize_positions")
+        if not close(result[:, 0], positions[:, 0]):
+            seen, wanted = (vector_text(each[0, 0, :3]) + ", ..." for each in (result, positions))
+            raise Failure(f"row 0 was {wanted} and became {seen}", "the same numbers", "Where on the picture is row 0?")
 
 
 @resize_positions.check(needs=every_new_patch_has_a_row)
 def the_same_grid_changes_nothing(student: Student, probe: Probe) -> None:
     """From a grid to the same grid, the positions are returned unchanged."""
-    for grid in GRIDS:
-        positions = _table(probe, grid)
-        name = f"resize_positions from {grid} to {grid}"
+    rows, columns, length = probe.sizes(3, low=3, high=7, shown=(3, 5, 6))
+    for grid in ((rows, columns), (columns + 1, rows + 1)):
         look = "Which step on the way in is not undone on the way out?"
-        expect_equal(student(positions, grid, grid), positions, name, TOKEN_AXES, look=look)
+        expect_resized(student, some_positions(probe, grid, length), grid, grid, look)
 
 
 @resize_positions.check(needs=every_new_patch_has_a_row, guard=True)
 def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) -> None:
-    """Where a dimension holds a patch's row and nothing else, it has one value all along each new row."""
-    old, new = (3, 4), (5, 7)
-    by_row = torch.arange(1.0, 4.0).repeat_interleave(4)
-    positions = torch.stack([by_row, -by_row, 2 * by_row], dim=1)
+    """Where a dimension holds a patch's row (or column) and nothing else, it has one value all along each new one."""
+    rows, columns, more = probe.sizes(3, low=3, high=7, shown=(3, 4, 2))
+    old, new = (rows, columns), (rows + more, columns + 3)
+    by_row = torch.arange(1.0, rows + 1).repeat_interleave(columns)
+    by_column = 3 * probe.normal(columns).cumsum(0).repeat(rows)
+    positions = torch.stack([by_row, -by_row, by_column], dim=1)
     positions = torch.cat([torch.full((1, 1, 3), 9.0), positions[None]], dim=1)
-    result = expect_tensor(student(positions, old, new), (1, 36, 3), "resize_positions")
-    found = result[0, -35:, 0].unflatten(0, new)
-    for row, values in enumerate(found):
-        if not close(values.to(positions.dtype), values[:1].expand(7).to(positions.dtype)):
-            raise Failure(
-                f"dimension 0 was 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3 on 3 rows of 4 patches; on 5 rows of 7 patches, "
-                f"row {row} of it is {vector_text(values)}",
-                "seven times the same number",
-                "Which axis of your picture tells the dimension, which the row, which the column?",
-            )
+    result = expect_tensor(student(positions, old, new), (1, 1 + new[0] * new[1], 3), "resize_positions")
+    on_grid = f"on {rows} rows of {columns} patches; on {new[0]} rows of {new[1]} patches"
+    look = "Which axis of your picture tells the dimension, which the row, which the column?"
+    for dimension, kind in enumerate(("row", "row", "column")):
+        picture = result[0, 1:, dimension].unflatten(0, new)
+        for place, values in enumerate(picture if kind == "row" else picture.T):
+            if not close(values.to(positions.dtype), values[:1].expand_as(values).to(positions.dtype)):
+                was = vector_text(positions[0, 1:, dimension])
+                seen = f"dimension {dimension} was {was} {on_grid}, {kind} {place} of it is {vector_text(values)}"
+                raise Failure(seen, f"{len(values)} times the same number", look)
+    if not result[0, 1:, 0].amax() - result[0, 1:, 0].amin() > 1:
+        raise Failure("dimension 0 is the same in every row of the new grid", "a value a row", look)
 
 
 @resize_positions.check(needs=a_dimension_that_tells_the_row_still_does)
 def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
     """Growing or shrinking, the new rows are the bicubic interpolation of the old grid."""
-    for old, new in (((3, 4), (5, 7)), ((6, 5), (4, 3)), ((2, 6), (3, 4)), ((2, 8), (4, 5))):
-        positions = _table(probe, old)
+    rows, columns, half, length = probe.sizes(4, low=3, high=8, shown=(3, 4, 2, 6))
+    for old, new, embed_dim in (
+        ((rows, columns), (rows + 2, columns + 3), length),
+        ((rows + 3, columns + 1), (rows + 1, columns - 1), length),
+        ((rows, columns), (rows + 3, columns - 1), length),
+        ((half, 2 * rows), (2 * half, rows), length),  # as many patches as before
+        ((half, 4 * half), (columns, columns + 1), length),  # as many patches as a square has
+        ((rows, rows), (rows + 2, rows + 2), length),
+        ((1, 2 * rows), (3, rows), length),
+        ((2 * rows, half), (half, 2 * rows), 1),
+        ((columns, half), (1, 1), 2),
+    ):
+        positions = some_positions(probe, old, embed_dim)
         look = "Compare mode, align_corners and antialias with what the exercise asks for."
         name, wanted = f"resize_positions from {old} to {new}", resized(positions, old, new)
         result = expect_tensor(student(positions, old, new), wanted.shape, name)
@@ -103,40 +133,53 @@ def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
 @resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5)
 def the_new_grid_has_the_very_size_that_was_asked_for(student: Student, probe: Probe) -> None:
     """The new grid is as large as new_grid says, also where dividing the sizes leaves a rounded number."""
-    for old, new in (((11, 2), (15, 3)), ((2, 13), (2, 30))):
-        positions = _table(probe, old, 3)
-        name = f"resize_positions from {old} to {new}"
-        expect_equal(student(positions, old, new), resized(positions, old, new), name, TOKEN_AXES)
+    side, other, embed_dim = probe.sizes(3, high=6, shown=(2, 3, 4))
+    for few, many in ((11, 15), (13, 15), (23, 13)):
+        for old, new in (((few, side), (many, other)), ((side, few), (side, many))):
+            expect_resized(student, some_positions(probe, old, embed_dim), old, new)
 
 
 @resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5, guard=True)
 def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
     """The gradient reaches every row of positions, to another grid and to the same one."""
-    for new in ((5, 7), (3, 4)):
-        inputs = _table(probe, (3, 4)), (3, 4), new
-        expect_input_gradients(student, inputs, ("positions",), resized, TOKEN_AXES)
+    positions, old, another = some_inputs(probe)
+    for new in (another, old):
+        expect_input_gradients(student, (positions, old, new), ("positions",), resized, TOKEN_AXES)
 
 
 @resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5, guard=True)
 def it_computes_where_the_positions_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the positions."""
-    expect_device_of_input(student, _table(probe, (3, 4)), (3, 4), (5, 7))
+    expect_device_of_input(student, *some_inputs(probe))
 
 
 @resize_positions.check(needs=the_grid_is_resampled_bicubically, guard=True)
 def double_positions_stay_double(student: Student, probe: Probe) -> None:
-    """In float64 the result is float64, and positions that are not contiguous in memory are read right."""
-    positions = probe.normal(6, 13, 1, dtype=torch.float64).permute(2, 1, 0)
-    wanted = resized(positions, (3, 4), (5, 7))
-    expect_equal(student(positions, (3, 4), (5, 7)), wanted, "resize_positions in float64", TOKEN_AXES)
+    """In float64 the result is float64, in half it is half, and positions not contiguous in memory are read right."""
+    positions, old, new = some_inputs(probe)
+    expect_resized(student, probe.normal(*positions.mT.shape, dtype=torch.float64).mT, old, new)
+    expect_resized(student, some_positions(probe, old, 8)[..., ::2], old, new)
+    name, right = "resize_positions in float16", resized(positions.half().double(), old, new)
+    found = expect_tensor(student(positions.half(), old, new), right.shape, name)
+    if found.dtype != torch.float16:
+        raise Failure(f"{name} gives {short(found.dtype)}", "float16", "Which dtype has the result of your last line?")
+    # as bfloat16, in which 5e-2 is allowed: grid_sample, whose coordinates are half too, is off by 2e-2
+    look = "Is it F.interpolate, as the exercise's text has it? Other functions may round more in half precision."
+    expect_equal(found.bfloat16(), right.bfloat16(), name, TOKEN_AXES, look=look)
 
 
 @resize_positions.check(guard=True)
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + rows · columns rows, ValueError names the number of its rows."""
-    for old in ((3, 5), (2, 4)):
-        described = f"{shape((1, 13, 6))} positions for an old grid of {old}"
-        expect_value_error(student, (_table(probe, (3, 4)), old, (5, 7)), (13,), described)
+    positions, (rows, columns), new = some_inputs(probe)
+    for held, old in (
+        (positions, (rows, columns + 1)),
+        (positions, (rows - 1, columns)),
+        (positions, (1, rows * columns + 1)),
+        (positions[:, 1:], (rows, columns)),  # a grid without a class token's row
+    ):
+        described = f"{shape(held)} positions for an old grid of {old}"
+        expect_value_error(student, (held, old, new), (held.shape[1],), described)
 
 
 resize_positions.example("""
@@ -144,9 +187,6 @@ resize_positions.example("""
 >>> resize_positions(positions, (2, 2), (2, 3)).flatten().round(decimals=3).tolist()
 [9.0, 0.0, 0.0, 0.0, 8.0, 8.0, 8.0]
 """)
-
-
-Grid = tuple[int, int]
 
 
 read_mistakes(resize_positions, __name__)
