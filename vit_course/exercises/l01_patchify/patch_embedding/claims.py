@@ -5,87 +5,126 @@ The oracle is ``F.linear`` on the patches of torch's own ``F.unfold``.
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal, expect_tensor, shape
+from exercise_kit.engine.compare import expect_equal, expect_tensor, listed, shape, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input
+from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs, gradient_of
 from exercise_kit.engine.mistakes import read_mistakes
-from exercise_kit.engine.probes import TALL, WIDE, Probe
+from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l01_patchify import LESSON
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 
 TOKEN_AXES = ("image", "token", "dimension")
+LOOK = "Follow one patch on its way into a token: at which step does it go elsewhere?"
 
 PatchEmbedding = Exercise("PatchEmbedding", LESSON, is_class=True)
 
 
-def _embedding(
-    student: Student, probe: Probe, channels: int, patch_size: int
+def embedding(
+    student: Student, probe: Probe, channels: int, patch_size: int, embed_dim: int = 7
 ) -> tuple[StudentModule, dict[str, Tensor]]:
-    module = student.build(channels, patch_size, 7)
-    weights = probe.weights({"projection.weight": (7, channels * patch_size**2), "projection.bias": (7,)})
+    """The student's module, and the weights that it was given."""
+    module = student.build(channels, patch_size, embed_dim)
+    weights = some_weights(probe, channels, patch_size, embed_dim)
     module.load(weights)
     return module, weights
 
 
-def _embedded(weights: dict[str, Tensor], images: Tensor, patch_size: int) -> Tensor:
-    return F.linear(patches_of(images, patch_size), weights["projection.weight"], weights["projection.bias"])
+def some_weights(probe: Probe, channels: int, patch_size: int, embed_dim: int) -> dict[str, Tensor]:
+    """Weight and bias of the projection, by name."""
+    shapes = {"projection.weight": (embed_dim, channels * patch_size**2), "projection.bias": (embed_dim,)}
+    return probe.weights(shapes)
+
+
+def embedded(weights: dict[str, Tensor], images: Tensor) -> Tensor:
+    """The oracle of PatchEmbedding, (batch, tokens, embed_dim)."""
+    weight, bias = weights["projection.weight"], weights["projection.bias"]
+    patch_size = math.isqrt(weight.shape[1] // images.shape[1])
+    return F.linear(patches_of(images, patch_size), weight, bias)
+
+
+def expect_embedded(
+    module: StudentModule, weights: dict[str, Tensor], images: Tensor, name: str = "the embedding", look: str = LOOK
+) -> None:
+    """The tokens of the images, right."""
+    expect_equal(module(images), embedded(weights, images), name, TOKEN_AXES, look=look)
+
+
+def some_images(probe: Probe, dtype: torch.dtype = torch.float32) -> tuple[Tensor, int]:
+    """(batch, channels, rows * patch_size, columns * patch_size) and patch_size."""
+    batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 5, 4, 6, 3))
+    return probe.images(batch, channels, rows * size, columns * size, dtype=dtype), size
 
 
 @PatchEmbedding.check(guard=True)
 def its_parameters_are_one_linear(student: Student, probe: Probe) -> None:
     """Its parameters are those of one Linear called projection."""
     for channels, patch_size in ((3, 4), (2, 3)):  # 2**patch_size is patch_size**2 for 2 and 4
-        _embedding(student, probe, channels, patch_size)
+        embedding(student, probe, channels, patch_size)
 
 
 @PatchEmbedding.check(needs=its_parameters_are_one_linear)
 def tokens_are_projected_patches(student: Student, probe: Probe) -> None:
     """A token is the projection of its patch, for tall and wide images alike."""
-    for (height, width), channels, patch_size in ((TALL, 3, 4), (WIDE, 5, 2)):
-        module, weights = _embedding(student, probe, channels, patch_size)
-        images = probe.images(2, channels, height, width)
-        expect_equal(module(images), _embedded(weights, images, patch_size), "the embedding", TOKEN_AXES)
+    images, patch_size = some_images(probe)
+    module, weights = embedding(student, probe, images.shape[1], patch_size, probe.choice((6, 8, 9), shown=7))
+    look = "Which patch does token 1 belong to, and in which order does it hold that patch's numbers?"
+    expect_embedded(module, weights, images, look=look)
+    batch, channels, height, width = images.shape
+    expect_embedded(module, weights, probe.images(batch, channels, width, height), look=look)
 
 
 @PatchEmbedding.check(needs=its_parameters_are_one_linear)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
-    """A gradient reaches the weight and the bias of the projection."""
-    module, _ = _embedding(student, probe, 3, 2)
-    output = expect_tensor(module(probe.images(2, 3, 4, 6)), (2, 6, 7), "the embedding")
-    if names := module.without_gradient(output):
-        raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter")
+    """The right gradient reaches the weight and the bias of the projection."""
+    images, patch_size = some_images(probe)
+    module, weights = embedding(student, probe, images.shape[1], patch_size)
+    output = expect_tensor(module(images), embedded(weights, images).shape, "the embedding")
+    found = module.gradients(output)
+    wanted = [
+        gradient_of(lambda w, name=name: embedded(weights | {name: w}, images), weights[name]) for name in weights
+    ]
+    expect_gradients_of_inputs([found[name] for name in weights], wanted, list(weights))
 
 
 @PatchEmbedding.check(needs=tokens_are_projected_patches)
 def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
     """One and the same embedding takes many images or one, of any size, and the same images twice."""
-    module, weights = _embedding(student, probe, 3, 2)
-    first = probe.images(3, 3, 4, 6)
-    for images in (first, probe.images(2, 3, 8, 4), probe.images(1, 3, 4, 6), first):
+    batch, channels, rows, columns = probe.sizes(4, high=6, shown=(3, 4, 2, 5))
+    module, weights = embedding(student, probe, channels, 3)
+    sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows)
+    held = [probe.images(images, channels, 3 * down, 3 * across) for images, down, across in sizes]
+    for images in (*held, held[0]):
         name = f"an embedding that is used several times, of images {shape(images)},"
-        expect_equal(module(images), _embedded(weights, images, 2), name, TOKEN_AXES)
+        expect_embedded(module, weights, images, name)
 
 
 @PatchEmbedding.check(needs=tokens_are_projected_patches, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """Moved to another device, it gives tokens that lie there."""
-    expect_device_of_input(student, probe.images(2, 3, 4, 6), arguments=(3, 2, 7))
+    images, patch_size = some_images(probe)
+    expect_device_of_input(student, images, arguments=(images.shape[1], patch_size, 7))
 
 
 @PatchEmbedding.check(needs=its_parameters_are_one_linear, guard=True)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
-    """After `.double()` it embeds float64 images."""
-    module, weights = _embedding(student, probe, 3, 2)
+    """After `.double()` all of it is float64, and it embeds float64 images."""
+    images, patch_size = some_images(probe, torch.float64)
+    module, weights = embedding(student, probe, images.shape[1], patch_size)
     module.double()
-    images = probe.images(2, 3, 4, 6, dtype=torch.float64)
     doubled = {name: tensor.double() for name, tensor in weights.items()}
-    expect_equal(module(images), _embedded(doubled, images, 2), "the embedding in float64", TOKEN_AXES)
+    expect_embedded(module, doubled, images, "the embedding in float64")
+    left = {name: tensor.dtype for name, tensor in module.tensors().items() if tensor.dtype == torch.float32}
+    if left:
+        kinds = listed([f"`{name}` {short(dtype)}" for name, dtype in left.items()])
+        raise Failure(f"after .double() it still holds {kinds}", "float64 everywhere")
 
 
 PatchEmbedding.example("""
