@@ -8,25 +8,31 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.compare import Describe, close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone, expect_value_error
+from exercise_kit.engine.expect import (
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_left_alone,
+    expect_value_error,
+)
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Edits, declare
-from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.sinusoidal_positions.claims import vector_text
 
 TOKEN_AXES = ("image", "token", "dimension")
+LOOK = "Which token stands there, and which row of positions meets it?"
 
 
 add_class_token = Exercise("add_class_token", LESSON)
 
 
-def _token_inputs(probe: Probe, batch: int = 3, num_patches: int = 5, embed_dim: int = 8) -> tuple[Tensor, ...]:
-    """Tokens, class token and positions for the student, all of order 1."""
+def some_inputs(probe: Probe, *sizes: int) -> tuple[Tensor, ...]:
+    """Tokens, class token and positions for the student, all of order 1; ``sizes``: batch, num_patches, embed_dim."""
+    batch, num_patches, embed_dim = sizes or probe.sizes(3, shown=(3, 5, 8))
     return (
         probe.normal(batch, num_patches, embed_dim),
         probe.normal(1, 1, embed_dim),
@@ -40,108 +46,113 @@ def with_class_token(tokens: Tensor, class_token: Tensor, positions: Tensor) -> 
     return torch.stack([torch.stack([t + p for t, p in zip(image, positions[0], strict=True)]) for image in images])
 
 
+def expect_right(
+    student: Student,
+    inputs: tuple[Tensor, ...],
+    name: str = "add_class_token",
+    describe: Describe | None = None,
+    look: str = LOOK,
+) -> None:
+    """Every token with its position, in every image."""
+    expect_equal(student(*inputs), with_class_token(*inputs), name, TOKEN_AXES, describe, look)
+
+
+def _first_wrong(actual: Tensor, expected: Tensor) -> tuple[int, ...]:
+    """The first image and token where two results differ."""
+    return tuple(int(index) for index in (~actual.isclose(expected, atol=1e-5)).any(2).nonzero()[0])
+
+
 @add_class_token.check(guard=True)
 def there_is_one_token_more(student: Student, probe: Probe) -> None:
     """Every image has one token more than before: (batch, 1 + tokens, embed_dim)."""
     for batch, num_patches in ((2, 6), (3, 5)):
         name = f"add_class_token of {batch} images with {num_patches} tokens"
-        result = student(*_token_inputs(probe, batch, num_patches))
+        result = student(*some_inputs(probe, batch, num_patches, 8))
         expect_tensor(result, (batch, 1 + num_patches, 8), name)
 
 
 @add_class_token.check(needs=there_is_one_token_more)
 def the_class_token_stands_first(student: Student, probe: Probe) -> None:
     """Token 0 of every image is the class token, and the patches follow in their order."""
-    tokens, class_token, _ = _token_inputs(probe)
-    nowhere = torch.zeros(1, 6, 8)
-    wanted = with_class_token(tokens, class_token, nowhere)
+    tokens, class_token, positions = some_inputs(probe)
+    names = ["the class token", *(f"patch {number}" for number in range(tokens.shape[1]))]
 
     def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
-        image, token = (int(index) for index in (~actual.isclose(expected, atol=1e-5)).any(2).nonzero()[0])
-        alike = [other for other in range(6) if close(actual[image, token], expected[image, other])]
-        names = ["the class token", *(f"patch {number}" for number in range(5))]
-        seen = names[alike[0]] if alike else vector_text(actual[image, token, :3]) + ", ..."
+        image, token = _first_wrong(actual, expected)
+        alike = [name for name, right in zip(names, expected[image], strict=True) if close(actual[image, token], right)]
+        seen = alike[0] if alike else vector_text(actual[image, token, :3]) + ", ..."
         there = names[token] if alike else f"{names[token]}: {vector_text(expected[image, token, :3])}, ..."
         return f"token {token} of image {image} is {seen} (all positions are zero in this check)", there
 
-    look = "Which token should the model find at index 0?"
-    expect_equal(student(tokens, class_token, nowhere), wanted, "add_class_token", TOKEN_AXES, describe, look)
+    inputs, look = (tokens, class_token, torch.zeros_like(positions)), "Which token should the model find at index 0?"
+    expect_right(student, inputs, describe=describe, look=look)
 
 
 @add_class_token.check(needs=there_is_one_token_more)
 def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
     """Row 0 of positions is added to the class token, row 1 to the first patch, and so on, in every image."""
-    tokens, class_token, positions = _token_inputs(probe)
-    joined = with_class_token(tokens, class_token, torch.zeros(1, 6, 8))
+    inputs = tokens, class_token, positions = some_inputs(probe)
+    joined = with_class_token(tokens, class_token, torch.zeros_like(positions))
 
     def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-        image, token = (int(index) for index in (~actual.isclose(expected, atol=1e-5)).any(2).nonzero()[0])
+        image, token = _first_wrong(actual, expected)
         added = (actual - joined)[image, token]
-        if close(added, torch.zeros(8)):
+        if close(added, torch.zeros_like(added)):
             return f"nothing was added to token {token} of image {image}", f"row {token} of positions"
-        rows = [row for row in range(6) if close(added, positions[0, row])]
+        rows = [row for row, position in enumerate(positions[0]) if close(added, position)]
         if not rows:
             return None
         return f"row {rows[0]} of positions was added to token {token} of image {image}", f"row {token}"
 
-    result, look = student(tokens, class_token, positions), "Whose position is row 0, and whose is row 1?"
-    wanted = with_class_token(tokens, class_token, positions)
-    expect_equal(result, wanted, "add_class_token", TOKEN_AXES, describe, look)
+    expect_right(student, inputs, describe=describe, look="Whose position is row 0, and whose is row 1?")
 
 
 @add_class_token.check(needs=there_is_one_token_more, worth=0.5, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes."""
-    inputs = _token_inputs(probe, 1, 6)
-    expect_equal(student(*inputs), with_class_token(*inputs), "add_class_token of one image", TOKEN_AXES)
+    expect_right(student, some_inputs(probe, 1, 6, 8), "add_class_token of one image")
 
 
-@add_class_token.check(needs=there_is_one_token_more)
+@add_class_token.check(needs=every_token_gets_its_own_position)
 def everything_can_be_learned(student: Student, probe: Probe) -> None:
-    """Gradients find their way to the tokens, to the class token and to the positions."""
-    names = ("tokens", "class_token", "positions")
-    cut = []
-    for index, name in enumerate(names):
-        inputs = _token_inputs(probe)
-        inputs[index].requires_grad_()
-        result = expect_tensor(student(*inputs), (3, 6, 8), "add_class_token")
-        if not result.requires_grad:
-            cut.append(name)
-    student.record.append(("cut off", tuple(cut)))
-    if cut:
-        look = "Which operation copies numbers into a new tensor and forgets where they came from?"
-        raise Failure(f"no gradient reaches {', '.join(cut)}", f"one for each of {', '.join(names)}", look)
+    """The right gradients find their way to the tokens, to the class token and to the positions."""
+    names = ("tokens", "class token", "positions")
+    expect_input_gradients(student, some_inputs(probe), names, with_class_token, TOKEN_AXES)
 
 
 @add_class_token.check(needs=every_token_gets_its_own_position, guard=True)
 def double_tokens_stay_double(student: Student, probe: Probe) -> None:
-    """In float64 the result is float64, and tokens that are not contiguous in memory are read right."""
-    _, class_token, positions = (each.double() for each in _token_inputs(probe))
-    tokens = probe.normal(5, 8, 3, dtype=torch.float64).permute(2, 0, 1)
-    wanted = with_class_token(tokens, class_token, positions)
-    expect_equal(student(tokens, class_token, positions), wanted, "add_class_token in float64", TOKEN_AXES)
+    """Float64 tokens stay float64 and integers integers, and tokens not contiguous in memory are read right."""
+    tokens, class_token, positions = some_inputs(probe)
+    turned = probe.normal(*tokens.T.shape, dtype=torch.float64).permute(2, 1, 0)
+    expect_right(student, (turned, class_token.double(), positions.double()), "add_class_token in float64")
+    turned = positions.mT.contiguous().mT
+    expect_right(student, (tokens[:1].expand_as(tokens), class_token, turned), "add_class_token of equal images")
+    integers = tuple((100 * each).long() for each in (tokens, class_token, positions))
+    expect_right(student, integers, "add_class_token of integers")
 
 
 @add_class_token.check(needs=there_is_one_token_more, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the tokens."""
-    expect_device_of_input(student, *_token_inputs(probe))
+    expect_device_of_input(student, *some_inputs(probe))
 
 
 @add_class_token.check(needs=there_is_one_token_more, guard=True)
 def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
     """Tokens, class token and positions are not changed."""
-    student(*_token_inputs(probe))
+    student(*some_inputs(probe))
     expect_left_alone(student)
 
 
 @add_class_token.check(guard=True)
 def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + tokens rows, ValueError names the number of its rows."""
-    tokens, class_token, _ = _token_inputs(probe)
-    for rows in (5, 1, 7):
-        described = f"{rows} row{'s' * (rows > 1)} of positions for 1 + 5 tokens"
-        expect_value_error(student, (tokens, class_token, probe.normal(1, rows, 8)), (rows,), described)
+    tokens, class_token, _ = some_inputs(probe)
+    _, num_patches, embed_dim = tokens.shape
+    for rows in (num_patches, 1, num_patches + 2, 2 * num_patches + 2):
+        described = f"{rows} row{'s' * (rows > 1)} of positions for 1 + {num_patches} tokens"
+        expect_value_error(student, (tokens, class_token, probe.normal(1, rows, embed_dim)), (rows,), described)
 
 
 add_class_token.example("""
