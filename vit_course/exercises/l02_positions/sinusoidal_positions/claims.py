@@ -6,6 +6,7 @@ The oracle is complex numbers on the unit circle. The known mistakes make the ta
 from __future__ import annotations
 
 import cmath
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,6 +40,44 @@ def vector_text(values: Tensor) -> str:
     return ", ".join(f"{float(value):.4g}" for value in values)
 
 
+def expect_table(student: Student, arguments: tuple[Any, int], num_positions: int) -> tuple[str, Tensor]:
+    """(name, table) of one call: (num_positions, embed_dim) floats of any dtype, which one claim alone asks for."""
+    embed_dim = arguments[-1]
+    name = f"{student.name}({', '.join(map(str, arguments))})"
+    table = expect_tensor(student(*arguments), (num_positions, embed_dim), name)
+    if not table.is_floating_point():
+        raise Failure(f"{name} has dtype {short(table.dtype)}", "float32", "Which line decides the dtype of the table?")
+    return name, table
+
+
+def table_of(student: Student, num_positions: int, embed_dim: int) -> tuple[str, Tensor]:
+    """(name, table) of one call."""
+    return expect_table(student, (num_positions, embed_dim), num_positions)
+
+
+def expect_right(student: Student, num_positions: int, embed_dim: int) -> None:
+    """The whole table, right."""
+
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+        here, there = (turns(each[:2])[0] for each in (actual, expected))
+        slips = (~here.isclose(there, rtol=1e-3, atol=0.0)).nonzero()
+        if not len(slips):
+            return None
+        hand = int(slips[0])
+        seen = f"hand {hand} (dimensions {2 * hand} and {2 * hand + 1}) turns {float(here[hand]):.4g} radian"
+        return f"{seen} from position 0 to 1", f"{float(there[hand]):.4g} radian"
+
+    name, table = table_of(student, num_positions, embed_dim)
+    look = "What is the exponent of 10000 for the first hand, and for the last?"
+    expect_equal(table, sinusoids(num_positions, embed_dim), name, TABLE_AXES, describe, look, any_float=True)
+
+
+def turns(table: Tensor) -> Tensor:
+    """(positions - 1, hands): the angle, from -pi to pi, by which a hand turns from each position to the next."""
+    hands = torch.complex(table[:, 1::2].double(), table[:, 0::2].double())
+    return (hands[1:] * hands[:-1].conj()).angle()
+
+
 def expect_float32(student: Student, table: Tensor, name: str) -> None:
     """Fail when a table has another dtype; a model of float32 weights would compute in it, or refuse it."""
     student.record[-1:] = [("dtype", str(table.dtype))]  # whatever its numbers are
@@ -54,15 +93,15 @@ sinusoidal_positions = Exercise("sinusoidal_positions", LESSON, in_training=InTr
 def every_position_has_a_row(student: Student, probe: Probe) -> None:
     """The table has a row for every position and a column for every dimension."""
     for num_positions, embed_dim in ((7, 12), (9, 4)):
-        name = f"sinusoidal_positions({num_positions}, {embed_dim})"
-        expect_tensor(student(num_positions, embed_dim), (num_positions, embed_dim), name)
+        table_of(student, num_positions, embed_dim)
 
 
 @sinusoidal_positions.check(needs=every_position_has_a_row)
 def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
     """At position 0 all hands point up: its row is 0, 1, 0, 1, and so on."""
-    table = expect_tensor(student(5, 8), (5, 8), "sinusoidal_positions(5, 8)")
-    wanted = sinusoids(1, 8)[0]
+    num_positions, hands = probe.choice((11, 17, 23), shown=5), probe.choice((4, 5, 7), shown=4)
+    _, table = table_of(student, num_positions, 2 * hands)
+    wanted = sinusoids(1, 2 * hands)[0]
     if not close(table[0], wanted):
         raise Failure(
             f"row 0 is {vector_text(table[0])}", vector_text(wanted), "Which angle does position 0 give, and its sine?"
@@ -72,18 +111,19 @@ def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
 @sinusoidal_positions.check(needs=every_position_has_a_row)
 def the_first_hand_turns_one_radian_a_step(student: Student, probe: Probe) -> None:
     """Dimensions 0 and 1 are the sine and the cosine of the position itself."""
-    name = "the first hand of sinusoidal_positions(6, 4)"
-    table = expect_tensor(student(6, 4), (6, 4), "sinusoidal_positions(6, 4)")
+    num_positions, hands = probe.choice((11, 17, 23), shown=6), probe.choice((4, 5, 7), shown=2)
+    name, table = table_of(student, num_positions, 2 * hands)
     look = "Work out sin 1 and cos 1, in radian. Where do they stand in your row 1?"
-    expect_equal(table[:, :2], sinusoids(6, 2), name, TABLE_AXES, look=look, any_float=True)
+    wanted = sinusoids(num_positions, 2)
+    expect_equal(table[:, :2], wanted, f"the first hand of {name}", TABLE_AXES, look=look, any_float=True)
 
 
 @sinusoidal_positions.check(needs=every_position_has_a_row)
 def two_neighbors_are_one_hand(student: Student, probe: Probe) -> None:
     """Dimensions 2i and 2i + 1 are sine and cosine of one angle, so their squares sum to 1."""
-    table = expect_tensor(student(6, 10), (6, 10), "sinusoidal_positions(6, 10)")
-    length = table.float().unflatten(1, (5, 2)).square().sum(2)
-    if not close(length, torch.ones(6, 5)):
+    _, table = table_of(student, probe.choice((9, 13, 19), shown=6), 2 * probe.choice((3, 5, 6), shown=5))
+    length = table.float().unflatten(1, (-1, 2)).square().sum(2)
+    if not close(length, torch.ones_like(length)):
         row, hand = (int(index) for index in ((length - 1).abs() > 1e-5).nonzero()[0])
         pair = vector_text(table[row, 2 * hand : 2 * hand + 2])
         raise Failure(
@@ -97,39 +137,29 @@ def two_neighbors_are_one_hand(student: Student, probe: Probe) -> None:
 @sinusoidal_positions.check(needs=two_neighbors_are_one_hand)
 def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -> None:
     """Hand i turns by 1 / 10000^(2i / embed_dim) radian a step."""
-    for num_positions, embed_dim in ((9, 16), (40, 6), (6, 10)):
-        name = f"sinusoidal_positions({num_positions}, {embed_dim})"
-
-        def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-            here, there = _first_turns(actual), _first_turns(expected)
-            slips = (~here.isclose(there, rtol=1e-3, atol=0.0)).nonzero()
-            if not len(slips):
-                return None
-            hand = int(slips[0])
-            seen = f"hand {hand} (dimensions {2 * hand} and {2 * hand + 1}) turns {float(here[hand]):.4g} radian"
-            return f"{seen} from position 0 to 1", f"{float(there[hand]):.4g} radian"
-
-        look = "What is the exponent of 10000 for the first hand, and for the last?"
-        wanted = sinusoids(num_positions, embed_dim)
-        expect_equal(student(num_positions, embed_dim), wanted, name, TABLE_AXES, describe, look, any_float=True)
-
-
-def _first_turns(table: Tensor) -> Tensor:
-    """The angle, from -pi to pi, by which each hand turns from position 0 to 1."""
-    start, end = torch.complex(table[:2, 1::2].double(), table[:2, 0::2].double())
-    return (end * start.conj()).angle()
+    first, second, third = probe.sizes(3, high=12, shown=(8, 3, 6))
+    for num_positions, hands in (
+        (probe.choice((8, 14, 21), shown=9), first),
+        (second + 20, second),
+        (third, third + 12),
+    ):
+        expect_right(student, num_positions, 2 * hands)
 
 
 @sinusoidal_positions.check(needs=every_position_has_a_row, worth=0.5, guard=True)
 def the_table_is_float32(student: Student, probe: Probe) -> None:
     """The table is float32, as the exercise says."""
-    expect_float32(student, student(6, 10), "sinusoidal_positions(6, 10)")
+    num_positions, hands = probe.sizes(2, shown=(6, 5))
+    name = f"sinusoidal_positions({num_positions}, {2 * hands})"
+    expect_float32(student, student(num_positions, 2 * hands), name)
 
 
 @sinusoidal_positions.check(guard=True)
 def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
     """An odd embed_dim, which leaves one sine without its cosine, raises ValueError naming it."""
-    expect_value_error(student, (5, 7), (7,), "embed_dim 7")
+    num_positions, hands = probe.sizes(2, shown=(5, 3))
+    for embed_dim in (2 * hands + 1, 1, 2 * hands + 13):
+        expect_value_error(student, (num_positions, embed_dim), (embed_dim,), f"embed_dim {embed_dim}")
 
 
 sinusoidal_positions.example("""
