@@ -5,7 +5,10 @@ The oracle is complex numbers on the unit circle.
 
 from __future__ import annotations
 
-from exercise_kit.engine.compare import close, expect_tensor
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.compare import close, expect_equal
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.mistakes import read_mistakes
@@ -14,31 +17,54 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Edits, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
-from vit_course.exercises.l02_positions.sinusoidal_positions.claims import expect_float32, sinusoids, vector_text
+from vit_course.exercises.l02_positions.sinusoidal_positions.claims import (
+    expect_float32,
+    expect_table,
+    sinusoids,
+    vector_text,
+)
 
-GRIDS = ((3, 5), (6, 4))
+PATCH_AXES = ("patch", "dimension")
+LOOK = "Write down the (row, column) of the first six patches. Which of the two changes from one to the next?"
 
 
 sinusoidal_positions_2d = Exercise("sinusoidal_positions_2d", LESSON, in_training=InTraining.HIDDEN)
 
 
+def sinusoids_2d(grid: tuple[int, int], embed_dim: int) -> Tensor:
+    """The oracle of sinusoidal_positions_2d, (rows * columns, embed_dim) in float32."""
+    down, across = (sinusoids(size, embed_dim // 2) for size in grid)
+    return torch.cat([down.repeat_interleave(grid[1], dim=0), across.repeat(grid[0], 1)], dim=1)
+
+
+def table_of(student: Student, grid: tuple[int, int], embed_dim: int) -> tuple[str, Tensor]:
+    """(name, table) of one call."""
+    return expect_table(student, (grid, embed_dim), grid[0] * grid[1])
+
+
+def expect_right(student: Student, grid: tuple[int, int], embed_dim: int) -> None:
+    """The whole table, right."""
+    name, table = table_of(student, grid, embed_dim)
+    expect_equal(table, sinusoids_2d(grid, embed_dim), name, PATCH_AXES, look=LOOK, any_float=True)
+
+
 @sinusoidal_positions_2d.check(guard=True)
 def every_patch_has_a_row(student: Student, probe: Probe) -> None:
     """The table has rows · columns rows, one for each patch, and embed_dim columns."""
-    for rows, columns in GRIDS:
-        name = f"sinusoidal_positions_2d(({rows}, {columns}), 8)"
-        expect_tensor(student((rows, columns), 8), (rows * columns, 8), name)
+    for grid in ((3, 5), (6, 4)):
+        table_of(student, grid, 8)
 
 
-def _expect_half(student: Student, half: int) -> None:
+def _expect_half(student: Student, probe: Probe, half: int) -> None:
     """The first half of the dimensions (0) against the 1-D table of the rows, the second (1) of the columns."""
     axis = ("row", "column")[half]
-    for grid in GRIDS:
+    some, more = probe.sizes(2, high=7, shown=(3, 5))
+    for grid, length in (((some, more), probe.choice((4, 8, 10), shown=6)), ((more + 1, some + 1), 6)):
         rows, columns = grid
-        table = expect_tensor(student(grid, 12), (rows * columns, 12), f"sinusoidal_positions_2d({grid}, 12)")
-        codes = sinusoids(grid[half], 6)
+        _, table = table_of(student, grid, 2 * length)
+        codes = sinusoids(grid[half], length)
         for patch in range(rows * columns):
-            place, found = divmod(patch, columns), table[patch, 6 * half : 6 * half + 6]
+            place, found = divmod(patch, columns), table[patch, length * half :][:length]
             if close(found, codes[place[half]]):
                 continue
             others = [other for other in range(grid[half]) if close(found, codes[other])]
@@ -49,32 +75,36 @@ def _expect_half(student: Student, half: int) -> None:
                 f"on a grid of {rows} rows and {columns} columns, patch {patch} stands in row {place[0]} and column "
                 f"{place[1]}, but the {part} half of its dimensions {observation}",
                 wanted,
-                "Write down the (row, column) of the first six patches. Which of the two changes from one to the next?",
+                LOOK,
             )
 
 
 @sinusoidal_positions_2d.check(needs=every_patch_has_a_row)
 def the_first_half_tells_the_row(student: Student, probe: Probe) -> None:
     """The first half of a patch's dimensions is the 1-D code of its row."""
-    _expect_half(student, 0)
+    _expect_half(student, probe, 0)
 
 
 @sinusoidal_positions_2d.check(needs=every_patch_has_a_row)
 def the_second_half_tells_the_column(student: Student, probe: Probe) -> None:
     """The second half of a patch's dimensions is the 1-D code of its column."""
-    _expect_half(student, 1)
+    _expect_half(student, probe, 1)
 
 
 @sinusoidal_positions_2d.check(needs=every_patch_has_a_row, worth=0.5, guard=True)
 def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
     """The table is float32, as the exercise says."""
-    expect_float32(student, student((3, 5), 8), "sinusoidal_positions_2d((3, 5), 8)")
+    rows, columns, quarter = probe.sizes(3, high=7, shown=(3, 5, 2))
+    grid, embed_dim = (rows, columns), 4 * quarter
+    expect_float32(student, student(grid, embed_dim), f"sinusoidal_positions_2d({grid}, {embed_dim})")
 
 
 @sinusoidal_positions_2d.check(guard=True)
 def a_length_that_four_does_not_divide_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that is not divisible by 4 raises ValueError naming it."""
-    expect_value_error(student, ((3, 5), 6), (6,), "embed_dim 6")
+    rows, columns, quarter = probe.sizes(3, high=7, shown=(3, 5, 1))
+    for embed_dim in (4 * quarter + 2, 4 * quarter + 1, 4 * quarter + 3, 2):
+        expect_value_error(student, ((rows, columns), embed_dim), (embed_dim,), f"embed_dim {embed_dim}")
 
 
 sinusoidal_positions_2d.example("""
