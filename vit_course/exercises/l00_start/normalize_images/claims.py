@@ -5,13 +5,13 @@ The oracle is batch normalization in evaluation mode, which subtracts and divide
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.compare import expect_equal, short
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone, expect_value_error
 from exercise_kit.engine.mistakes import read_mistakes
@@ -20,28 +20,41 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Edits, declare
 from vit_course.exercises.l00_start import LESSON
 
+Statistics = Tensor | Sequence[float]
+
 AXES = ("image", "channel", "row", "column")
-# binary fractions: exact in float32 and float64 alike, so that a mean made in either dtype is right
-MEANS = (0.25, 0.5, 0.125, 0.375, 0.625)
-STDS = (0.5, 0.25, 0.125, 0.375, 0.75)
+LOOK = "Put that pixel into the formula by hand. At which step does your function go another way?"
 
 
-def normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
+def normalized(images: Tensor, mean: Statistics, std: Statistics) -> Tensor:
     """The oracle of normalize_images, (batch, channels, height, width)."""
-    means, stds = (torch.tensor(each, dtype=torch.float64, device=images.device) for each in (mean, std))
+    means, stds = (torch.as_tensor(each, dtype=torch.float64, device=images.device) for each in (mean, std))
     no_eps = 1e-300  # torch 2.11 refuses 0; added to a variance it is lost
     return F.batch_norm(images.double(), means, stds.square(), eps=no_eps).to(images.dtype)
+
+
+def some_statistics(probe: Probe, channels: int) -> tuple[Tensor, Tensor]:
+    """(mean, std), between 1/16 and 1, no two channels alike.
+
+    They are 16ths, exact in float32 and float64 alike, so that a mean made in either dtype is right.
+    """
+    mean, std = ((probe.permutation(15)[:channels] + 1) / 16 for _ in range(2))
+    return mean, std
+
+
+def some_inputs(probe: Probe, *sizes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Images in [0, 1], in tenths, with mean and std; ``sizes``: batch, channels, height, width."""
+    batch, channels, height, width = sizes or probe.sizes(4, high=7, shown=(2, 5, 4, 6))
+    return probe.integers(batch, channels, height, width, high=11) / 10, *some_statistics(probe, channels)
 
 
 normalize_images = Exercise("normalize_images", LESSON, in_training=InTraining.HIDDEN)
 
 
-def _expect_normalized(
-    student: Student, images: Tensor, kind: Callable[[tuple[float, ...]], object] = torch.tensor, called: str = ""
+def expect_normalized(
+    student: Student, images: Tensor, mean: Statistics, std: Statistics, name: str = "normalize_images"
 ) -> None:
-    """Compare on ``images``, with mean and std given as ``kind`` makes them: a tensor, a list or a tuple."""
-    channels = images.shape[1]
-    mean, std = MEANS[:channels], STDS[:channels]
+    """Every pixel right; mean and std are tensors, lists or tuples."""
 
     def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
         place = [int(index) for index in (~actual.isclose(expected, atol=1e-5)).nonzero()[0]]
@@ -49,73 +62,89 @@ def _expect_normalized(
         pixel, channel = float(images[tuple(place)]), place[1]
         came, wanted = (float(each[tuple(place)]) for each in (actual, expected))
         became = "stayed as it was" if came == pixel else f"became {came:.4g}"
-        pixel_statistics = f"a pixel of {pixel:.4g} whose channel has mean {mean[channel]} and std {std[channel]}"
-        return f"at {where} {pixel_statistics} {became}", f"{wanted:.4g} for that pixel"
+        statistics = f"mean {float(mean[channel])} and std {float(std[channel])}"
+        seen = f"at {where} a pixel of {pixel:.4g} whose channel has {statistics} {became}"
+        return seen, f"{wanted:.4g} for that pixel"
 
-    result = student(images, kind(mean), kind(std))
-    look = "Put that pixel into the formula by hand. At which step does your function go another way?"
-    expect_equal(result, normalized(images, mean, std), called or "normalize_images", AXES, describe, look)
+    expect_equal(student(images, mean, std), normalized(images, mean, std), name, AXES, describe, LOOK)
 
 
 @normalize_images.check
 def every_channel_has_its_own_statistics(student: Student, probe: Probe) -> None:
     """Each channel has its own mean subtracted, and is then divided by its own std."""
-    for batch, channels, height, width in ((2, 5, 4, 6), (3, 2, 6, 4)):
-        _expect_normalized(student, probe.integers(batch, channels, height, width, high=11) / 10)
+    images, mean, std = some_inputs(probe)
+    expect_normalized(student, images, mean, std)
+    batch, channels, height, width = images.shape
+    expect_normalized(student, *some_inputs(probe, batch, channels, width, height))
 
 
 @normalize_images.check(needs=every_channel_has_its_own_statistics, worth=0.5)
 def one_image_of_one_channel_is_a_batch_too(student: Student, probe: Probe) -> None:
-    """A single image, with one channel or with several, is normalized like any other, and keeps its four axes."""
-    for channels, height, width in ((1, 6, 4), (3, 4, 6)):
-        _expect_normalized(student, probe.integers(1, channels, height, width, high=11) / 10)
+    """A single image, a single channel and a single pixel are normalized like any others, and keep their four axes."""
+    batch, height, width = probe.sizes(3, high=6, shown=(3, 4, 6))
+    many = probe.choice((7, 11, 13), shown=3)
+    for sizes in ((1, 1, width, height), (1, many, height, width), (batch, 1, height, width), (1, batch, 1, 1)):
+        expect_normalized(student, *some_inputs(probe, *sizes))
 
 
 @normalize_images.check
 def no_other_axis_is_taken_for_the_channels(student: Student, probe: Probe) -> None:
-    """Three images of 3 channels, 3 pixels high and 3 wide, are still normalized by channel."""
-    _expect_normalized(student, probe.integers(3, 3, 3, 3, high=11) / 10)
+    """As many images as channels, as high and as wide, are still normalized by channel."""
+    size = probe.choice((2, 4, 5, 6), shown=3)
+    expect_normalized(student, *some_inputs(probe, size, size, size, size))
 
 
 @normalize_images.check(needs=every_channel_has_its_own_statistics)
 def lists_and_tuples_will_do(student: Student, probe: Probe) -> None:
     """Mean and std may be tensors, lists or tuples of numbers."""
-    images = probe.integers(2, 3, 4, 6, high=11) / 10
-    _expect_normalized(student, images, list, "normalize_images with lists")
-    _expect_normalized(student, images, tuple, "normalize_images with tuples")
+    images, *statistics = some_inputs(probe)
+    mean, std = (each.tolist() for each in statistics)
+    expect_normalized(student, images, mean, std, "normalize_images with lists")
+    expect_normalized(student, images, tuple(mean), tuple(std), "normalize_images with tuples")
 
 
 @normalize_images.check(needs=every_channel_has_its_own_statistics, guard=True)
 def images_keep_their_dtype(student: Student, probe: Probe) -> None:
     """Images keep their dtype, whichever mean and std have, and those not contiguous in memory are read right."""
-    images = probe.integers(2, 3, 4, 6, high=11) / 10
-    for kind in (lambda numbers: torch.tensor(numbers, dtype=torch.float64), list):
-        _expect_normalized(student, images, kind, "normalize_images of float32 images")
-    images = probe.uniform(2, 6, 4, 3).double().permute(0, 3, 2, 1)
-    _expect_normalized(student, images, called="normalize_images of double images")
+    images, mean, std = some_inputs(probe)
+    for dtype, other in ((torch.float32, torch.float64), (torch.float16, torch.float32)):
+        name = f"normalize_images of {short(dtype)} images"
+        expect_normalized(student, images.to(dtype), mean.to(other), std.to(other), name)
+        expect_normalized(student, images.to(dtype), mean.tolist(), std.tolist(), name)
+    images, mean, std = probe.uniform(*images.shape).double(), mean.double(), std.double()
+    turned = images.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+    stepped = images.repeat_interleave(2, dim=3)[..., ::2]
+    name = "normalize_images of double images"
+    expect_normalized(student, turned, mean, std, name)
+    expect_normalized(student, stepped, mean.tolist(), std.tolist(), name)
+    expect_normalized(student, 1000 + images * 1e-4, mean + 1000, std, name)  # which float32 holds to 1e-4
 
 
 @normalize_images.check(needs=every_channel_has_its_own_statistics, guard=True)
 def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     """The images that go in are not changed."""
-    student(probe.uniform(2, 3, 4, 6), torch.tensor(MEANS[:3]), torch.tensor(STDS[:3]))
+    student(*some_inputs(probe))
     expect_left_alone(student)
 
 
 @normalize_images.check(needs=lists_and_tuples_will_do, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the images, also where mean and std are plain numbers."""
-    images = probe.uniform(2, 3, 4, 6)
-    expect_device_of_input(student, images, list(MEANS[:3]), STDS[:3])
-    expect_device_of_input(student, images, torch.tensor(MEANS[:3]), torch.tensor(STDS[:3]))
+    images, mean, std = some_inputs(probe)
+    expect_device_of_input(student, images, mean.tolist(), tuple(std.tolist()))
+    expect_device_of_input(student, images, mean, std)
 
 
 @normalize_images.check(guard=True)
 def a_wrong_number_of_means_is_refused(student: Student, probe: Probe) -> None:
     """Images and means that differ in their number of channels raise ValueError naming both numbers."""
-    for channels, means in ((4, 3), (3, 1), (1, 3)):
-        inputs = (probe.uniform(2, channels, 5, 6), torch.tensor(MEANS[:means]), torch.tensor(STDS[:means]))
-        expect_value_error(student, inputs, (channels, means), f"images of {channels} channels with {_count(means)}")
+    some, other = probe.sizes(2, low=3, high=8, shown=(4, 3))
+    for channels, means in ((some, other), (other, 1), (1, other), (some, some + 1)):
+        images, statistics = probe.uniform(2, channels, 5, 6), some_statistics(probe, means)
+        described = f"images of {channels} channels with {means} mean{'s' * (means > 1)}"
+        expect_value_error(student, (images, *statistics), (channels, means), described)
+    lists = [each.tolist() for each in statistics]
+    expect_value_error(student, (images, *lists), (channels, means), f"{described} in a list")
 
 
 normalize_images.example("""
@@ -123,10 +152,6 @@ normalize_images.example("""
 >>> normalize_images(image, (0.5, 0.25), (0.5, 0.25)).flatten().tolist()
 [0.0, 1.0, 0.0, 2.0]
 """)
-
-
-def _count(means: int) -> str:
-    return f"{means} mean{'' if means == 1 else 's'}"
 
 
 read_mistakes(normalize_images, __name__)
