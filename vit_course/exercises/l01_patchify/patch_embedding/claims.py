@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor, listed, shape, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs, gradient_of
+from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
@@ -58,8 +58,8 @@ def expect_embedded(
 
 
 def some_images(probe: Probe, dtype: torch.dtype = torch.float32) -> tuple[Tensor, int]:
-    """(batch, channels, rows * patch_size, columns * patch_size) and patch_size."""
-    batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 5, 4, 6, 3))
+    """(batch, channels, rows * patch_size, columns * patch_size) and patch_size, which is never 2: 2 * 2 is 2**2."""
+    batch, channels, rows, columns, size = probe.sizes(5, low=3, high=7, shown=(2, 5, 4, 6, 3))
     return probe.images(batch, channels, rows * size, columns * size, dtype=dtype), size
 
 
@@ -86,11 +86,12 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     """The right gradient reaches the weight and the bias of the projection."""
     images, patch_size = some_images(probe)
     module, weights = embedding(student, probe, images.shape[1], patch_size)
-    output = expect_tensor(module(images), embedded(weights, images).shape, "the embedding")
-    found = module.gradients(output)
-    wanted = [
-        gradient_of(lambda w, name=name: embedded(weights | {name: w}, images), weights[name]) for name in weights
-    ]
+    found = module.gradients(expect_tensor(module(images), embedded(weights, images).shape, "the embedding"))
+
+    def right(*values: Tensor) -> Tensor:
+        return embedded(dict(zip(weights, values, strict=True)), images)
+
+    wanted = Student({"right": right}).input_gradients(*weights.values())
     expect_gradients_of_inputs([found[name] for name in weights], wanted, list(weights))
 
 
