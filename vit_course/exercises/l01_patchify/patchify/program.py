@@ -24,6 +24,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     # bug "channels last inside a token": patches = patches.permute(0, 2, 3, 4, 5, 1)
     # bug "pixel rows and columns swapped": patches = patches.permute(0, 2, 3, 1, 5, 4)
     # bug "the whole image transposed": patches = patches.permute(0, 3, 2, 1, 5, 4)
+    # bug "windows left behind the channels":
     # bug "batch and tokens mixed": patches = patches.permute(2, 3, 0, 1, 4, 5)
     # bug "pixels from all over the image": patches = patches.permute(0, 3, 5, 1, 2, 4)
     # bug "patch size counted as patches": patches = patches.permute(0, 2, 4, 1, 3, 5)
