@@ -30,6 +30,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     # bug "patch size counted as patches": patches = patches.permute(0, 2, 4, 1, 3, 5)
     return patches.reshape(B, -1, C * P * P)
     # bug "strips not squares": return images.reshape(B, -1, C * P * P)
+    # bug "unfolded and reshaped": return torch.nn.functional.unfold(images, P, stride=P).reshape(B, -1, C * P * P)
     # bug "tokens on the last axis": return patches.reshape(B, -1, C * P * P).transpose(1, 2)
     # bug "number of patches for patch size": return patches.flatten(3).flatten(1, 2)
     # bug "float32 whatever the input": return patches.reshape(B, -1, C * P * P).float()
