@@ -25,11 +25,11 @@ from statistics import mean
 from typing import Any
 
 import torch
+from arms import conditions, write
 from distinguishable import sorted_out
 from for_library import LIBRARY, findings
 from wrong_models import WrongModel, wrong_models
 
-from exercise_kit import files
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, load_npz
 from vit_course.training import TrainingDivergedError, TrainingSettings, fit
@@ -110,17 +110,15 @@ def train_row(
         row.add(settings.seed, history.validation_accuracy[-1], history.train_loss, seconds, None)
 
 
-def conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettings) -> dict[str, Any]:
-    """All that accuracies depend on, but the seed; as JSON gives it back."""
-    known = {
-        "benchmark": "broken_vit",
-        "device": f"{settings.device}, {torch.get_num_threads()} thread(s)",
-        "torch": torch.__version__,
-        "data": {"name": train.name, "train_images": len(train), "test_images": len(test)},
-        "model": asdict(CONFIG),
-        "settings": {name: value for name, value in asdict(settings).items() if name != "seed"},
-    }
-    return json.loads(json.dumps(known))
+def known(train: ImageDataset, test: ImageDataset, settings: TrainingSettings) -> dict[str, Any]:
+    """All that accuracies depend on, but the seed."""
+    return conditions(
+        "broken_vit",
+        device=f"{settings.device}, {torch.get_num_threads()} thread(s)",
+        data={"name": train.name, "train_images": len(train), "test_images": len(test)},
+        model=asdict(CONFIG),
+        settings={name: value for name, value in asdict(settings).items() if name != "seed"},
+    )
 
 
 def _with_what_came_later(logged: dict[str, Any]) -> dict[str, Any]:
@@ -159,12 +157,6 @@ def save(path: Path, known: dict[str, Any], rows: list[Row], reasons: dict[str, 
         "not_trained": reasons,
     }
     write(path, result)
-
-
-def write(path: Path, result: dict[str, Any]) -> None:
-    """``result`` as JSON, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, (json.dumps(result, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def table(rows: list[Row], reasons: dict[str, str]) -> str:
@@ -215,15 +207,15 @@ def main() -> None:
     train = load_npz(arguments.data, "train").subset(slice(arguments.train))
     test = load_npz(arguments.data, "test").subset(slice(NUM_TEST)).with_statistics_of(train)
     settings = TrainingSettings(arguments.epochs, device=arguments.device)
-    known = conditions(train, test, settings)
+    now = known(train, test, settings)
     chosen = [each for each in wrong_models() if arguments.keys is None or each.key in arguments.keys]
     worth, reasons = sorted_out(chosen, CONFIG)
     wrong = {each.key: each for each in worth}
     try:
-        rows = load(arguments.output, known, [RIGHT, *wrong])
+        rows = load(arguments.output, now, [RIGHT, *wrong])
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    save(arguments.output, known, rows, reasons)
+    save(arguments.output, now, rows, reasons)
     for seed in range(max(arguments.seeds, arguments.wrong_seeds)):
         for row in rows:
             if (
@@ -233,7 +225,7 @@ def main() -> None:
             ):
                 continue
             train_row(row, wrong.get(row.name), train, test, replace(settings, seed=seed))
-            save(arguments.output, known, rows, reasons)
+            save(arguments.output, now, rows, reasons)
             outcome = row.stopped[-1] or f"{row.accuracies[-1]:.2%}"
             print(f"seed {seed}  {row.name}: {outcome} in {row.seconds[-1]:.0f} s", flush=True)
     if arguments.output == RESULTS / SELECTIONS["all"].file and rows[0].seeds:

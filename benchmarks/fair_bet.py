@@ -12,13 +12,10 @@ run that was stopped goes on where it was.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,7 +23,8 @@ from statistics import mean
 from typing import Any
 
 import torch
-from broken_vit import CLASSICS, RIGHT, write
+from arms import Log, conditions, parser_of
+from broken_vit import CLASSICS, RIGHT
 from broken_vit import CONFIG as QUIET
 from wrong_models import wrong_models
 
@@ -99,25 +97,16 @@ def images(data: Path) -> tuple[ImageDataset, ImageDataset, ImageDataset]:
     return train, validation, load_npz(data, "test").subset(slice(NUM_TEST)).with_statistics_of(train)
 
 
-def load(known: dict[str, Any], names: list[str]) -> list[Row]:
-    """The rows of an earlier run under the same conditions, or empty ones.
-
-    Raises:
-        ValueError: the file holds rows of other conditions, which are not to be lost.
-    """
-    rows = {name: Row(name) for name in names}
-    if RESULTS.exists():
-        result = json.loads(RESULTS.read_text())
-        if other := [name for name, value in known.items() if result.get(name) != value]:
-            raise ValueError(f"{RESULTS} holds rows of another {', '.join(other)}: move it away")
-        rows |= {row["name"]: Row(**row) for row in result["rows"]}
+def rows_of(log: Log, names: Iterable[str]) -> list[Row]:
+    """The rows of an earlier run, and an empty one for every other name."""
+    rows = {name: Row(name) for name in names} | {row["name"]: Row(**row) for row in log.found.get("rows", [])}
     return list(rows.values())
 
 
-def save(known: dict[str, Any], rows: list[Row]) -> None:
+def save(log: Log, rows: list[Row]) -> None:
     """Write everything that is needed to quote the table, or to make it again."""
-    date = datetime.now(UTC).date().isoformat()
-    write(RESULTS, known | {"date": date, "rows": [asdict(row) for row in rows]})
+    log.found["rows"] = [asdict(row) for row in rows]
+    log.write()
 
 
 def table(rows: list[Row]) -> str:
@@ -134,31 +123,24 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def conditions(settings: TrainingSettings) -> dict[str, Any]:
-    """All that accuracies depend on, but the rate and the seed; as JSON gives it back."""
+def known(settings: TrainingSettings) -> dict[str, Any]:
+    """All that accuracies depend on, but the rate and the seed."""
     described = {name: value for name, value in asdict(settings).items() if name not in ("seed", "learning_rate")}
-    known = {
-        "benchmark": "fair_bet",
-        "torch": torch.__version__,
-        "data": {"train_images": NUM_TRAIN, "validation_images": NUM_VALIDATION, "test_images": NUM_TEST},
-        "model": asdict(CONFIG),
-        "settings": described,
-        "rates": RATES,
-    }
-    return json.loads(json.dumps(known))
+    images = {"train_images": NUM_TRAIN, "validation_images": NUM_VALIDATION, "test_images": NUM_TEST}
+    return conditions("fair_bet", data=images, model=asdict(CONFIG), settings=described, rates=RATES)
 
 
-def tune(rows: list[Row], known: dict[str, Any], make: Callable[..., Task], pool: Executor) -> None:
+def tune(rows: list[Row], log: Log, make: Callable[..., Task], pool: Executor) -> None:
     """Try every rate on every model that has not tried it."""
     waiting = [(row, rate) for row in rows for rate in RATES if str(rate) not in row.tried]
     tasks = (make(row.name, rate, 0, on_test=False) for row, rate in waiting)
     for (row, rate), (accuracy, _, _) in zip(waiting, pool.map(Task.run, tasks), strict=True):
         row.tried[str(rate)] = accuracy
-        save(known, rows)
+        save(log, rows)
         print(f"{row.name}: {accuracy:.2%} on validation images with a rate of {rate}", flush=True)
 
 
-def measure(rows: list[Row], known: dict[str, Any], make: Callable[..., Task], pool: Executor) -> None:
+def measure(rows: list[Row], log: Log, make: Callable[..., Task], pool: Executor) -> None:
     """Train every model from every seed with the rate that suits it, and measure it on test images."""
     waiting = [(row, seed) for seed in SEEDS for row in rows if seed >= len(row.accuracies)]
     tasks = (make(row.name, row.rate, seed, on_test=True) for row, seed in waiting)
@@ -166,23 +148,22 @@ def measure(rows: list[Row], known: dict[str, Any], make: Callable[..., Task], p
         row.accuracies.append(accuracy)
         row.train_losses.append(loss)
         row.seconds.append(seconds)
-        save(known, rows)
+        save(log, rows)
         print(f"seed {seed}  {row.name}: {accuracy:.2%} with a rate of {row.rate}", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
+    parser = parser_of(__doc__, RESULTS)
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--workers", type=int, default=2, help="how many models are trained at a time")
     arguments = parser.parse_args()
     settings = TrainingSettings(arguments.epochs, device="cpu")
-    known = conditions(settings)
-    rows = load(known, [RIGHT, *CLASSICS])
+    log = Log(arguments.output, known(settings))
+    rows = rows_of(log, [RIGHT, *CLASSICS])
     make = partial(Task, data=arguments.data, settings=settings)
     with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
-        tune(rows, known, make, pool)
-        measure(rows, known, make, pool)
+        tune(rows, log, make, pool)
+        measure(rows, log, make, pool)
     print(table(rows))
 
 

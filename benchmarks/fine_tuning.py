@@ -9,23 +9,17 @@ a run that was stopped goes on where it was. Prints tables and writes results/fi
 
 from __future__ import annotations
 
-import argparse
 import copy
-import itertools
-import json
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from arms import Log, conditions, parser_of, set_rates
 from lesson_cifar import define_from_note
 from torch import Tensor, nn
 from torch.optim import AdamW
@@ -36,7 +30,7 @@ from vit_course.metrics import paired_interval
 from vit_course.pretrained import resize_positions
 from vit_course.recording import record
 from vit_course.trained import DIGEST, trained_vit
-from vit_course.training import evaluate, train_one_epoch, warmup_cosine
+from vit_course.training import evaluate, train_one_epoch
 from vit_course.vit import VisionTransformer
 
 TASK = (
@@ -44,7 +38,7 @@ TASK = (
     *("household furniture", "insects", "large natural outdoor scenes", "people", "trees"),
 )
 OTHERS = tuple(name for name in SUPERCLASSES if name not in TASK)
-BATCH, WEIGHT_DECAY, WARMUP = 64, 0.05, 0.1
+BATCH, WEIGHT_DECAY = 64, 0.05
 MOVED = Augmentation(max_shift=2, flip=True)
 SEEDS = {10: (0, 1, 2), 100: (0, 1, 2), 1000: (0,)}
 # passes over the images: enough updates for the few, and not hours for the many
@@ -104,23 +98,11 @@ def drawn(dataset: ImageDataset, per_class: int, seed: int) -> ImageDataset:
     return dataset.subset(torch.cat(chosen))
 
 
-def follow_schedule(optimizer: AdamW, total_steps: int) -> None:
-    """Before each update, give every group its share of its own peak."""
-    steps, peaks = itertools.count(), [group["lr"] for group in optimizer.param_groups]
-
-    def before_update(*_: object) -> None:
-        factor = warmup_cosine(next(steps), round(WARMUP * total_steps), total_steps)
-        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
-            group["lr"] = peak * factor
-
-    optimizer.register_step_pre_hook(before_update)
-
-
 def train(model: nn.Module, run: Run, images: ImageDataset, test: ImageDataset, epochs: int) -> float:
     """Accuracy in [0, 1] on the test images after the last pass."""
     loader = Batches(images, BATCH, MOVED, shuffle=True, seed=run.seed)
     optimizer = AdamW(fine_tuning_groups(model, run.rate, run.head_rate), weight_decay=WEIGHT_DECAY)
-    follow_schedule(optimizer, epochs * len(loader))
+    set_rates(optimizer, epochs * len(loader))
     for _ in range(epochs):
         train_one_epoch(model, loader, optimizer, "cpu")
     return evaluate(model, Batches(test, 500), "cpu")[1]
@@ -409,32 +391,10 @@ def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
     return runs
 
 
-def conditions() -> dict[str, Any]:
-    """All that the numbers depend on, as JSON gives it back."""
-    known = {
-        "benchmark": "fine_tuning",
-        "device": "cpu, 1 thread",
-        "torch": torch.__version__,
-        "model": DIGEST,
-        "task": TASK,
-        "training": {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "epochs": EPOCHS, "from_nothing_times": LONGER},
-    }
-    return json.loads(json.dumps(known))
-
-
-def load(path: Path) -> dict[str, Any]:
-    """What an earlier run under the same conditions has found, or the beginning of a new one."""
-    known = conditions()
-    if path.exists() and known.items() <= (result := json.loads(path.read_text())).items():
-        return result
-    return known | {"runs": {}}
-
-
-def save(path: Path, result: dict[str, Any]) -> None:
-    """Write everything so far; a run stands in one line."""
-    rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in result["runs"].items())
-    head = json.dumps({**result, "runs": None, "date": datetime.now(UTC).date().isoformat()}, indent=1)
-    path.write_text(head.replace('"runs": null', '"runs": {\n' + rows + "\n }") + "\n")
+def known() -> dict[str, Any]:
+    """All that the numbers depend on."""
+    training = {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "epochs": EPOCHS, "from_nothing_times": LONGER}
+    return conditions("fine_tuning", device="cpu, 1 thread", model=DIGEST, task=TASK, training=training)
 
 
 def table(done: dict[str, dict[str, Any]]) -> str:
@@ -452,32 +412,17 @@ def table(done: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def run_all(
-    runs: list[Run], result: dict[str, Any], output: Path, perform_one: Callable[[Run], dict[str, Any]], at_once: int
-) -> None:
-    """Perform what is missing, so many at a time, and write after each."""
-    waiting = [run for run in runs if run.key not in result["runs"]]
-    with ProcessPoolExecutor(at_once, mp_context=get_context("spawn")) as pool:
-        for run, found in zip(waiting, pool.map(perform_one, waiting), strict=True):
-            result["runs"][run.key] = found
-            save(output, result)
-            print(f"{run.key}: {found['accuracy']:.1%} in {found['seconds']:.0f} s", flush=True)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar100.npz")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser = parser_of(__doc__, RESULTS, "cifar100.npz")
     parser.add_argument("--at-once", type=int, default=2, metavar="N", help="runs at a time, a core each (default: 2)")
     arguments = parser.parse_args()
-    result = load(arguments.output)
-    perform_one = partial(perform, data=arguments.data)
-    run_all(tuning_runs(), result, arguments.output, perform_one, arguments.at_once)
+    log = Log(arguments.output, known())
+    for runs in (tuning_runs, lambda: test_runs(log.found["runs"])):
+        wanted = {("runs", run.key): (run,) for run in runs()}
+        log.measure_all(wanted, partial(perform, data=arguments.data), arguments.at_once)
     torch.set_num_threads(1)
-    result["shown"] = result.get("shown") or demonstrations(arguments.data)
-    save(arguments.output, result)
-    run_all(test_runs(result["runs"]), result, arguments.output, perform_one, arguments.at_once)
-    print(table(result["runs"]))
+    log.measure("shown", by=partial(demonstrations, arguments.data))
+    print(table(log.found["runs"]))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
-from lesson_cifar import BASE, BATCH, LEARNING_RATE, MOVED, Arm, build, earlier, images_of, parser_of, save, set_rates
+from arms import Log, conditions, images_of, parser_of, set_rates
+from lesson_cifar import BASE, BATCH, LEARNING_RATE, MOVED, Arm, build
 from torch import nn
 
 from vit_course.data import Augmentation, Batches, ImageDataset, load_npz
@@ -65,18 +66,19 @@ def main() -> None:
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
     test = load_npz(arguments.data, "test").with_statistics_of(train)
-    result: dict[str, Any] = earlier(arguments.output, {"benchmark": "hand_in", "torch": torch.__version__}, ROWS)
+    log = Log(arguments.output, conditions("hand_in"), ROWS)
+
+    def measured(trained: Callable[[ImageDataset, ImageDataset], nn.Module]) -> dict[str, float]:
+        started = time.perf_counter()
+        model = trained(train, validation)
+        return {
+            "seconds": round(time.perf_counter() - started),
+            "validation_accuracy": evaluate(model, Batches(validation, 500), "cpu")[1],
+            "test_accuracy": evaluate(model, Batches(test, 500), "cpu")[1],
+        }
+
     for name, trained in ROWS.items():
-        if not result["results"][name]:
-            started = time.perf_counter()
-            model = trained(train, validation)
-            result["results"][name] = {
-                "seconds": round(time.perf_counter() - started),
-                "validation_accuracy": round(evaluate(model, Batches(validation, 500), "cpu")[1], 4),
-                "test_accuracy": round(evaluate(model, Batches(test, 500), "cpu")[1], 4),
-            }
-            save(arguments.output, result)
-        print(f"{name}: {result['results'][name]}", flush=True)
+        print(name, log.measure("results", name, by=partial(measured, trained)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ where it was. Writes results/inside.json.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lesson_cifar import define, define_from_note, parser_of, save
+from arms import Log, conditions, parser_of
+from lesson_cifar import define, define_from_note
 from torch import Tensor
 
 from vit_course.config import ViTConfig
@@ -148,35 +148,18 @@ def course_model(data: Path, draw: int) -> dict[str, Any]:
     }
 
 
-def rounded(found: Any) -> Any:
-    """The same with numbers of four digits behind the point, which is more than accuracies have."""
-    if isinstance(found, dict):
-        return {name: rounded(each) for name, each in found.items()}
-    return [rounded(each) for each in found] if isinstance(found, list | tuple) else round(found, 4)
-
-
 def main() -> None:
     arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
-    result: dict[str, Any] = {"benchmark": "inside", "torch": torch.__version__}
-    result |= {"photos": {}, "drawings": {}, "heads": {}}
-    result |= {"photos_before_any_block": None, "photos_read_by_the_head": None}
-    if arguments.output.exists():
-        result |= json.loads(arguments.output.read_text())
-    result["photos_before_any_block"] = rounded(result["photos_before_any_block"] or before_any_block(arguments.data))
-    result["photos_read_by_the_head"] = rounded(result["photos_read_by_the_head"] or read_by_its_head(arguments.data))
-    save(arguments.output, result)
-    for seed in map(str, SEEDS):
-        for name, measure in (
-            ("photos", partial(course_model, arguments.data)),
-            ("drawings", small_model),
-            ("heads", heads),
-        ):
-            if seed not in result[name]:
-                result[name][seed] = rounded(measure(int(seed)))
-                save(arguments.output, result)
+    log = Log(arguments.output, conditions("inside"))
+    log.measure("photos_before_any_block", by=partial(before_any_block, arguments.data))
+    log.measure("photos_read_by_the_head", by=partial(read_by_its_head, arguments.data))
+    ways = {"photos": partial(course_model, arguments.data), "drawings": small_model, "heads": heads}
+    for seed in SEEDS:
+        for name, measure in ways.items():
+            log.measure(name, str(seed), by=partial(measure, seed))
     for name in ("photos", "drawings"):
-        for seed, found in result[name].items():
+        for seed, found in log.found[name].items():
             for way, each in found["covering"].items():
                 print(f"{name}, {seed}, covered by {way:11} {each}")
 

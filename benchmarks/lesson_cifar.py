@@ -8,18 +8,12 @@ writes results/lesson_cifar.json, which figures/training.py and figures/experime
 
 from __future__ import annotations
 
-import argparse
 import ast
 import itertools
-import json
 import re
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,23 +21,23 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from arms import NUM_VALIDATION, SPLIT_SEED, Log, conditions, images_of, parser_of, set_rates, train_for
 from torch import Tensor, nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import AdamW
 from torchvision.ops import stochastic_depth
 
 from exercise_kit.authoring.lesson import Role, read_lesson
 from vit_course.config import ViTConfig
-from vit_course.data import Augmentation, Batches, ImageDataset, load_npz, split_indices
-from vit_course.metrics import paired_interval
+from vit_course.data import Augmentation, Batches, ImageDataset
 from vit_course.staff.references import mixup
-from vit_course.training import evaluate, parameter_groups, train_one_epoch, warmup_cosine
+from vit_course.training import evaluate, parameter_groups, train_one_epoch
 from vit_course.vit import VisionTransformer
 
 PLAIN, MOVED = Augmentation(), Augmentation(max_shift=2, flip=True)
 BASE = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, position_std=0.5)
 SEED_A = replace(BASE, embed_dim=16, num_heads=2, positions="sinusoidal")
-BATCH, WEIGHT_DECAY, LEARNING_RATE, WARMUP = 128, 0.05, 2e-3, 0.1
-NUM_VALIDATION, SEEDS, SPLIT_SEED = 5_000, (0, 1, 2), 0
+BATCH, WEIGHT_DECAY, LEARNING_RATE = 128, 0.05, 2e-3
+SEEDS = (0, 1, 2)
 MIXUP_ALPHA = 0.4
 CONVNET_RATES, CONVNET_RATE = (6e-4, 2e-3, 6e-3), 6e-3  # tried, and the best of them: see "convnet_rates" in the log
 SICK_STEPS, SICK_EVERY, SICK_VALIDATION, SICK_RATE = 300, 50, 2_000, 1e-3
@@ -178,18 +172,6 @@ def build(arm: Arm, seed: int, learning_rate: float) -> tuple[nn.Module, AdamW]:
     return model, AdamW(parameter_groups(model, WEIGHT_DECAY), lr=learning_rate)
 
 
-def set_rates(optimizer: Optimizer, total_steps: int) -> None:
-    """Let each update find its own share of the learning rate, without a line in the loop."""
-    steps, peak = itertools.count(), optimizer.param_groups[0]["lr"]
-
-    def before_update(*_: object) -> None:
-        factor = warmup_cosine(next(steps), round(WARMUP * total_steps), total_steps)
-        for group in optimizer.param_groups:
-            group["lr"] = peak * factor
-
-    optimizer.register_step_pre_hook(before_update)
-
-
 def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset) -> dict[str, list[float]]:
     """Train once: losses and accuracy in [0, 1] after each epoch, and seconds in all."""
     model, optimizer = build(arm, seed, arm.learning_rate)
@@ -197,15 +179,7 @@ def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset
     batches = Batches(images, BATCH, arm.augmentation, shuffle=True, seed=seed)
     loader = Mixed(batches, len(train.classes), seed) if arm.mixup else batches
     set_rates(optimizer, arm.epochs * len(loader))
-    watched = Batches(validation, 500)
-    started, history = time.perf_counter(), []
-    for _ in range(arm.epochs):
-        train_loss = train_one_epoch(model, loader, optimizer, "cpu")
-        history.append((train_loss, *evaluate(model, watched, "cpu")))
-    seconds = round(time.perf_counter() - started, 1)
-    names = ("train_loss", "validation_loss", "validation_accuracy")
-    columns = {name: [round(epoch[column], 4) for epoch in history] for column, name in enumerate(names)}
-    return columns | {"seconds": [seconds]}
+    return train_for(arm.epochs, model, optimizer, loader, validation)
 
 
 def logits_of(model: nn.Module, images: Batches) -> Tensor:
@@ -293,58 +267,16 @@ def try_convnet_rates(train: ImageDataset) -> dict[str, float]:
     return {str(rate): train_arm(arm, 0, train, held_out)["validation_accuracy"][-1] for rate, arm in arms.items()}
 
 
-def conditions() -> dict[str, Any]:
-    """All that the numbers depend on, as JSON gives it back."""
-    known = {
-        "benchmark": "lesson_cifar",
-        "device": f"cpu, {torch.get_num_threads()} thread(s)",
-        "torch": torch.__version__,
-        "data": {"name": "cifar10", "num_validation": NUM_VALIDATION, "split_seed": SPLIT_SEED},
-        "training": {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "learning_rate": LEARNING_RATE},
-        "arms": {name: asdict(arm) for name, arm in ARMS.items()},
-        "sick": {name: asdict(defect) for name, defect in DEFECTS.items()},
-    }
-    return json.loads(json.dumps(known))
-
-
-def earlier(path: Path, known: dict[str, Any], arms: Iterable[str]) -> dict[str, Any]:
-    """What an earlier run under the ``known`` conditions has found, or the beginning of a new one of these arms.
-
-    Where the conditions list the arms, the runs of each arm whose description has not changed are kept.
-    """
-    new = known | {"results": {name: {} for name in arms}}
-    if not path.exists():
-        return new
-    result = json.loads(path.read_text())
-    if any(result.get(name) != value for name, value in known.items() if name != "arms"):
-        return new
-    arms_now, arms_before = known.get("arms", {}), result.get("arms", {})
-    kept = {name: runs for name, runs in result["results"].items() if name in new["results"]}
-    kept = {name: runs for name, runs in kept.items() if arms_now.get(name) == arms_before.get(name)}
-    return result | known | {"results": new["results"] | kept}
-
-
-def row(name: str, each: Sequence[float], baseline: Sequence[float] | None) -> str:
-    """A table's line: percent, seed by seed; beside a baseline of the same seeds the difference and its interval."""
-    line = f"{name:28}" + "  ".join(f"{accuracy:5.1f}" for accuracy in each)
-    if baseline is not None and len(each) == len(baseline) > 1:
-        line += "   {:+5.1f} ± {:.1f}".format(*paired_interval(each, baseline))
-    return line
-
-
-def parser_of(description: str | None, output: Path) -> argparse.ArgumentParser:
-    """The command line of a benchmark on CIFAR-10 that writes a log."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
-    parser.add_argument("--output", type=Path, default=output)
-    return parser
-
-
-def save(path: Path, result: dict[str, Any]) -> None:
-    """Write everything so far; a list of numbers stands in one line."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(result | {"date": datetime.now(UTC).date().isoformat()}, indent=1)
-    path.write_text(re.sub(r"\n\s+(?=[-\d\]])", " ", text) + "\n")
+def known() -> dict[str, Any]:
+    """All that the numbers depend on."""
+    return conditions(
+        "lesson_cifar",
+        device=f"cpu, {torch.get_num_threads()} thread(s)",
+        data={"name": "cifar10", "num_validation": NUM_VALIDATION, "split_seed": SPLIT_SEED},
+        training={"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "learning_rate": LEARNING_RATE},
+        arms={name: asdict(arm) for name, arm in ARMS.items()},
+        sick={name: asdict(defect) for name, defect in DEFECTS.items()},
+    )
 
 
 def table(result: dict[str, Any]) -> str:
@@ -382,14 +314,6 @@ def _define(source: str, name: str, names: dict[str, Any]) -> None:
     exec(compile(ast.Module(parts, type_ignores=[]), name, "exec"), names)
 
 
-def images_of(data: Path) -> tuple[ImageDataset, ImageDataset]:
-    """Training and validation images, both with the statistics of the former."""
-    full = load_npz(data, "train")
-    train_indices, validation_indices = split_indices(len(full), NUM_VALIDATION, SPLIT_SEED)
-    train = replace(full.subset(train_indices), mean=(), std=())
-    return train, full.subset(validation_indices).with_statistics_of(train)
-
-
 def run_arm(name: str, seed: int, data: Path) -> dict[str, list[float]]:
     """Train one arm, alone in its process."""
     torch.set_num_threads(1)
@@ -402,25 +326,15 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
-    empty: dict[str, Any] = {"curves": {}, "finder": {}, "convnet_rates": {}, "overconfidence": {}}
-    result = empty | earlier(arguments.output, conditions(), ARMS)
+    log = Log(arguments.output, known(), ARMS)
     for name, defect in DEFECTS.items():
-        if name not in result["curves"]:
-            result["curves"][name] = train_with_defect(defect, train, validation)
-            save(arguments.output, result)
-            print(f"{name}: loss {result['curves'][name]['loss'][-1]}", flush=True)
-    result["finder"] = result["finder"] or find_rate(train)
-    result["convnet_rates"] = result["convnet_rates"] or try_convnet_rates(train)
-    result["overconfidence"] = result["overconfidence"] or overconfidence(train, validation)
-    save(arguments.output, result)
-    waiting = [(name, seed) for seed in SEEDS for name in ARMS if str(seed) not in result["results"][name]]
-    with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
-        runs = pool.map(partial(run_arm, data=arguments.data), *zip(*waiting, strict=True)) if waiting else iter(())
-        for (name, seed), run in zip(waiting, runs, strict=True):
-            result["results"][name][str(seed)] = run
-            save(arguments.output, result)
-            print(f"seed {seed}  {name}: {run['validation_accuracy'][-1]:.1%} in {run['seconds'][0]:.0f} s", flush=True)
-    print(table(result))
+        log.measure("curves", name, by=partial(train_with_defect, defect, train, validation))
+    log.measure("finder", by=partial(find_rate, train))
+    log.measure("convnet_rates", by=partial(try_convnet_rates, train))
+    log.measure("overconfidence", by=partial(overconfidence, train, validation))
+    each = {("results", name, str(seed)): (name, seed) for seed in SEEDS for name in ARMS}
+    log.measure_all(each, partial(run_arm, data=arguments.data), arguments.workers)
+    print(table(log.found))
 
 
 if __name__ == "__main__":

@@ -9,18 +9,19 @@ was. Writes results/lesson_modern.json.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lesson_cifar import SEEDS, define_from_note, parser_of, row, save
+from arms import Log, conditions, parser_of, row
+from lesson_cifar import SEEDS, define_from_note
 from torch import Tensor, nn
 
 from exercise_kit.engine.lesson_answers import right_objects
@@ -114,25 +115,15 @@ def main() -> None:
     arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     os.environ["VIT_COURSE_DATA"] = str(arguments.data.parent)  # where the lesson's load_dataset looks
-    result: dict[str, Any] = {"benchmark": "lesson_modern", "torch": torch.__version__, "painted": {}}
-    if arguments.output.exists():
-        result = json.loads(arguments.output.read_text())
+    log = Log(arguments.output, conditions("lesson_modern"))
     for name, measure in (("short", short_cells), ("pixels", pixels), ("blur", blur)):
-        if name not in result:
-            result[name] = measure()
-            save(arguments.output, result)
-            print(f"{name}: {result[name]}", flush=True)
+        log.measure(name, by=measure)
     for seed in SEEDS:
-        if str(seed) not in result.setdefault("by_side", {}):
-            result["by_side"][str(seed)] = by_side(seed)
-            save(arguments.output, result)
-            print(f"by side, seed {seed}: {result['by_side'][str(seed)]}", flush=True)
-        if str(seed) not in result["painted"]:
-            result["painted"][str(seed)] = painted(seed)
-            save(arguments.output, result)
-    runs = result["painted"].values()
+        log.measure("by_side", str(seed), by=partial(by_side, seed))
+        log.measure("painted", str(seed), by=partial(painted, seed))
+    runs = log.found["painted"].values()
     each = {name: [run[name][0] for run in runs] for name in ("fresh", "trained")}
-    print(row("fresh", each["fresh"], None))
+    print(row("fresh", each["fresh"]))
     print(row("trained", each["trained"], each["fresh"]))
 
 

@@ -10,17 +10,14 @@ two idle cores; a run that was stopped goes on where it was. Prints a table and 
 
 from __future__ import annotations
 
-import json
-import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from arms import Log, conditions, images_of, parser_of, row, set_rates, train_for
 from lesson_cifar import (
     BASE,
     BATCH,
@@ -28,12 +25,6 @@ from lesson_cifar import (
     LEARNING_RATE,
     SEEDS,
     WEIGHT_DECAY,
-    earlier,
-    images_of,
-    parser_of,
-    row,
-    save,
-    set_rates,
 )
 from torch import Tensor, nn
 from torch.optim import AdamW
@@ -42,7 +33,7 @@ from vit_course.attention import MultiHeadSelfAttention, merge_heads, split_head
 from vit_course.config import ViTConfig
 from vit_course.data import Batches
 from vit_course.modern import DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d
-from vit_course.training import evaluate, parameter_groups, train_one_epoch
+from vit_course.training import parameter_groups
 from vit_course.vit import VisionTransformer
 
 NUM_REGISTERS, FIRST_SCALE, DROPPED = 4, 0.1, 0.2
@@ -169,26 +160,17 @@ def run_arm(name: str, seed: int, data: Path) -> dict[str, list[float]]:
     optimizer = AdamW(parameter_groups(model, WEIGHT_DECAY), lr=arm.learning_rate)
     loader = Batches(train.subset(slice(arm.num_train)), BATCH, shuffle=True, seed=seed)
     set_rates(optimizer, arm.epochs * len(loader))
-    watched = Batches(validation, 500)
-    started, history = time.perf_counter(), []
-    for _ in range(arm.epochs):
-        train_loss = train_one_epoch(model, loader, optimizer, "cpu")
-        history.append((train_loss, *evaluate(model, watched, "cpu")))
-    names = ("train_loss", "validation_loss", "validation_accuracy")
-    columns = {each: [round(epoch[column], 4) for epoch in history] for column, each in enumerate(names)}
-    return columns | {"seconds": [round(time.perf_counter() - started, 1)]}
+    return train_for(arm.epochs, model, optimizer, loader, validation)
 
 
-def conditions() -> dict[str, Any]:
-    """All that the numbers depend on, as JSON gives it back."""
-    known = {
-        "benchmark": "modern",
-        "torch": torch.__version__,
-        "training": {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "registers": NUM_REGISTERS}
+def known() -> dict[str, Any]:
+    """All that the numbers depend on."""
+    return conditions(
+        "modern",
+        training={"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "registers": NUM_REGISTERS}
         | {"first_scale": FIRST_SCALE, "dropped": DROPPED},
-        "arms": {name: asdict(arm) for name, arm in ARMS.items()},
-    }
-    return json.loads(json.dumps(known))
+        arms={name: asdict(arm) for name, arm in ARMS.items()},
+    )
 
 
 def table(result: dict[str, Any]) -> str:
@@ -206,16 +188,11 @@ def main() -> None:
     parser = parser_of(__doc__, RESULTS)
     parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
     arguments = parser.parse_args()
-    result = earlier(arguments.output, conditions(), ARMS)
+    log = Log(arguments.output, known(), ARMS)
     planned = [(name, seed) for seed in SEEDS for name in ARMS if name not in TRIED or seed == SEEDS[0]]
-    waiting = [(name, seed) for name, seed in planned if str(seed) not in result["results"][name]]
-    with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
-        runs = pool.map(partial(run_arm, data=arguments.data), *zip(*waiting, strict=True)) if waiting else iter(())
-        for (name, seed), run in zip(waiting, runs, strict=True):
-            result["results"][name][str(seed)] = run
-            save(arguments.output, result)
-            print(f"seed {seed}  {name}: {run['validation_accuracy'][-1]:.1%} in {run['seconds'][0]:.0f} s", flush=True)
-    print(table(result))
+    each = {("results", name, str(seed)): (name, seed) for name, seed in planned}
+    log.measure_all(each, partial(run_arm, data=arguments.data), arguments.workers)
+    print(table(log.found))
 
 
 if __name__ == "__main__":

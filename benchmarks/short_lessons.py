@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
 
 import torch
-from lesson_cifar import SEEDS, parser_of, save
+from arms import Log, conditions, parser_of
+from lesson_cifar import SEEDS
 
 import vit_course
 from exercise_kit.authoring.lesson import Role, read_lesson
@@ -58,6 +59,11 @@ def run_note(name: str, names: dict[str, Any]) -> None:
     text = (ROOT / "docs" / "site" / "notes" / f"{name}.md").read_text(encoding="utf-8")
     for source in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         exec(compile(source, f"{name}.md", "exec", dont_inherit=True), names)
+
+
+def numbers(pattern: str, printed: str) -> dict[str, float]:
+    """What cells have printed, by name; the pattern has a group for the name and one for the number."""
+    return {name: float(number) for name, number in re.findall(pattern, printed, re.MULTILINE)}
 
 
 def start(seed: int) -> dict[str, Any]:
@@ -107,9 +113,9 @@ def attention(seed: int) -> dict[str, Any]:
             found["largest_weight"][which] = names["largest_weight"](names["scores_of"](head_dim, divisor)).item()
             found["stuck"][which] = stuck.float().mean().item()
             found["gradient"][which] = {name: rows.median().item() for name, rows in each.items() if len(rows)}
-    found["shuffled"] = dict(re.findall(r"(with|without) positions the mean changes by ([\d.]+)%", printed))
+    found["shuffled"] = numbers(r"(with|without) positions the mean changes by ([\d.]+)%", printed)
     for name, (error, share) in zip(("without", "with"), re.findall(MIRROR, printed), strict=True):
-        found[f"mirror, {name} positions"] = {"error": error, "share": share}
+        found[f"mirror, {name} positions"] = {"error": float(error), "share": float(share)}
     return found
 
 
@@ -122,7 +128,7 @@ def block(seed: int) -> dict[str, Any]:
         "gradients": names["pulls"],
         "losses": {name: each[-1].item() for name, each in (names["deep"] | names["bare"]).items()},
         "spreads": {name: [each[step] for step in LOOKED_AT] for name, each in names["spreads"].items()},
-        "tokens": dict(re.findall(r"(\w+) +tokens of one image differ by (\S+)", printed)),
+        "tokens": numbers(r"(\w+) +tokens of one image differ by (\S+)", printed),
         "4 blocks": {name: each[-1].item() for name, each in names["shallow"].items()},
         "24 blocks": {name: each[-1].item() for name, each in names["losses"].items() if name != "guessing"},
     }
@@ -133,7 +139,7 @@ def vit(seed: int) -> dict[str, Any]:
     names, printed = played("05_vit", 'reveal("scrambled"', seed)
     return {
         "spread": names["heights"],
-        "first_loss": dict(re.findall(r"first loss, (.+?) +([\d.]+)$", printed, re.MULTILINE)),
+        "first_loss": numbers(r"first loss, (.+?) +([\d.]+)$", printed),
         "accuracies": {name: 100 * each.validation_accuracy[-1] for name, each in names["histories"].items()},
     }
 
@@ -156,13 +162,6 @@ def experiments(seed: int) -> dict[str, Any]:
     }
 
 
-def rounded(found: Any) -> Any:
-    """The same with numbers of four digits, those that were printed among them."""
-    if isinstance(found, dict):
-        return {name: rounded(each) for name, each in found.items()}
-    return [rounded(each) for each in found] if isinstance(found, list) else float(f"{float(found):.4g}")
-
-
 MEASURES: dict[str, tuple[Callable[[int], dict[str, Any]], tuple[int, ...]]] = {
     "00_start": (start, SEEDS),
     "00_fed_wrongly": (fed_wrongly, SEEDS[:1]),
@@ -178,16 +177,10 @@ def main() -> None:
     arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     os.environ["VIT_COURSE_DATA"] = str(arguments.data.parent.resolve())  # where the lesson's load_dataset looks
-    result: dict[str, Any] = {"benchmark": "short_lessons", "torch": torch.__version__}
-    if arguments.output.exists():
-        result = json.loads(arguments.output.read_text())
+    log = Log(arguments.output, conditions("short_lessons"))
     for lesson, (measure, seeds) in MEASURES.items():
-        for seed in map(str, seeds):
-            runs = result.setdefault(lesson, {})
-            if seed not in runs:
-                runs[seed] = rounded(measure(int(seed)))
-                save(arguments.output, result)
-                print(f"{lesson}, seed {seed}: {runs[seed]}", flush=True)
+        for seed in seeds:
+            log.measure(lesson, str(seed), by=partial(measure, seed))
 
 
 if __name__ == "__main__":

@@ -10,32 +10,27 @@ was stopped goes on where it was. Prints a table and writes results/training_too
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from arms import Log, conditions, images_of, parser_of, row, set_rates, train_for
 from lesson_cifar import (
     BASE,
     BATCH,
     LEARNING_RATE,
     SEEDS,
     WEIGHT_DECAY,
-    earlier,
-    images_of,
-    parser_of,
-    row,
-    save,
-    set_rates,
 )
 from lesson_cifar import RESULTS as BASE_RESULTS
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
 from vit_course.data import Batches, ImageDataset
-from vit_course.training import evaluate, parameter_groups, train_one_epoch
+from vit_course.training import parameter_groups
 from vit_course.vit import VisionTransformer
 
 NUM_TRAIN, EPOCHS, MOMENTUM, SGD_RATES = 10_000, 6, 0.9, (0.03, 0.1, 0.3)
@@ -70,11 +65,8 @@ def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset
     optimizer, loader = arm.optimizer(model), Batches(train.subset(slice(NUM_TRAIN)), BATCH, shuffle=True, seed=seed)
     if arm.scheduled:
         set_rates(optimizer, EPOCHS * len(loader))
-    started = time.perf_counter()
-    for _ in range(EPOCHS):
-        train_one_epoch(model, loader, optimizer, "cpu")
-    accuracy = evaluate(model, Batches(validation, 500), "cpu")[1]
-    return {"accuracy": round(accuracy, 4), "seconds": round(time.perf_counter() - started, 1)}
+    found = train_for(EPOCHS, model, optimizer, loader, validation)
+    return {"accuracy": found["validation_accuracy"][-1], "seconds": found["seconds"][-1]}
 
 
 def table(results: dict[str, dict[str, dict[str, Any]]]) -> str:
@@ -90,24 +82,17 @@ def main() -> None:
     arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
-    known = {"benchmark": "training_tools", "torch": torch.__version__, "num_train": NUM_TRAIN, "epochs": EPOCHS}
-    result = earlier(arguments.output, known, ARMS)
-    results = result["results"]
+    log = Log(arguments.output, conditions("training_tools", num_train=NUM_TRAIN, epochs=EPOCHS), ARMS)
 
-    def fill(name: str, seeds: tuple[int, ...]) -> None:
-        for seed in seeds:
-            if str(seed) not in results[name]:
-                results[name][str(seed)] = train_arm(ARMS[name], seed, train, validation)
-                save(arguments.output, result)
-                print(f"{name}, seed {seed}: {results[name][str(seed)]['accuracy']:.1%}", flush=True)
+    def accuracy(name: str, seed: int) -> float:
+        by = partial(train_arm, ARMS[name], seed, train, validation)
+        return log.measure("results", name, str(seed), by=by)["accuracy"]
 
-    rates = [f"SGD, {rate}" for rate in SGD_RATES]
-    for name in rates:
-        fill(name, SEEDS[:1])
-    best = max(rates, key=lambda name: results[name]["0"]["accuracy"])
+    best = max((f"SGD, {rate}" for rate in SGD_RATES), key=lambda name: accuracy(name, SEEDS[0]))
     for name in (best, "constant rate", "no weight decay"):
-        fill(name, SEEDS)
-    print(table(results))
+        for seed in SEEDS:
+            accuracy(name, seed)
+    print(table(log.found["results"]))
 
 
 if __name__ == "__main__":

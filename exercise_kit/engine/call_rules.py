@@ -148,10 +148,10 @@ class Rule:
     Attributes:
         why: the sentence that a student reads after the name of what was called.
         tensors: whether operations on tensors, and the modules that hold them, are allowed.
-        parts: whether the answer may call the modules in ``own``.
+        parts: whether the answer may call the modules in ``answers``.
         names: also allowed, as dotted names; one that ends in a dot allows everything in it.
         operators: also allowed, by the beginnings of their names.
-        own: the modules of the course's own answers, as dotted names that end in a dot.
+        answers: the modules of the course's own answers, as dotted names that end in a dot.
         others: students' own answers to other exercises, or methods of theirs, that would answer this one too.
         libraries: whether everything else that is not the student's own may be called.
     """
@@ -161,7 +161,7 @@ class Rule:
     parts: bool = True
     names: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     libraries: bool = False
 
@@ -171,7 +171,7 @@ class Rule:
             return not f"{name.removeprefix(OWN)}.".startswith(tuple(f"{each}." for each in self.others))
         if self.libraries:
             return True
-        if name.startswith(self.own):
+        if name.startswith(self.answers):
             return self.parts
         if name in self.names or name.startswith((*_LIBRARIES, *(each for each in self.names if each[-1] == "."))):
             return True

@@ -206,7 +206,7 @@ def explain_by_two(
     - it explains more failures than any single misconception;
     - it fails fewer of the checks that the student passes than it explains failures, and none of those that tell.
 
-    Of several such pairs those count that agree with the student in the most checks.
+    Of several such pairs those count that agree with the student in the most checks; if these are still several, none.
 
     Args:
         exercise: whose pairs are to choose from.
@@ -241,11 +241,10 @@ def explain_by_two(
     if len({pair.cause for pair, _ in best}) > 1:
         votes = [sum(seen(pair, each)[1] for each in records) for pair, _ in best]
         best = [each for each, vote in zip(best, votes, strict=True) if vote == max(votes)]
-    causes = _limit_causes(tuple(dict.fromkeys(pair.cause for pair, _ in best)))
-    if not causes:
+    causes = tuple(dict.fromkeys(pair.cause for pair, _ in best))
+    if len(causes) != 1:  # of pairs that are alike here, at least one name would be false
         return dict(found)
-    explained_by_pair = {name for _, explained in best for name in explained if len(causes) == 1 or not found.get(name)}
-    return {**found, **dict.fromkeys(explained_by_pair, causes)}
+    return {**found, **dict.fromkeys((name for _, explained in best for name in explained), causes)}
 
 
 def _explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], least: int, seen: Compared) -> list[str]:

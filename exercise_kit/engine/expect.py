@@ -178,14 +178,14 @@ def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
     student.record[-1:] = [("on the CPU", mixed or left)]
     look = "Which line makes a new tensor, and on which device does it make it?"
     if mixed:
-        seen = f"with the input of {student.name} on another device, as on a GPU, an operation met a tensor on the CPU"
+        seen = f"with its input on another device, say a GPU, {student.name} used a tensor that was on the CPU"
         raise Failure(seen, "every tensor on the device of the input", look)
     if raised:
         raise Undecided(
             f"{student.name} reads numbers of its input, so only a real GPU could show whether it computes there"
         )
     if left:
-        seen = f"{student.name} gave a tensor on the CPU for an input on another device, as on a GPU"
+        seen = f"with its input on another device, say a GPU, {student.name} gave a tensor on the CPU"
         raise Failure(seen, "a result on the device of the input", look)
 
 

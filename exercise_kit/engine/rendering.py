@@ -134,8 +134,8 @@ def _counted(results: Sequence[CheckResult], more: str = "") -> str:
 def _passes(passing: Sequence[CheckResult]) -> str:
     """That these checks pass, and what it is worth where an answer passes them that does nothing."""
     verb = "passes" if len(passing) == 1 else "pass"
-    says = "says" if len(passing) == 1 else "say"
-    idle = f", which {says} little before the others pass" if all(each.guard for each in passing) else ""
+    says = "it says" if len(passing) == 1 else "they say"
+    idle = f"; {says} little until the others pass" if all(each.guard for each in passing) else ""
     return f"{_counted(passing)} {verb}{idle}"
 
 

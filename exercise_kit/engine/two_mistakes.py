@@ -1,13 +1,7 @@
 """Two mistakes at once: how both are made in one implementation, and which two are worth evaluating.
 
-There are five ways to combine two mistakes, none of which needs code for a single pair:
-
-- edits: where both are edits of the exercise's program and touch different lines, both are made;
-- objects: where an exercise asks for two, each has one mistake;
-- classes: two that change different methods of one base class are inherited together;
-- layouts: where an answer rearranges its input, both rearrangements follow one another; numbered inputs show where each
-  number goes;
-- parts: where the mistakes are settings of one formula, which the course declares, both are set.
+Two edits of the exercise's program that touch different lines are both made. Where an answer rearranges its input, both
+rearrangements follow one another, too; numbered inputs show where each number goes.
 """
 
 from __future__ import annotations
@@ -15,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import partial, update_wrapper
+from functools import partial
 from itertools import combinations
-from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -95,10 +88,6 @@ def rearranged(layout: Layout, outer: Function, inner: Function, *inputs: Any) -
     return answer.flatten()[order.to(answer.device)].reshape(answer.shape if pattern.shape == shape else pattern.shape)
 
 
-# what stands in every class, whatever it overrides
-_IN_EVERY_CLASS = {*vars(type("Empty", (), {})), "__annotations__", "__annotate_func__", "__parameters__"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pair(Misconception):
     """Two misconceptions in one implementation.
@@ -117,23 +106,6 @@ class Pair(Misconception):
 
 
 @dataclass(frozen=True)
-class Parts:
-    """An exercise whose mistakes are settings of one function.
-
-    Attributes:
-        make: of (*inputs, **settings); right without settings.
-        settings: wrong implementation → its settings; two that set different things can be combined.
-        quick: whether a call takes next to no time.
-        slow: whether a call takes as long as a whole model.
-    """
-
-    make: Function
-    settings: Mapping[Function, Mapping[str, Any]]
-    quick: bool = False
-    slow: bool = False
-
-
-@dataclass(frozen=True)
 class Edits:
     """An exercise whose mistakes are edits of its program, which needs no word but on its time.
 
@@ -145,13 +117,13 @@ class Edits:
 
 
 MOST_PAIRS, MOST_OF_QUICK, MOST_OF_SLOW = 60, 200, 8
-Source = Layout | Parts | Edits
+Source = Layout | Edits
 _DECLARED: list[tuple[list[Misconception], Source]] = []
 _BUILT: dict[int, tuple[int, tuple[Pair, ...]]] = {}
 
 
 def declare(exercise: Exercise, source: Source) -> None:
-    """Say where an exercise's pairs come from, or what they take; edits, classes and several objects need no word."""
+    """Say where an exercise's pairs come from, or what they take; of edits none needs a word but on its time."""
     _DECLARED.append((exercise.misconceptions, source))
     _BUILT.clear()
 
@@ -164,28 +136,15 @@ def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
     library = exercise.misconceptions
     count, built = _BUILT.get(id(library), (-1, ()))
     if count != len(library):
-        found: dict[tuple[str, str], list[Pair]] = {}
-        for pair in _built(exercise):
-            found.setdefault((pair.first.name, pair.second.name), []).append(pair)
-        # of two sources the first one to know a pair
-        built = tuple(pair for pairs in found.values() for pair in pairs)
+        built = tuple(_built(exercise))
         _BUILT[id(library)] = len(library), built
     return built
-
-
-def from_settings(exercise: Exercise) -> Iterator[tuple[Misconception, Objects]]:
-    """Each mistake that has settings, with what its settings alone make: it has to behave as the mistake does."""
-    for library, source in _DECLARED:
-        if library is exercise.misconceptions and isinstance(source, Parts):
-            for wrong in library:
-                if (settings := source.settings.get(_wrong(wrong))) is not None:
-                    yield wrong, _with(wrong, _named(partial(source.make, **settings), _wrong(wrong)))
 
 
 def most_evaluated(exercise: Exercise) -> int:
     """How many pairs may be evaluated for one answer; each takes a check's time."""
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
-    if any(isinstance(each, Parts | Edits) and each.slow for each in sources):
+    if any(isinstance(each, Edits) and each.slow for each in sources):
         return MOST_OF_SLOW
     return MOST_OF_QUICK if any(isinstance(each, Layout) or each.quick for each in sources) else MOST_PAIRS
 
@@ -199,10 +158,9 @@ def cause_of(first: Cause, second: Cause) -> Cause:
 
 def _built(exercise: Exercise) -> Iterator[Pair]:
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
-    declared = [_from(source) for source in sources if not isinstance(source, Edits)]
-    ways: list[Way] = [*declared, _of_two_edits, _of_two_objects, _of_two_classes]
+    layouts: list[Way] = [partial(_of_two_layouts, each, {}) for each in sources if isinstance(each, Layout)]
     for first, second in combinations(exercise.misconceptions, 2):
-        for way in ways:
+        for way in (*layouts, _of_two_edits):
             made = list(way(first, second))
             for objects in made:
                 yield Pair(cause=cause_of(first.cause, second.cause), objects=objects, first=first, second=second)
@@ -212,12 +170,6 @@ def _built(exercise: Exercise) -> Iterator[Pair]:
 
 Objects = Sequence[Function]
 Way = Callable[[Misconception, Misconception], Iterator[Objects]]
-
-
-def _from(source: Layout | Parts) -> Way:
-    if isinstance(source, Layout):
-        return partial(_of_two_layouts, source, {})
-    return partial(_of_two_parts, source)
 
 
 def _wrong(wrong: Misconception) -> Function:
@@ -235,73 +187,6 @@ def _of_two_edits(first: Misconception, second: Misconception) -> Iterator[Objec
     """
     if isinstance(first, Edit) and isinstance(second, Edit) and not first.bug.touches(second.bug):
         yield Implementations(first.program, (first.bug, second.bug), first.objects.names)
-
-
-def _of_two_objects(first: Misconception, second: Misconception) -> Iterator[Objects]:
-    """Where an exercise asks for several objects: one mistake in each of two."""
-    if first.place != second.place:
-        yield (*first.objects[: second.place], *second.objects[second.place :])
-
-
-def _of_two_classes(first: Misconception, second: Misconception) -> Iterator[Objects]:
-    """A class that inherits both: where both override a method, the first one has to call the second.
-
-    Where either could come first both classes are made; not for ``__init__``, whose order seldom matters.
-    """
-    one, other = _wrong(first), _wrong(second)
-    base = _common_base(one, other)
-    if base is None or not isinstance(one, type) or not isinstance(other, type):
-        return
-    mine, theirs = _overridden(one, base), _overridden(other, base)
-    shared = mine.keys() & theirs.keys()
-    made = 0
-    for outer, inner, methods in ((one, other, mine), (other, one, theirs)):
-        if made and shared <= {"__init__"}:
-            return
-        if all(_hands_on(methods[name], name) for name in shared):
-            try:
-                both = type(f"{outer.__name__}And{inner.__name__}", (outer, inner), {"__module__": outer.__module__})
-            except TypeError:  # no order of inheritance
-                continue
-            made += 1
-            yield (both,)
-
-
-def _common_base(one: Function, other: Function) -> type | None:
-    """The private class from which both come, where neither comes from the other."""
-    if not (isinstance(one, type) and isinstance(other, type)) or issubclass(one, other) or issubclass(other, one):
-        return None
-    return next((each for each in one.__mro__ if issubclass(other, each) and each.__name__.startswith("_")), None)
-
-
-def _overridden(wrong: type, base: type) -> dict[str, Any]:
-    """What a class and its parents below ``base`` define, by name."""
-    below = wrong.__mro__[: wrong.__mro__.index(base)]
-    return {
-        name: value for each in reversed(below) for name, value in vars(each).items() if name not in _IN_EVERY_CLASS
-    }
-
-
-def _hands_on(method: object, name: str) -> bool:
-    """Whether a method calls that of the next class."""
-    return isinstance(method, FunctionType) and {"super", name} <= set(_names_in(method.__code__))
-
-
-def _names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names_in(each)
-
-
-def _of_two_parts(parts: Parts, first: Misconception, second: Misconception) -> Iterator[Objects]:
-    one, other = (parts.settings.get(_wrong(each)) for each in (first, second))
-    if one is not None and other is not None and not one.keys() & other.keys():
-        yield _with(first, _named(partial(parts.make, **one, **other), _wrong(first)))
-
-
-def _named(function: Function, like: Function) -> Function:
-    return update_wrapper(function, like, updated=())
 
 
 def _of_two_layouts(

@@ -73,10 +73,12 @@ def _handed_in(found: Tally) -> str:
         "rejected": len(work.in_state(State.REJECTED)),
         "lost to a failure of the grader": len(work.in_state(State.ERROR)),
     }
+    written = work.manual_grading.waiting if work.manual_grading else 0
+    waits = f"{plural(written, 'written answer')} {'waits' if written == 1 else 'wait'} for a grade by hand"
     if not any(rest.values()):
-        return f"{sentence}; all are graded."
+        return f"{sentence}; all code is graded, and {waits}." if written else f"{sentence}; all are graded."
     listed = ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in rest.items() if count)
-    return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}."
+    return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}{f'; {waits}' if written else ''}."
 
 
 def _how_well(found: Tally) -> str:

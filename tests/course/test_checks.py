@@ -9,7 +9,6 @@ import pytest
 
 from exercise_kit.engine import check
 from exercise_kit.engine.cause_groups import grouped
-from exercise_kit.engine.two_mistakes import from_settings
 from exercise_kit.reasons import Reason
 from exercise_kit.simulate.modules import right_variants
 from vit_course.exercises.catalog import EXERCISES
@@ -81,17 +80,6 @@ def test_a_misconception_is_reported_on_one_screen(exercise):
         assert (begins[1] if len(others) or passing else len(lines)) <= FIRST_SCREEN, str(report)
         assert first.first.parts().keys() & {"Likely cause", "Where to look"}, str(report)
         assert all(each.claim not in str(report) for each in first.same), str(report)
-
-
-@EACH_EXERCISE
-def test_the_settings_of_a_misconception_make_the_same_mistake(exercise):
-    """What two mistakes at once are made of passes and fails as the mistake alone does."""
-    for wrong, objects in from_settings(EXERCISES[exercise]):
-        made, known = (
-            {each.name: each.verdict for each in report.results}
-            for report in (check(exercise, *objects), reported(exercise, wrong))
-        )
-        assert made == known, wrong.name
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda each: each.name)

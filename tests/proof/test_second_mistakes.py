@@ -9,7 +9,8 @@ from torch import Tensor
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Misconception
 from exercise_kit.engine.verdict import Cause
-from tests.proof.second_mistakes import KEEPS, KINDS, Finding, accounts_for, examined, kind_of_failure, listed
+from tests.our_hidden_checks import hidden_checks
+from tests.proof.second_mistakes import KINDS, MOST_KEPT, Finding, accounts_for, examined, kind_of_failure, listed
 from vit_course.patches import patchify
 
 RIGHT = torch.arange(6.0).reshape(2, 3)
@@ -74,12 +75,18 @@ def test_a_mistake_beside_another_is_found_and_points_are_counted() -> None:
     assert finding(one).beyond == {}
     assert finding(both).beyond.keys() == {"error"}
     assert "sizes_that_do_not_fit_are_refused" in finding(both).beyond["error"]
-    assert finding(refused_in_silence).beyond.keys() == {"error", KEEPS}
+    little = finding(refused_in_silence)
+    assert little.beyond.keys() == {"error"}
+    assert little.kept > MOST_KEPT
+    assert little.costs_little({("error",): "why"}) == [("error",)] * 2
+    assert little.costs_little({("dtype",): "why"}) is None
+    assert finding(one).costs_little({("error",): "why"}) is None
 
 
-def test_every_listed_reason_is_about_a_known_mistake() -> None:
+def test_every_listed_reason_is_about_a_known_mistake_or_a_hidden_check() -> None:
     known = {(name, each.name) for name, exercise in course().exercises.items() for each in exercise.misconceptions}
-    for (exercise, mistake, kind), reason in listed().items():
-        assert (exercise, mistake) in known
-        assert kind in (*KINDS, KEEPS)
+    beyond, points = listed()
+    assert all(key[:2] in known and key[2] in KINDS and reason for key, reason in beyond.items())
+    for (first, *check), reason in points.items():
         assert reason
+        assert check[0] in {each.name for each in hidden_checks().all_of(first)} if check else first in KINDS

@@ -8,7 +8,7 @@ from exercise_kit.engine.call_rules import Rule
 
 _MODULES = ("patches", "attention", "encoder", "vit", "pretrained", "interpret", "modern")
 # what calls a forbidden function from there hides it; the rest of the course that a submission finds holds no answer
-_OWN = tuple(f"vit_course.{each}." for each in _MODULES)
+_ANSWERS = tuple(f"vit_course.{each}." for each in _MODULES)
 _ATTENTION = ("torch.nn.functional.scaled_dot_product_attention",)
 _ATTENTION_OPERATORS = ("scaled_dot_product", "_scaled_dot_product", "_safe_softmax", "_flash", "_efficient")
 _NORMS = (
@@ -82,5 +82,6 @@ _RULES = {
 }
 
 RULES = {
-    name: replace(rule, own=_OWN, names=(*rule.names, "vit_course.", "exercise_kit.")) for name, rule in _RULES.items()
+    name: replace(rule, answers=_ANSWERS, names=(*rule.names, "vit_course.", "exercise_kit."))
+    for name, rule in _RULES.items()
 }

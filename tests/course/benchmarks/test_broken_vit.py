@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from broken_vit import RESULTS, RIGHT, SELECTIONS, Row, conditions, load, save, table, train_row
+from broken_vit import RESULTS, RIGHT, SELECTIONS, Row, known, load, save, table, train_row
 from wrong_models import wrong_models
 
 from vit_course.data import shapes
@@ -20,9 +20,9 @@ def row():
 
 
 def test_rows_survive_a_round_trip(tmp_path, row):
-    known = {"torch": "2.x", "settings": {"epochs": 3}}
-    save(tmp_path / "rows.json", known, [Row(RIGHT), row], {"Mlp: hidden dim fixed at four": "same"})
-    assert load(tmp_path / "rows.json", known, [RIGHT, row.name]) == [Row(RIGHT), row]
+    then = {"torch": "2.x", "settings": {"epochs": 3}}
+    save(tmp_path / "rows.json", then, [Row(RIGHT), row], {"Mlp: hidden dim fixed at four": "same"})
+    assert load(tmp_path / "rows.json", then, [RIGHT, row.name]) == [Row(RIGHT), row]
     assert not list(tmp_path.glob("*.part"))
 
 
@@ -40,9 +40,9 @@ def test_rows_that_nobody_ran_are_listed(tmp_path, row):
 
 def test_conditions_are_what_json_gives_back_without_the_seed():
     images = shapes(40)
-    found = conditions(images, images, TrainingSettings(3, seed=5))
+    found = known(images, images, TrainingSettings(3, seed=5))
     assert json.loads(json.dumps(found)) == found
-    assert found == conditions(images, images, TrainingSettings(3, seed=6))
+    assert found == known(images, images, TrainingSettings(3, seed=6))
     assert found["settings"]["epochs"] == 3
 
 
@@ -73,12 +73,12 @@ def test_the_table_names_rows_and_reasons(row):
 @pytest.mark.parametrize("selection", SELECTIONS.values(), ids=list(SELECTIONS))
 def test_a_run_of_today_goes_on_with_what_is_kept(selection):
     path, images = RESULTS / selection.file, shapes(1)
-    known = conditions(images, images, TrainingSettings(selection.epochs))
+    now = known(images, images, TrainingSettings(selection.epochs))
     if path.exists():
         result = json.loads(path.read_text())
-        known |= {name: result[name] for name in ("device", "torch", "data")}
+        now |= {name: result[name] for name in ("device", "torch", "data")}
         assert result["data"]["train_images"] == selection.train_images
-    assert len(load(path, known, [RIGHT, *(selection.keys or MODELS)])) == 1 + len(selection.keys or MODELS)
+    assert len(load(path, now, [RIGHT, *(selection.keys or MODELS)])) == 1 + len(selection.keys or MODELS)
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("broken_vit*.json")), ids=lambda path: path.stem)

@@ -95,7 +95,7 @@ def test_an_input_changed_in_place_comes_before_what_follows_from_it() -> None:
 
 def test_what_passes_an_idle_answer_says_so() -> None:
     results = line("a"), line("b", Verdict.PASS, guard=True)
-    assert "✓ 1 check passes, which says little before the others pass" in as_text(Report("double", results))
+    assert "✓ 1 check passes; it says little until the others pass" in as_text(Report("double", results))
     results = line("a"), line("b", Verdict.PASS, guard=True), line("c", Verdict.PASS)
     assert "✓ 2 checks pass\n" in as_text(Report("double", results)) + "\n"
 

@@ -1,21 +1,18 @@
 """Two mistakes at once: built from single ones, named where no single one explains, and never by a guess."""
 
 import random
-from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.diagnosis import observed
-from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.probes import quiet
-from exercise_kit.engine.records import same_record
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.mistakes import add_mistakes
+from exercise_kit.engine.program import read_program
 from exercise_kit.engine.run import check, run_checks, unrecognized_pair
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import _DECLARED, Layout, Parts, declare, pairs_of
+from exercise_kit.engine.two_mistakes import Layout, declare, pairs_of
 from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
@@ -36,30 +33,6 @@ def pair_called(exercise, first, second):
     return next(
         pair for pair in pairs_of(EXERCISES[exercise]) if (pair.first.name, pair.second.name) == (first, second)
     )
-
-
-def settings():
-    for library, source in _DECLARED:
-        exercise = next(each for each in EXERCISES.values() if each.misconceptions is library)
-        if isinstance(source, Parts):
-            yield pytest.param(exercise, source, id=exercise.name)
-
-
-@pytest.mark.parametrize(("exercise", "parts"), list(settings()))
-@pytest.mark.proof
-def test_a_setting_alone_is_its_misconception(exercise, parts):
-    """It may lack less: a misconception may accept what it should refuse."""
-    by_function = {wrong.objects[wrong.place]: wrong for wrong in exercise.misconceptions}
-    assert parts.settings.keys() <= by_function.keys()
-    for function, setting in parts.settings.items():
-        wrong = by_function[function]
-        alone = Misconception(wrong.cause, (partial(parts.make, **setting),))
-        with quiet():
-            for each in exercise.checks:
-                fails, record = observed(alone, exercise.objects, each)
-                wrong_fails, wrong_record = observed(wrong, exercise.objects, each)
-                assert fails <= wrong_fails, f"{wrong.name} in {each.name}"
-                assert fails != wrong_fails or same_record(record, wrong_record), f"{wrong.name} in {each.name}"
 
 
 @pytest.mark.proof
@@ -154,6 +127,33 @@ def test_a_single_mistake_keeps_its_own_name():
             assert not any(", and " in name for name in named)
 
 
+SCALE = """
+import torch
+
+
+def scale(x):
+    shift = 0
+    # bug "shifted by nothing": shift = 0.0
+    up = 2 * x
+    # bug "tripled": up = 3 * x
+    down = x
+    # bug "negative ones too": down = 2 * x
+    # bug "mirrored": down = -x
+    return torch.where(x > 0, up, down) + shift
+    # bug "sizes alone": return (torch.where(x > 0, up, down) + shift).abs()
+"""
+SCALE_MISTAKES = {
+    name: {"explanation": explanation, "question": question, "section": "Scale"}
+    for name, explanation, question in (
+        ("tripled", "Tripled.", "Three?"),
+        ("negative ones too", "Negative numbers double too.", "Negative?"),
+        ("shifted by nothing", "Nothing is added.", "Nothing?"),
+        ("mirrored", "Negative numbers change their sign.", "Sign?"),
+        ("sizes alone", "Every number loses its sign.", "Size?"),
+    )
+}
+
+
 def tripled_and_shifted():
     """``scale(x)`` should give 2 * x for positive numbers, and leave negative ones alone."""
     exercise = Exercise("scale", "00_start")
@@ -170,27 +170,7 @@ def tripled_and_shifted():
         x = -probe.uniform(2, 3, low=1, high=2)
         expect_equal(student(x), x, "scale")
 
-    @exercise.misconception("Three?", "00_start, Scale")
-    def tripled(x):
-        """Tripled."""
-        return made(x, up=3)
-
-    @exercise.misconception("Negative?", "00_start, Scale")
-    def negative_ones_too(x):
-        """Negative numbers double too."""
-        return made(x, down=2)
-
-    @exercise.misconception("Nothing?", "00_start, Scale")
-    def shifted_by_nothing(x):
-        """Nothing is added."""
-        return made(x)
-
-    def made(x, up=2, down=1, shift=0):
-        return torch.where(x > 0, up * x, down * x) + shift
-
-    declare(
-        exercise, Parts(made, {tripled: {"up": 3}, negative_ones_too: {"down": 2}, shifted_by_nothing: {"shift": 0}})
-    )
+    add_mistakes(exercise, read_program(SCALE, "scale_program", "program.py"), SCALE_MISTAKES, "mistakes.toml")
     return exercise
 
 
@@ -221,41 +201,16 @@ def test_a_pair_that_is_none_is_reported_with_its_reason():
     assert message == "every public check of scale passes tripled, and shifted by nothing"
 
 
-def test_classes_that_override_the_same_method_need_one_that_hands_on():
-    class _Base(nn.Module):
-        def forward(self, x):
-            return x
+def test_edits_of_one_line_are_no_pair():
+    names = {pair.name for pair in pairs_of(tripled_and_shifted())}
+    assert "tripled, and negative ones too" in names
+    assert "negative ones too, and mirrored" not in names
 
-    exercise = Exercise("Twice", "00_start", is_class=True)
 
-    @exercise.misconception("Plus?", "00_start, Scale")
-    class PlusOne(_Base):
-        """Plus one."""
-
-        def forward(self, x):
-            return super().forward(x) + 1
-
-    @exercise.misconception("Times?", "00_start, Scale")
-    class TimesTwo(_Base):
-        """Times two."""
-
-        def forward(self, x):
-            return 2 * super().forward(x)
-
-    @exercise.misconception("Seven?", "00_start, Scale")
-    class Seven(_Base):
-        """Seven."""
-
-        def forward(self, x):
-            return 7
-
-    results = {(pair.name, pair.objects[0]()(1)) for pair in pairs_of(exercise)}
-    assert results == {
-        ("plus one, and times two", 3),
-        ("plus one, and times two", 4),
-        ("plus one, and seven", 8),
-        ("times two, and seven", 14),
-    }
+def test_pairs_that_are_alike_here_are_not_named():
+    """With "tripled" either gives the same: of two names of pairs at least one would be false."""
+    found = run_checks(tripled_and_shifted(), {"scale": lambda x: torch.where(x > 0, 3 * x, -x)})
+    assert [[cause.name for cause in each.causes] for each in found] == [["tripled"], ["mirrored", "sizes alone"]]
 
 
 def test_layouts_are_composed_without_a_word_of_code():

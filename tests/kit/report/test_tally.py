@@ -1,5 +1,6 @@
 """What a class's results are counted to."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from exercise_kit.judge.result import CheckOutcome, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.report.answers import Lost, lost_points
-from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
+from exercise_kit.report.collect import ClassWork, LessonPlan, ManualGrading, Question, State, SubmittedWork
 from exercise_kit.report.page import percent, plural, points, sentences
 from exercise_kit.report.tally import known, tally
 from tests.kit.report.conftest import LESSON, exercise, failed, passed
@@ -164,6 +165,20 @@ def test_three_sentences():
     assert sentences(tally(ClassWork("vision", (waiting,), ()))) == [
         "1 student handed in 1 notebook: 0 are graded, 1 is not graded yet."
     ]
+
+
+def test_the_first_sentence_says_what_waits_for_a_person():
+    """Nothing is called graded whose written answers nobody has read."""
+    done = work((exercise("patchify", passed(), score=8.0),))
+    waits = ClassWork("vision", (SubmittedWork(Path("p"), "s", LESSON, State.WAITING),), ())
+
+    def first(found, waiting):
+        book = ManualGrading((Question(LESSON, "question-1", 3, waiting),))
+        return sentences(tally(replace(found, manual_grading=book)))[0]
+
+    assert first(done, 0).endswith("; all are graded.")
+    assert first(done, 1).endswith("; all code is graded, and 1 written answer waits for a grade by hand.")
+    assert first(waits, 2).endswith("1 is not graded yet; 2 written answers wait for a grade by hand.")
 
 
 def test_numbers():

@@ -24,11 +24,13 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     # bug "channels last inside a token": patches = patches.permute(0, 2, 3, 4, 5, 1)
     # bug "pixel rows and columns swapped": patches = patches.permute(0, 2, 3, 1, 5, 4)
     # bug "the whole image transposed": patches = patches.permute(0, 3, 2, 1, 5, 4)
+    # bug "windows left behind the channels":
     # bug "batch and tokens mixed": patches = patches.permute(2, 3, 0, 1, 4, 5)
     # bug "pixels from all over the image": patches = patches.permute(0, 3, 5, 1, 2, 4)
     # bug "patch size counted as patches": patches = patches.permute(0, 2, 4, 1, 3, 5)
     return patches.reshape(B, -1, C * P * P)
     # bug "strips not squares": return images.reshape(B, -1, C * P * P)
+    # bug "unfolded and reshaped": return torch.nn.functional.unfold(images, P, stride=P).reshape(B, -1, C * P * P)
     # bug "tokens on the last axis": return patches.reshape(B, -1, C * P * P).transpose(1, 2)
     # bug "number of patches for patch size": return patches.flatten(3).flatten(1, 2)
     # bug "float32 whatever the input": return patches.reshape(B, -1, C * P * P).float()
