@@ -23,7 +23,8 @@ from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit import LESSON
-from vit_course.exercises.l05_vit.vision_transformer.claims import WIDE_MODEL, StandIn, logits_of, parameter_shapes
+from vit_course.exercises.l05_vit.small_models import StandIn
+from vit_course.exercises.l05_vit.vision_transformer.claims import WIDE_MODEL, logits_of, parameter_shapes
 
 MODEL = replace(WIDE_MODEL, in_channels=3, image_size=(9, 6), patch_size=3)
 TWELVE_BLOCKS = replace(MODEL, embed_dim=4, depth=12)
