@@ -279,12 +279,13 @@ def a_tensor_that_does_not_fit_is_named(student: Student, probe: Probe) -> None:
     state, _ = torchvision_weights(probe, replace(config, num_classes=classes))
     described = f"a head of {classes} classes for a model of {config.num_classes}"
     _expect_named(student, probe, config, state, ("heads.head", "head.weight", "head.bias"), described)
-    state, _ = torchvision_weights(probe, config)
-    ours, theirs = probe.choice(list(torchvision_names(config).items()))
-    right = state[theirs]
-    state[theirs] = torch.cat([right, right[..., :1]], dim=-1)
-    described = f"`{theirs}` of the shape {shape(state[theirs])} for a model that wants {shape(right)}"
-    _expect_named(student, probe, config, state, (theirs, ours), described)
+    names = torchvision_names(config)
+    for ours in ("patch_embedding.projection.weight", probe.choice(list(names))):
+        state, _ = torchvision_weights(probe, config)
+        theirs, right = names[ours], state[names[ours]]
+        state[theirs] = torch.cat([right, right[..., :1]], dim=-1)
+        described = f"`{theirs}` of the shape {shape(state[theirs])} for a model that wants {shape(right)}"
+        _expect_named(student, probe, config, state, (theirs, ours), described)
 
 
 read_mistakes(load_torchvision, __name__)
