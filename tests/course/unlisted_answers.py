@@ -102,7 +102,7 @@ def a_head_on_the_cpu(model, num_classes):
     return other
 
 
-@fails("evaluate", "test_what_is_frozen_stays_frozen")
+@fails("evaluate", "test_nothing_is_learned")
 def all_learn_afterward(model, loader, device):
     measured = right("evaluate")(model, loader, device)
     model.requires_grad_(True)
