@@ -38,7 +38,7 @@ def _starts(describe, change):
                 change(self)
 
     Starts.__name__ = describe
-    fails("VisionTransformer", "test_a_new_model_starts_as_the_table_says")(Starts)
+    fails("VisionTransformer", "test_class_token_and_positions_start_as_asked")(Starts)
 
 
 _starts("positions_of_ones", lambda model: model.positions.fill_(1))
@@ -102,7 +102,7 @@ def a_head_on_the_cpu(model, num_classes):
     return other
 
 
-@fails("evaluate", "test_what_is_frozen_stays_frozen")
+@fails("evaluate", "test_nothing_is_learned")
 def all_learn_afterward(model, loader, device):
     measured = right("evaluate")(model, loader, device)
     model.requires_grad_(True)

@@ -13,7 +13,8 @@ from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 from vit_course.exercises.l01_patchify.patchify.variants import patchify_by_loops
 from vit_course.exercises.l03_attention.is_attention.suspects import by_the_fused_kernel
-from vit_course.exercises.l05_vit.vision_transformer.claims import LibraryLayersForTheBlocks, StandIn
+from vit_course.exercises.l05_vit.small_models import StandIn
+from vit_course.exercises.l05_vit.vision_transformer.claims import LibraryLayersForTheBlocks
 from vit_course.exercises.simulated_answers import SIMULATION
 
 SMALL = ViTConfig(image_size=8, patch_size=4, embed_dim=8, depth=1, num_heads=2, num_classes=3)

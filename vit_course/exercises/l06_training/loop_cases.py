@@ -1,4 +1,4 @@
-"""What the public checks of both loops share, the one that trains and the one that measures.
+"""What the checks of both loops share, the one that trains and the one that measures.
 
 The small model and its losses as textbooks write them, in float64.
 """
@@ -18,9 +18,8 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 
-CLASSES, PIXELS = 5, (3, 4, 2)
-RAGGED = (6, 6, 2)  # images in each batch, the last one not full
 Weights = dict[str, Tensor]
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,29 @@ class Setting:
     weights: Weights
     batches: list[tuple[Tensor, Tensor]]
 
+    @property
+    def sizes(self) -> list[int]:
+        """How many images each batch has."""
+        return [len(labels) for _, labels in self.batches]
 
-def setting(probe: Probe, sizes: Sequence[int] = RAGGED) -> Setting:
+
+def ragged(probe: Probe) -> tuple[int, ...]:
+    """How many images each batch has, the last one not full."""
+    full, rest = probe.choice((5, 6, 7)), probe.choice((2, 3, 4))
+    return (full, full, full, rest) if probe.is_secret else (6, 6, 2)
+
+
+def setting(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
     """Random weights, and batches whose losses are far from each other, the last one's the largest."""
-    features = PIXELS[0] * PIXELS[1] * PIXELS[2]
-    weights = probe.weights({"classifier.weight": (CLASSES, features), "classifier.bias": (CLASSES,)})
+    channels, height, width, classes = probe.sizes(4, low=3, high=7, shown=(3, 4, 2, 5))
+    features = channels * height * width
+    weights = probe.weights({"classifier.weight": (classes, features), "classifier.bias": (classes,)})
     weights["dropout.keep"] = 2.0 * (probe.uniform(features) < 0.5)
+    weights["dropout.keep"][:2] = torch.tensor([0.0, 2.0])
     batches = []
-    for number, size in enumerate(sizes):
-        images = (1 + number) * probe.images(size, *PIXELS)
-        batches.append((images, probe.integers(size, high=CLASSES)))
+    for number, size in enumerate(sizes or ragged(probe)):
+        images = (1 + number) * probe.images(size, channels, height, width)
+        batches.append((images, probe.integers(size, high=classes)))
     return Setting(weights, batches)
 
 

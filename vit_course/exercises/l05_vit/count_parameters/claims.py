@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from exercise_kit.engine.compare import kind_of
@@ -20,11 +21,11 @@ from exercise_kit.engine.two_mistakes import Edits, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit import LESSON
+from vit_course.exercises.l05_vit.small_models import StandIn, a_config
 from vit_course.exercises.l05_vit.vision_transformer.claims import (
     NO_QKV_BIAS,
     TALL_MODEL,
     WIDE_MODEL,
-    StandIn,
     parameter_shapes,
 )
 from vit_course.recipes.presets import PRESETS
@@ -37,55 +38,69 @@ def number_of_parameters(config: ViTConfig) -> int:
     return sum(math.prod(size) for size in parameter_shapes(config).values())
 
 
-def _expect_count(student: Student, config: ViTConfig, described: str) -> None:
-    found, wanted = _whole(student(config)), number_of_parameters(config)
+def expect_count(student: Student, config: ViTConfig, described: str) -> None:
+    """Fail unless the count of a config's model is right."""
+    found, wanted = _count(student, config), number_of_parameters(config)
     if found != wanted:
-        off = f"{abs(found - wanted):,} too {'many' if found > wanted else 'few'}"
-        raise Failure(
-            f"count_parameters gave {found:,} for {described}",
-            f"{wanted:,}: yours is {off}",
-            _where(abs(found - wanted), wanted, config.embed_dim),
-        )
+        off = abs(found - wanted)
+        look = f"Which part of the model has {_figure(off)} parameters when embed_dim is {config.embed_dim}?"
+        if 2 * off > wanted:
+            look = "List the parameters of a small VisionTransformer by name and shape, and tick off what you have."
+        many = "many" if found > wanted else "few"
+        seen = f"count_parameters gave {_figure(found)} for {described}"
+        raise Failure(seen, f"{wanted:,}: yours is {_figure(off)} too {many}", look)
 
 
-def _where(off: int, wanted: int, embed_dim: int) -> str:
-    if 2 * off > wanted:
-        return "List the parameters of a small VisionTransformer by name and shape, and tick off what your formula has."
-    return f"Which part of the model has {off:,} parameters when embed_dim is {embed_dim}?"
+def _count(student: Student, config: ViTConfig) -> float:
+    """The student's count, whole; a float or a tensor of one number counts too, but for the check of its kind."""
+    result = student(config)
+    number = result.item() if isinstance(result, Tensor) and result.ndim == 0 else result
+    if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
+        raise Failure(f"count_parameters gave {kind_of(result)}", "an int", "What does your `return` line give back?")
+    return number
 
 
-def _whole(result: object) -> int:
-    if isinstance(result, int) and not isinstance(result, bool):
-        return result
-    look = "Which number in your formula is not whole by nature?" if isinstance(result, float) else ""
-    raise Failure(f"count_parameters gave {kind_of(result)}", "an int", look)
+def _figure(number: float) -> str:
+    """A count as it is told: a float without the digits that rounding left behind."""
+    return f"{round(number, 2):,g}" if abs(number) < 1e6 else f"{round(number):,}"
+
+
+def small_model(probe: Probe, shown: ViTConfig, **choices: Any) -> ViTConfig:
+    """A config without surprises in its blocks."""
+    depth = choices.pop("depth", probe.choice((2, 3, 4, 6)))
+    return a_config(probe, replace(shown, mlp_ratio=4.0), depth, mlp_ratio=4.0, **choices)
 
 
 @count_parameters.check(guard=True)
 def the_count_is_an_int(student: Student, probe: Probe) -> None:
     """The count is an int."""
-    _whole(student(WIDE_MODEL))
+    result = student(small_model(probe, WIDE_MODEL))
+    if not isinstance(result, int) or isinstance(result, bool):
+        look = "Which number in your formula is not whole by nature?" if isinstance(result, float) else ""
+        raise Failure(f"count_parameters gave {kind_of(result)}", "an int", look)
 
 
 @count_parameters.check(needs=the_count_is_an_int)
 def every_part_is_counted_once(student: Student, probe: Probe) -> None:
     """Every part of a small model is counted once."""
-    for config, described in (
-        (replace(WIDE_MODEL, mlp_ratio=4.0), "a small model (embed_dim 12, depth 3, 2 x 8 x 10 pixels)"),
-        (replace(TALL_MODEL, mlp_ratio=4.0), "a small model (embed_dim 8, depth 2, 4 x 15 x 9 pixels)"),
-    ):
-        _expect_count(student, config, described)
+    for shown, channels in ((WIDE_MODEL, 1), (TALL_MODEL, 5)):
+        config = small_model(probe, shown, in_channels=channels)
+        pixels = f"{config.in_channels} x {config.height} x {config.width} pixels"
+        described = f"a small model (embed_dim {config.embed_dim}, depth {config.depth}, {pixels})"
+        expect_count(student, config, described)
 
 
 @count_parameters.check(needs=the_count_is_an_int)
 def a_block_costs_what_it_should(student: Student, probe: Probe) -> None:
     """Five more blocks cost five times the parameters of a block."""
-    shallow, deep = (replace(WIDE_MODEL, mlp_ratio=4.0, depth=depth) for depth in (3, 8))
-    found = _whole(student(deep)) - _whole(student(shallow))
+    shallow = small_model(probe, WIDE_MODEL)
+    deep = replace(shallow, depth=shallow.depth + 5)
+    found = _count(student, deep) - _count(student, shallow)
     wanted = number_of_parameters(deep) - number_of_parameters(shallow)
     if found != wanted:
+        depths = f"from depth {shallow.depth} to depth {deep.depth}, with embed_dim {deep.embed_dim}"
         raise Failure(
-            f"from depth 3 to depth 8, with embed_dim 12, your count grows by {found:,}",
+            f"{depths}, your count grows by {_figure(found)}",
             f"{wanted:,}: {wanted // 5:,} for each block",
             "List the parameters of one block with their shapes. How many tensors are there?",
         )
@@ -94,14 +109,19 @@ def a_block_costs_what_it_should(student: Student, probe: Probe) -> None:
 @count_parameters.check(needs=the_count_is_an_int)
 def the_configs_choices_count(student: Student, probe: Probe) -> None:
     """mlp_ratio and qkv_bias change the count as they should."""
-    _expect_count(student, WIDE_MODEL, "a model with mlp_ratio 2.5")
-    _expect_count(student, replace(NO_QKV_BIAS, mlp_ratio=4.0), "a model with qkv_bias=False")
+    for ratio in (probe.choice((0.5, 1.5), shown=2.5), probe.choice((2.0, 3.0, 3.5, 5.0))):
+        config = replace(small_model(probe, WIDE_MODEL), mlp_ratio=ratio)
+        expect_count(student, config, f"a model with mlp_ratio {ratio}")
+    # 13.8: a width that is not whole, and nearer to the next number
+    config = replace(small_model(probe, WIDE_MODEL), mlp_ratio=2.3, embed_dim=6, num_heads=3)
+    expect_count(student, config, "a model with embed_dim 6 and mlp_ratio 2.3")
+    expect_count(student, small_model(probe, NO_QKV_BIAS, qkv_bias=False), "a model with qkv_bias=False")
 
 
 @count_parameters.check(needs=the_count_is_an_int)
 def vit_b_16_has_as_many_as_it_is_known_for(student: Student, probe: Probe) -> None:
     """ViT-B/16 has 86,567,656 parameters, as torchvision's page says."""
-    _expect_count(student, PRESETS["vit_base_16"], "ViT-B/16")
+    expect_count(student, PRESETS["vit_base_16"], "ViT-B/16")
 
 
 @count_parameters.check(guard=True)
@@ -119,6 +139,26 @@ def nothing_is_built(student: Student, probe: Probe) -> None:
             f"count_parameters built {len(built)} parameters to count them",
             "a formula: a model of a trillion parameters should be counted in no time",
         )
+    if probe.is_secret:
+        config = _too_large(probe)
+        expect_count(student, config, f"a model with embed_dim {config.embed_dim:,}")
+
+
+def _too_large(probe: Probe) -> ViTConfig:
+    """A model whose first matrix, whichever that is, needs more than 2^47 bytes, more than a process can address.
+
+    Building fails at once. The count stays below 2^53, so that arithmetic in floats is exact too.
+    """
+    num_heads = probe.choice((4, 5, 6))
+    return ViTConfig(
+        image_size=(probe.choice((2, 4)), probe.choice((6, 8))),
+        patch_size=2,
+        in_channels=2**21 * probe.choice((5, 6, 7)),
+        num_classes=2**23 + probe.choice((1, 3, 5)),
+        embed_dim=2**20 * num_heads,
+        num_heads=num_heads,
+        depth=probe.choice((7, 8, 9, 10)),
+    )
 
 
 count_parameters.example("""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, located
+from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs, located
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
@@ -24,12 +24,17 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 from vit_course.exercises.l05_vit import LESSON
+from vit_course.exercises.l05_vit.small_models import StandIn, a_config
 
 Weights = Mapping[str, Tensor]
+AXES = ("image", "class")
+CPU = torch.device("cpu")
 
 # of positions, some 7,000: their mean and spread are right within 0.0003, those of a row or column within 0.002 or so;
 # cut at two standard deviations, their spread is 0.0176
 _MEAN, _SPREADS, _SPREAD_OF_A_LINE, _FAR_TOO_LARGE = 0.002, (0.016, 0.024), 0.01, 0.1
+_FOLLOW = "Follow the figure of the model, and compare the first token of each stage with what it should be."
+_RANDOM = "Which of your layers draws random numbers, and when should it?"
 _FARTHEST = 1.9  # spreads from 0; evenly distributed numbers end at 1.73
 
 WIDE_MODEL = ViTConfig(
@@ -40,6 +45,7 @@ TALL_MODEL = ViTConfig(
 )
 MANY_TOKENS = replace(WIDE_MODEL, image_size=(16, 18), embed_dim=96, depth=1)
 NO_QKV_BIAS = replace(TALL_MODEL, in_channels=2, num_heads=2, qkv_bias=False)
+ONE_PATCH = replace(TALL_MODEL, image_size=4, patch_size=4, in_channels=1, num_heads=1, depth=1)
 
 
 def parameter_shapes(config: ViTConfig) -> dict[str, tuple[int, ...]]:
@@ -119,7 +125,7 @@ def logits_of(weights: Weights, images: Tensor, config: ViTConfig) -> Tensor:
 VisionTransformer = Exercise("VisionTransformer", LESSON, is_class=True)
 
 
-def _loaded(student: Student, probe: Probe, config: ViTConfig) -> tuple[StudentModule, dict[str, Tensor]]:
+def loaded(student: Student, probe: Probe, config: ViTConfig) -> tuple[StudentModule, dict[str, Tensor]]:
     """A model with random weights, in evaluation mode, so that a dropout of the student's own is not judged."""
     module = student.build(config)
     module.eval()
@@ -131,11 +137,19 @@ def _loaded(student: Student, probe: Probe, config: ViTConfig) -> tuple[StudentM
     return module, weights
 
 
-def _images(probe: Probe, batch: int, config: ViTConfig, dtype: torch.dtype = torch.float32) -> Tensor:
-    return probe.images(batch, config.in_channels, config.height, config.width, dtype)
+def images_for(probe: Probe, batch: int, config: ViTConfig) -> Tensor:
+    """Images (batch, in_channels, height, width) of a config."""
+    return probe.images(batch, config.in_channels, config.height, config.width)
 
 
-def _expect_logits(module: StudentModule, weights: Weights, images: Tensor, config: ViTConfig, name: str) -> None:
+def expect_logits(
+    student: Student, probe: Probe, config: ViTConfig, name: str, look: str = _FOLLOW, trains: bool = False
+) -> None:
+    """Fail unless a model with random weights gives the right logits."""
+    module, weights = loaded(student, probe, config)
+    if trains:
+        module.train()
+    images = images_for(probe, probe.choice((2, 3, 4), shown=3), config)
     stages = _stages(weights, images, config)
     parts = list(dict.fromkeys(key.rpartition(":")[0] for key in stages))
     where = located(module, stages, parts, images, axes=("image", "token", "dimension"))
@@ -145,8 +159,7 @@ def _expect_logits(module: StudentModule, weights: Weights, images: Tensor, conf
             return "no number is negative and every row sums to 1, as probabilities do", "logits, of either sign"
         return where(actual, expected)
 
-    look = "Follow the figure of the model, and compare the first token of each stage with what it should be."
-    expect_equal(module(images), logits_of(weights, images, config), name, ("image", "class"), describe, look)
+    expect_equal(module(images), logits_of(weights, images, config), name, AXES, describe, look)
 
 
 def _stages(weights: Weights, images: Tensor, config: ViTConfig) -> dict[str, Tensor]:
@@ -163,24 +176,25 @@ def _stages(weights: Weights, images: Tensor, config: ViTConfig) -> dict[str, Te
 @VisionTransformer.check(guard=True)
 def its_parameters_have_the_names_asked_for(student: Student, probe: Probe) -> None:
     """Its parameters have the names and shapes that the exercise asks for."""
-    _loaded(student, probe, WIDE_MODEL)
+    loaded(student, probe, WIDE_MODEL)
 
 
 @VisionTransformer.check(needs=its_parameters_have_the_names_asked_for, guard=True)
 def every_image_gets_one_logit_per_class(student: Student, probe: Probe) -> None:
     """Every image gets one logit for each class."""
-    module, _ = _loaded(student, probe, WIDE_MODEL)
-    expect_tensor(module(_images(probe, 5, WIDE_MODEL)), (5, 7), "the model's output")
+    module, _ = loaded(student, probe, WIDE_MODEL)
+    expect_tensor(module(images_for(probe, 5, WIDE_MODEL)), (5, 7), "the model's output")
 
 
 @VisionTransformer.check(needs=its_parameters_have_the_names_asked_for, worth=0.5, guard=True)
 def class_token_and_positions_start_as_asked(student: Student, probe: Probe) -> None:
     """The class token starts with zeros, the positions with N(0, 0.02²)."""
-    _loaded(student, probe, MANY_TOKENS)
-    expect_start(student, MANY_TOKENS)
+    config = a_config(probe, MANY_TOKENS, patch_size=2, image_size=(16, 18), embed_dim=96, num_heads=2)
+    loaded(student, probe, config)
+    _expect_start(student, config)
 
 
-def expect_start(student: Student, config: ViTConfig) -> None:
+def _expect_start(student: Student, config: ViTConfig) -> None:
     """Fail unless a new model's class token and positions, 73 of 96 numbers, start as the table asks."""
     tensors = student.build(config).tensors()
     token, positions = tensors["class_token"].double(), tensors["positions"].double()
@@ -214,16 +228,23 @@ def _fault_of(positions: Tensor) -> str:
 @VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
 def the_logits_are_right(student: Student, probe: Probe) -> None:
     """With the same weights it gives the right logits."""
-    module, weights = _loaded(student, probe, WIDE_MODEL)
-    _expect_logits(module, weights, _images(probe, 5, WIDE_MODEL), WIDE_MODEL, "the model's output")
+    wide = a_config(probe, WIDE_MODEL, depth=probe.choice((4, 5)))
+    for config in (wide, a_config(probe, replace(TALL_MODEL, depth=1))):
+        expect_logits(student, probe, config, "the model's output")
 
 
 @VisionTransformer.check(needs=the_logits_are_right)
 def the_config_is_followed(student: Student, probe: Probe) -> None:
     """Another config makes another model: tall images, four channels, other sizes, no bias in qkv."""
-    for config in (TALL_MODEL, NO_QKV_BIAS):
-        module, weights = _loaded(student, probe, config)
-        _expect_logits(module, weights, _images(probe, 3, config), config, "the output of a model for tall images")
+    patch_size, columns = probe.choice((4, 6)), probe.choice((3, 4))
+    one_row: dict[str, Any] = {"image_size": (patch_size, columns * patch_size), "patch_size": patch_size}
+    for config in (
+        a_config(probe, TALL_MODEL, depth=2, in_channels=4),
+        a_config(probe, NO_QKV_BIAS, **one_row, in_channels=5, qkv_bias=False),
+        a_config(probe, ONE_PATCH, image_size=patch_size, patch_size=patch_size, in_channels=1, num_heads=1),
+    ):
+        look = "Which field of the config does your model not read, or read twice?"
+        expect_logits(student, probe, config, "the output of a model of another config", look)
 
 
 @VisionTransformer.check(guard=True)
@@ -247,54 +268,65 @@ def every_block_has_its_own_parameters(student: Student, probe: Probe) -> None:
 @VisionTransformer.check(needs=every_image_gets_one_logit_per_class, guard=True)
 def images_do_not_see_each_other(student: Student, probe: Probe) -> None:
     """An image gets the same logits alone as in a batch."""
-    module, _ = _loaded(student, probe, WIDE_MODEL)
-    images = _images(probe, 4, WIDE_MODEL)
-    together, alone = module(images), module(images[2:3])
+    config = a_config(probe, WIDE_MODEL)
+    module, _ = loaded(student, probe, config)
+    images = images_for(probe, probe.choice((4, 5), shown=4), config)
+    together = module(images)
+    one = probe.choice(range(len(images)), shown=2)
+    for order, described, change in (
+        ([one], "a single image", "the other images of its batch are taken away"),
+        (probe.permutation(len(images)).tolist(), "the same images in another order", "the images change places"),
+        ([one] * (config.num_patches + 1), "one image many times", "it stands in the batch many times"),
+    ):
+        first = order[0]
 
-    def describe(*_: Tensor) -> tuple[str, str]:
-        seen = "the logits of image 2 change when the other images of its batch are taken away"
-        return seen, "the same logits, alone or in company"
+        def describe(*_: Tensor, first: int = first, change: str = change) -> tuple[str, str]:
+            return f"the logits of image {first} change when {change}", "the same logits, alone or in company"
 
-    look = "Along which axis do tokens exchange information in your forward, and which axis is the batch?"
-    name = "the model's output for a single image"
-    expect_equal(alone, together[2:3].to(images.dtype), name, ("image", "class"), describe, look)
+        look = "Along which axis do tokens exchange information in your forward, and which axis is the batch?"
+        right = together[order].to(images.dtype)
+        expect_equal(module(images[order]), right, f"the model's output for {described}", AXES, describe, look)
 
 
 @VisionTransformer.check(needs=the_logits_are_right)
 def the_epsilon_of_every_norm_is_the_configs(student: Student, probe: Probe) -> None:
     """Every LayerNorm, in the blocks and at the end, uses config.layer_norm_eps."""
-    config = replace(WIDE_MODEL, layer_norm_eps=0.1)
-    module, weights = _loaded(student, probe, config)
-    _expect_logits(module, weights, _images(probe, 3, config), config, "with layer_norm_eps=0.1 the model's output")
+    eps = 0.01 * probe.choice(range(20, 90), shown=10)  # so large that no norm can hide another eps
+    config = replace(a_config(probe, WIDE_MODEL), layer_norm_eps=eps)
+    look = "Which eps does nn.LayerNorm take when nobody names one, and who tells the blocks?"
+    expect_logits(student, probe, config, f"with layer_norm_eps={eps:.3g} the model's output", look)
 
 
 @VisionTransformer.check(needs=the_logits_are_right, guard=True)
 def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
     """After `.eval()` nothing is random, whatever dropout rates the config names."""
-    config = replace(WIDE_MODEL, embedding_dropout=0.4, attention_dropout=0.4, projection_dropout=0.4, mlp_dropout=0.4)
-    module, weights = _loaded(student, probe, config)
-    _expect_logits(module, weights, _images(probe, 3, config), config, "after .eval() the model's output")
+    names = ("embedding_dropout", "attention_dropout", "projection_dropout", "mlp_dropout")
+    rates = dict(zip(names, probe.uniform(4, low=0.3, high=0.6).tolist(), strict=True))
+    config = replace(a_config(probe, WIDE_MODEL), **rates)
+    expect_logits(student, probe, config, "after .eval() the model's output", _RANDOM)
 
 
 @VisionTransformer.check(needs=the_logits_are_right, worth=0.5, guard=True)
 def nothing_is_dropped_unasked(student: Student, probe: Probe) -> None:
     """While it trains, too, nothing is random where the config names no dropout."""
-    module, weights = _loaded(student, probe, WIDE_MODEL)
-    module.train()
-    _expect_logits(module, weights, _images(probe, 3, WIDE_MODEL), WIDE_MODEL, "while training, the model's output")
+    config = a_config(probe, WIDE_MODEL)
+    expect_logits(student, probe, config, "while training, the model's output", _RANDOM, trains=True)
 
 
 @VisionTransformer.check(needs=every_image_gets_one_logit_per_class, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """Moved to another device, it gives logits that lie there."""
-    expect_device_of_input(student, _images(probe, 3, WIDE_MODEL), arguments=(WIDE_MODEL,))
+    config = a_config(probe, WIDE_MODEL)
+    expect_device_of_input(student, images_for(probe, 3, config), arguments=(config,))
 
 
 @VisionTransformer.check(needs=every_image_gets_one_logit_per_class)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
-    """A gradient reaches every parameter."""
-    module, _ = _loaded(student, probe, WIDE_MODEL)
-    output = expect_tensor(module(_images(probe, 3, WIDE_MODEL)), (3, 7), "the model's output")
+    """A gradient reaches every parameter, and it is the right one."""
+    config = a_config(probe, WIDE_MODEL, depth=2)
+    module, weights = loaded(student, probe, config)
+    images = images_for(probe, 3, config)
+    output = expect_tensor(module(images), (3, config.num_classes), "the model's output")
     if names := module.without_gradient(output):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         raise Failure(
@@ -303,22 +335,30 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
             "Does forward use it, on the way to the logits?",
         )
 
+    def right(*values: Tensor) -> Tensor:
+        return logits_of(dict(zip(weights, values, strict=True)), images, config)
+
+    if close(output, right(*weights.values())):  # other numbers have other gradients
+        found, wanted = module.gradients(output), Student({"right": right}).input_gradients(*weights.values())
+        expect_gradients_of_inputs([found[name] for name in weights], wanted, list(weights))
+
 
 @VisionTransformer.check(needs=the_logits_are_right, guard=True)
-def it_follows_its_dtype(student: Student, probe: Probe) -> None:
-    """After `.double()` it classifies float64 images."""
-    module, weights = _loaded(student, probe, WIDE_MODEL)
+def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
+    """After `.double()` it classifies float64 images, in whatever order they lie in memory."""
+    config = a_config(probe, WIDE_MODEL)
+    module, weights = loaded(student, probe, config)
+    module.to(device)
     module.double()
-    images = _images(probe, 3, WIDE_MODEL, torch.float64)
-    doubled = {name: tensor.double() for name, tensor in weights.items()}
-    output = expect_tensor(module(images), (3, 7), "the model's output")
+    drawn = probe.normal(3, config.height, config.width, config.in_channels, dtype=torch.float64)
+    images = drawn.permute(0, 3, 1, 2)
+    output = expect_tensor(module(images.to(device)), (3, config.num_classes), "the model's output")
     if output.dtype != torch.float64:
-        raise Failure(
-            f"float64 images gave logits of {short(output.dtype)}", "float64", "Which line makes a new tensor?"
-        )
+        look = "Which line makes a new tensor?"
+        raise Failure(f"float64 images gave logits of {short(output.dtype)}", "float64", look)
     # as float32, so that a norm's eps of 1e-5 in place of 1e-6 fails its own check and not this one too
-    wanted = logits_of(doubled, images, WIDE_MODEL).float()
-    expect_equal(output.float(), wanted, "the model's output in float64", ("image", "class"))
+    wanted = logits_of({name: each.double() for name, each in weights.items()}, images, config).float()
+    expect_equal(output.float(), wanted.to(device), "the model's output in float64", AXES)
 
 
 fix_vit = Exercise("fix_vit", LESSON, ("FixedViT",), True, VisionTransformer.checks, VisionTransformer.misconceptions)
@@ -336,35 +376,6 @@ fix_vit.example("""
 >>> tuple(FixedViT(ViTConfig(depth=1))(torch.zeros(2, 3, 32, 32)).shape)
 (2, 10)
 """)
-
-
-class StandIn(nn.Module):
-    """A model that has parameters under given names, in Linears and LayerNorms, and computes nothing.
-
-    Args:
-        shapes: dotted name → shape; a matrix called weight makes a Linear, a vector a LayerNorm.
-    """
-
-    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        super().__init__()
-        for name, size in shapes.items():
-            layer, _, last = name.rpartition(".")
-            if not layer:
-                self.register_parameter(name, nn.Parameter(torch.zeros(size)))
-            elif last == "weight":
-                bias = f"{layer}.bias" in shapes
-                self._place(layer, nn.Linear(size[1], size[0], bias) if len(size) == 2 else nn.LayerNorm(size))
-
-    def _place(self, layer: str, made: nn.Module) -> None:
-        home: nn.Module = self
-        for part, child in pairwise(layer.split(".")):
-            if part not in home._modules:
-                home.add_module(part, nn.ModuleList() if child.isdigit() else nn.Module())
-            home = home.get_submodule(part)
-        home.add_module(layer.rpartition(".")[2], made)
-
-    def __repr__(self) -> str:
-        return "the model"
 
 
 read_mistakes(VisionTransformer, __name__)

@@ -5,7 +5,8 @@ The oracle adds up the losses and the right answers of all images, one by one, i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -19,9 +20,8 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l06_training import LESSON
 from vit_course.exercises.l06_training.loop_cases import (
-    RAGGED,
+    CPU,
     Setting,
-    Weights,
     expect_number,
     expect_on_the_device,
     logits_of,
@@ -30,18 +30,25 @@ from vit_course.exercises.l06_training.loop_cases import (
     setting,
 )
 
-RIGHT_ANSWERS = (5, 2, 1)  # of the images of each ragged batch
+RIGHT_ANSWERS = (5, 2, 1)  # of the images of a batch, in turn
 
 evaluate = Exercise("evaluate", LESSON, in_training=InTraining.MISREAD)
 
 
-def measured_setting(probe: Probe) -> Setting:
+def measured_setting(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
     """A setting in which the model is right about ``RIGHT_ANSWERS`` images of each batch, out of training."""
-    given = setting(probe)
-    for (images, labels), right in zip(given.batches, RIGHT_ANSWERS, strict=True):
+    given = setting(probe, sizes)
+    for (images, labels), right in zip(given.batches, cycle(RIGHT_ANSWERS), strict=False):
         order = logits_of(given.weights, images, False).argsort(dim=-1, descending=True)
-        labels.copy_(torch.cat([order[:right, 0], order[right:, 2]]))
+        labels.copy_(torch.cat([order[:right, 0], order[right:, probe.choice((-1, -2), shown=2)]]))
     return given
+
+
+def _settings(probe: Probe) -> Iterator[tuple[Setting, bool]]:
+    """Batches of many sizes, and the mode in which the model comes: in grading, at times as training has left it."""
+    yield measured_setting(probe), False
+    for sizes in (probe.sizes(1), (1, 1, 3), (1,), (2, 6, 5, 1)):
+        yield measured_setting(probe, sizes), probe.is_secret
 
 
 def loss_and_accuracy(given: Setting) -> tuple[float, float]:
@@ -61,8 +68,8 @@ def _measured(student: Student, given: Setting, training: bool = False, **fields
     return notes
 
 
-def _pair(student: Student, given: Setting) -> tuple[float, float]:
-    returned = _measured(student, given)["returned"]
+def _pair(student: Student, given: Setting, training: bool = False) -> tuple[float, float]:
+    returned = _measured(student, given, training)["returned"]
     wanted = "a pair: the mean loss and the accuracy"
     try:
         if not isinstance(returned, list | tuple) or len(returned) != 2:
@@ -97,11 +104,7 @@ def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
 @evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True)
 def both_are_plain_floats(student: Student, probe: Probe) -> None:
     """Both numbers are plain floats."""
-    expect_floats(student, _measured(student, measured_setting(probe))["returned"])
-
-
-def expect_floats(student: Student, pair: Sequence[Any]) -> None:
-    """Fail when a number of the pair is a tensor."""
+    pair = _measured(student, measured_setting(probe))["returned"]
     tensors = [name for name, each in zip(("loss", "accuracy"), pair, strict=True) if isinstance(each, Tensor)]
     student.record.append(("tensors", tuple(tensors)))
     if tensors:
@@ -112,32 +115,45 @@ def expect_floats(student: Student, pair: Sequence[Any]) -> None:
 @evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
 def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
     """The loss is the mean over all images: each image counts the same, in whatever batch it comes."""
-    given = measured_setting(probe)
-    found, _ = _pair(student, given)
-    means = [
-        float(losses_of(logits_of(given.weights, images, False), labels).mean()) for images, labels in given.batches
-    ]
-    batch_losses = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
-    name = f"the mean losses of the batches are {batch_losses}, and {student.name} gave"
     look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
-    expect_number(student, found, loss_and_accuracy(given)[0], name, look)
+    for given, training in _settings(probe):
+        found, _ = _pair(student, given, training)
+        batch_losses = ", ".join(
+            f"{float(losses_of(logits_of(given.weights, images, False), labels).mean()):.4f} (of {len(labels)} images)"
+            for images, labels in given.batches
+        )
+        name = f"the mean losses of the batches are {batch_losses}, and {student.name} gave"
+        expect_number(student, found, loss_and_accuracy(given)[0], name, look)
 
 
 @evaluate.check(needs=it_gives_a_loss_and_an_accuracy)
 def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
     """The accuracy is the share of images that the model classifies correctly, from 0 to 1."""
-    given = measured_setting(probe)
-    _, found = _pair(student, given)
-    right_counts = ", ".join(f"{right} of {size}" for right, size in zip(RIGHT_ANSWERS, RAGGED, strict=True))
-    name = f"the model is right about {right_counts} images in the three batches, and {student.name} gave"
     look = "How many images are there in all, and about how many of them is the model right?"
-    expect_number(student, found, loss_and_accuracy(given)[1], name, look)
+    for given, training in _settings(probe):
+        _, found = _pair(student, given, training)
+        right_counts = ", ".join(
+            f"{min(right, size)} of {size}" for right, size in zip(cycle(RIGHT_ANSWERS), given.sizes, strict=False)
+        )
+        name = f"the model is right about {right_counts} images in the batches, and {student.name} gave"
+        expect_number(student, found, loss_and_accuracy(given)[1], name, look)
+
+
+def one_number_is_right(student: Student, probe: Probe) -> None:
+    """The loss or the accuracy is right: a slip in one of them costs its own check, and not those of all else."""
+    given = measured_setting(probe)
+    wanted = loss_and_accuracy(given)
+    numbers = [torch.tensor(pair, dtype=torch.float32) for pair in (_pair(student, given), wanted)]
+    student.record.append(numbers[0])
+    if not torch.isclose(*numbers, rtol=1e-4, atol=1e-5).any():
+        seen = f"{student.name} gave {numbers[0][0]:.4f} and {numbers[0][1]:.4f}"
+        raise Failure(seen, f"{wanted[0]:.4f} and {wanted[1]:.4f}", "Which loss, and which share?")
 
 
 @evaluate.check(guard=True)
-def it_measures_in_evaluation_mode(student: Student, probe: Probe) -> None:
+def it_measures_in_evaluation_mode(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """It puts the model into evaluation mode, so that nothing is dropped while it is measured."""
-    forwards = _measured(student, measured_setting(probe), training=True)["forwards"]
+    forwards = _measured(student, measured_setting(probe), training=True, device=str(device))["forwards"]
     modes = [training for training, _, _ in forwards]
     student.record.append(("training", tuple(modes)))
     if any(modes) or not modes:
@@ -219,15 +235,10 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
     if notes["hooks"]:
         look = "What did the registration give you, and what can that do?"
         raise Failure("a hook stays behind on the model", "the model as it came", look)
-    expect_frozen_stay(student, given.weights, given.batches)
-
-
-def expect_frozen_stay(student: Student, weights: Weights, batches: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """Fail unless a parameter that came without a gradient, and that one alone, has none afterward."""
-    frozen = ["classifier.bias"]
-    notes = student.run_fixture("loop", weights=weights, batches=batches, training=False, frozen=frozen)
-    student.record[-1:] = [("frozen", tuple(map(str, notes["frozen"])))]
-    if notes["frozen"] != frozen:
+    frozen = [probe.choice(("classifier.weight", "classifier.bias"), shown="classifier.bias")]
+    afterward = _measured(student, given, frozen=frozen)["frozen"]
+    student.record.append(("frozen", tuple(map(str, afterward))))
+    if afterward != frozen:
         look = "Which line changes what may learn, and what does it know of how the model came?"
         raise Failure(
             f"after the call other parameters learn than before: `{frozen[0]}` alone was frozen", "what it was", look

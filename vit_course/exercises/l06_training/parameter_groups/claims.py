@@ -33,28 +33,55 @@ VIT: Parameters = {
     "norm": ("LayerNorm", (8,)),
     "head": ("Linear", (8, 5)),
 }
-HYBRID: Parameters = {
-    "stem.0": ("Conv2d", (3, 6, 2)),
-    "stem.1": ("LayerNorm", (6,)),
-    "stem.2": ("Conv2d", (6, 8, 3)),
-    "norm": ("LayerNorm", (8,)),
-    "out.0": ("LayerNorm", (8,)),
-    "out.1": ("Linear", (8, 4)),
-    "out.2": ("Parameter", (5, 4)),
-    "out.3": ("Parameter", (4,)),
-    "out.weight_table": ("Parameter", (4, 3)),
-}
-TIED: Parameters = {"body.0": ("Linear", (6, 6)), "body.1": ("LayerNorm", (6,)), "body.2": ("Linear", (6, 6))}
-HAS_BIAS = ("Linear", "Conv2d", "LayerNorm")
+_HAS_BIAS = ("Linear", "Conv2d", "LayerNorm")
 
 parameter_groups = Exercise("parameter_groups", LESSON, in_training=InTraining.HIDDEN)
+
+
+def a_vit(probe: Probe) -> Parameters:
+    """A Vision Transformer's parts, of drawn sizes and depth where they are not shown."""
+    if not probe.is_secret:
+        return VIT
+    dim, patch, tokens, hidden, classes = probe.sizes(5, high=12)
+    parts: dict[str, tuple[str, tuple[int, ...]]] = {
+        "patch_embedding.projection": ("Linear", (3 * patch**2, dim)),
+        "class_token": ("Parameter", (1, 1, dim)),
+        "positions": ("Parameter", (1, tokens, dim)),
+    }
+    for block in range(probe.choice((1, 2, 3))):
+        home = f"blocks.{block}"
+        parts |= {f"{home}.norm1": ("LayerNorm", (dim,)), f"{home}.attention.qkv": ("Linear", (dim, 3 * dim))}
+        parts |= {f"{home}.attention.projection": ("Linear", (dim, dim)), f"{home}.norm2": ("LayerNorm", (dim,))}
+        parts |= {f"{home}.mlp.fc1": ("Linear", (dim, hidden)), f"{home}.mlp.fc2": ("Linear", (hidden, dim))}
+    return parts | {"norm": ("LayerNorm", (dim,)), "head": ("Linear", (dim, classes))}
+
+
+def _a_hybrid(probe: Probe) -> Parameters:
+    """A model with convolutions, most of whose parts have numbers for names."""
+    channels, kernel, dim, classes, rows = probe.sizes(5, high=8, shown=(3, 2, 8, 4, 5))
+    return {
+        "stem.0": ("Conv2d", (channels, dim, kernel)),
+        "stem.1": ("LayerNorm", (dim,)),
+        "stem.2": ("Conv2d", (dim, dim, kernel)),
+        "norm": ("LayerNorm", (dim,)),
+        "out.0": ("LayerNorm", (dim,)),
+        "out.1": ("Linear", (dim, classes)),
+        "out.2": ("Parameter", (rows, dim)),
+        "out.3": ("Parameter", (dim,)),
+        "out.weight_table": ("Parameter", (classes, rows)),
+    }
+
+
+def a_decay(probe: Probe, shown: float = 0.3) -> float:
+    """A weight decay."""
+    return probe.choice(range(20, 400), shown=round(1000 * shown)) / 1000
 
 
 def names_in(parts: Parameters) -> list[str]:
     """The names of all parameters of a model of these parts."""
     names = []
     for part, (kind, _) in parts.items():
-        names += [f"{part}.weight", f"{part}.bias"] if kind in HAS_BIAS else [part]
+        names += [f"{part}.weight", f"{part}.bias"] if kind in _HAS_BIAS else [part]
     return names
 
 
@@ -63,12 +90,12 @@ def matrices_in(parts: Parameters) -> list[str]:
     return [f"{part}.weight" for part, (kind, _) in parts.items() if kind in ("Linear", "Conv2d")]
 
 
-def _groups(student: Student, parts: Parameters = VIT, weight_decay: float = 0.3, **fields: Any) -> Groups:
+def _groups(student: Student, parts: Parameters, weight_decay: float = 0.3, **fields: Any) -> Groups:
     """The groups as the fixture noted them; Failure when they are no two dicts with what an optimiser needs."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
     notes = student.run_fixture("groups", parts=made_of, weight_decay=weight_decay, **fields)
     del student.record[-1]
-    expect_as_frozen(student, notes, fields.get("frozen", ()))
+    _expect_as_frozen(student, notes, fields.get("frozen", ()))
     found = notes["groups"]
     expected = "a list of two dicts, each with the keys `params` and `weight_decay`"
     kinds = [None if each is None else tuple(sorted({"params", "weight_decay"} & set(each["keys"]))) for each in found]
@@ -79,7 +106,7 @@ def _groups(student: Student, parts: Parameters = VIT, weight_decay: float = 0.3
     return groups
 
 
-def expect_as_frozen(student: Student, notes: Mapping[str, Any], frozen: Sequence[str]) -> None:
+def _expect_as_frozen(student: Student, notes: Mapping[str, Any], frozen: Sequence[str]) -> None:
     """Fail when the call has changed which parameters require a gradient."""
     changed = sorted({*notes["frozen"]} ^ {*frozen})
     if changed:
@@ -106,9 +133,7 @@ def _look(kinds: list[tuple[str, ...] | None]) -> str:
     return "What does torch.optim's page say under “per-parameter options”?"
 
 
-def _decays(
-    student: Student, parts: Parameters = VIT, weight_decay: float = 0.3, **fields: Any
-) -> dict[str, list[Any]]:
+def decays_of(student: Student, parts: Parameters, weight_decay: float = 0.3, **fields: Any) -> dict[str, list[Any]]:
     """For each parameter the weight decays that it gets, which go on record."""
     shared = {f"{name}.weight" for name in fields.get("tied", ())}  # it has the other part's name too
     decays: dict[str, list[Any]] = {name: [] for name in names_in(parts) if name not in shared}
@@ -125,10 +150,10 @@ def figure(value: object) -> str:
 
 
 def _expect(
-    student: Student, parts: Parameters, decayed: bool, among: tuple[str, ...], described: str, look: str, **fields: Any
+    student: Student, parts: Parameters, decayed: bool, among: tuple[str, ...], described: str, look: str
 ) -> None:
     """Fail unless the parameters whose name ends like one ``among`` these are decayed, or are not."""
-    decays = _decays(student, parts, **fields)
+    decays = decays_of(student, parts)
     wrong = [
         name for name in decays if name.endswith(among) and any(bool(each) is not decayed for each in decays[name])
     ]
@@ -143,14 +168,14 @@ def _expect(
 @parameter_groups.check(guard=True)
 def it_gives_two_groups(student: Student, probe: Probe) -> None:
     """It gives two groups, each a dict with `params` and `weight_decay`."""
-    _groups(student)
+    _groups(student, VIT)
     student.record.append("two groups")
 
 
 @parameter_groups.check(needs=it_gives_two_groups, guard=True)
 def the_params_are_lists(student: Student, probe: Probe) -> None:
     """The params of each group are a list, which can be read more than once."""
-    holders = [str(group["holder"]) for group in _groups(student)]
+    holders = [str(group["holder"]) for group in _groups(student, a_vit(probe))]
     odd = [holder for holder in holders if holder not in ("list", "tuple")]
     student.record.append(("odd holders", tuple("runs dry" if each in _ONCE else each for each in odd)))
     if odd:
@@ -164,7 +189,10 @@ _ONCE = ("generator", "filter", "map")
 @parameter_groups.check(needs=it_gives_two_groups)
 def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
     """Every parameter of the model is in exactly one of the groups."""
-    decays = _decays(student)
+    _expect_once(decays_of(student, a_vit(probe)))
+
+
+def _expect_once(decays: dict[str, list[Any]]) -> None:
     expect_its_own(decays)
     missing, twice = (
         [f"`{name}`" for name, each in decays.items() if wrong(len(each))] for wrong in (_is_none, _is_many)
@@ -204,8 +232,8 @@ def _are(names: list[str]) -> str:
 @parameter_groups.check(needs=it_gives_two_groups)
 def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
     """One group has the weight decay that is asked for, and the other has 0."""
-    for weight_decay in (0.3, 0.07):
-        found = [figure(group["weight_decay"]) for group in _groups(student, VIT, weight_decay)]
+    for weight_decay in (a_decay(probe), a_decay(probe, 0.07), 1.0):
+        found = [figure(group["weight_decay"]) for group in _groups(student, a_vit(probe), weight_decay)]
         student.record.append(("decays", tuple(sorted(found))))
         if sorted(found) != ["0", figure(weight_decay)]:
             decays_found = " and ".join(found)
@@ -218,7 +246,7 @@ def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
 @parameter_groups.check(needs=the_decay_is_the_one_asked_for)
 def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
     """The group with the weight decay comes first, the one without it second."""
-    first = figure(_groups(student)[0]["weight_decay"])
+    first = figure(_groups(student, a_vit(probe))[0]["weight_decay"])
     student.record.append(("first", first))
     if first == "0":
         raise Failure("the first group has a weight decay of 0", "the decayed one", "Which group is named first?")
@@ -227,28 +255,41 @@ def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
 @parameter_groups.check(needs=it_gives_two_groups)
 def a_frozen_parameter_has_its_group_too(student: Student, probe: Probe) -> None:
     """A frozen parameter is in a group as well, since it may be trained again later."""
-    frozen = ["patch_embedding.projection.weight", "patch_embedding.projection.bias", "positions"]
-    missing = [f"`{name}`" for name, each in _decays(student, frozen=frozen).items() if name in frozen and not each]
-    if missing:
-        look = "Does the exercise say anything of requires_grad?"
+    parts, look = a_vit(probe), "Does the exercise say anything of requires_grad?"
+    other = probe.choice(("positions", "class_token", "head.weight"), shown="positions")
+    frozen = ["patch_embedding.projection.weight", "patch_embedding.projection.bias", other]
+    decays = decays_of(student, parts, frozen=frozen)
+    if missing := [f"`{name}`" for name in frozen if not decays[name]]:
         raise Failure(f"{listed(missing)}, which is frozen, is in no group", "every parameter in one of them", look)
+    if moved := [name for name, each in decays_of(student, parts).items() if decays.get(name) != each]:
+        raise Failure(f"`{moved[0]}` changes its group when some parameters are frozen", "the same two groups", look)
 
 
 @parameter_groups.check(needs=it_gives_two_groups)
 def a_shared_weight_is_there_once(student: Student, probe: Probe) -> None:
     """A weight that two layers share is one parameter, and stands in a group once."""
-    found = _decays(student, TIED, tied={"body.2": "body.0"})["body.0.weight"]
-    if len(found) > 1:
-        look = "Which of torch's ways through a model meets a shared parameter twice?"
+    dim, hidden = probe.sizes(2, shown=(6, 4))
+    layers: Parameters = {
+        "body.0": ("Linear", (dim, dim)),
+        "body.1": ("LayerNorm", (dim,)),
+        "body.2": ("Linear", (dim, hidden)),
+        "body.3": ("Linear", (dim, dim)),
+    }
+    decays = decays_of(student, layers, tied={"body.3": "body.0"})
+    look = "Which of torch's ways through a model meets a shared parameter twice?"
+    if len(found := decays["body.0.weight"]) > 1:
         raise Failure(f"a weight that two layers share is listed {len(found)} times", "once", look)
+    alone = decays_of(student, layers)
+    if moved := [name for name, each in decays.items() if alone.get(name) != each]:
+        raise Failure(f"`{moved[0]}` changes its group when two layers share a weight", "the same two groups", look)
 
 
 @parameter_groups.check(needs=it_gives_two_groups)
 def the_weights_of_linears_are_decayed(student: Student, probe: Probe) -> None:
     """The weight of every Linear is decayed."""
-    matrices = tuple(matrices_in(VIT))
+    parts = a_vit(probe)
     look = "What do the parameters have in common that multiply tokens?"
-    _expect(student, VIT, True, matrices, "weights of Linears", look)
+    _expect(student, parts, True, tuple(matrices_in(parts)), "weights of Linears", look)
 
 
 @parameter_groups.check(needs=it_gives_two_groups)
@@ -256,23 +297,25 @@ def norms_and_biases_are_left_alone(student: Student, probe: Probe) -> None:
     """Biases, and scale and shift of every norm, are not decayed."""
     look = "How many axes has the weight of a LayerNorm, and how many that of a Linear?"
     among = (".bias", "norm.weight", "norm1.weight", "norm2.weight")
-    _expect(student, VIT, False, among, "biases and norms' weights", look)
+    _expect(student, a_vit(probe), False, among, "biases and norms' weights", look)
 
 
 @parameter_groups.check(needs=it_gives_two_groups)
 def class_token_and_positions_are_left_alone(student: Student, probe: Probe) -> None:
     """Class token and positions are not decayed, though they have more than one axis."""
     look = "What tells a table of positions from the weight of a Linear: its axes, or its name?"
-    _expect(student, VIT, False, ("class_token", "positions"), "tables of the model's own", look)
+    _expect(student, a_vit(probe), False, ("class_token", "positions"), "tables of the model's own", look)
 
 
 @parameter_groups.check(needs=the_weights_of_linears_are_decayed)
 def other_models_are_sorted_by_the_same_rule(student: Student, probe: Probe) -> None:
     """The same rule holds in a model with convolutions, and with parts that have only numbers for names."""
     look = "Does your rule know a convolution when it sees one, and a norm that is not called so?"
-    _expect(student, HYBRID, True, tuple(matrices_in(HYBRID)), "weights of convolutions and Linears", look)
+    parts = _a_hybrid(probe)
+    _expect(student, parts, True, tuple(matrices_in(parts)), "weights of convolutions and Linears", look)
     among = (".bias", "stem.1.weight", "norm.weight", "out.0.weight", "out.2", "out.3", "weight_table")
-    _expect(student, HYBRID, False, among, "biases, norms' weights and parameters of no layer", look)
+    _expect(student, parts, False, among, "biases, norms' weights and parameters of no layer", look)
+    _expect_once(decays_of(student, parts))
 
 
 parameter_groups.example("""

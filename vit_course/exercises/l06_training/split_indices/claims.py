@@ -23,11 +23,18 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l06_training import LESSON
 
 Case = tuple[int, int, int]
-# num_samples, num_validation, seed: a random choice of these sizes is a run of neighbors once in 10**8 times
-CASES: tuple[Case, ...] = ((41, 11, 3), (60, 23, 8), (37, 25, 5))
-
 # the judge looks at every one; no check asks for a thousandth of them
 MOST_INDICES = 100_000
+
+
+def cases(probe: Probe) -> tuple[Case, ...]:
+    """num_samples, num_validation, seed: a random choice of these sizes is a run of neighbors once in 10**8 times."""
+    if not probe.is_secret:
+        return (41, 11, 3), (60, 23, 8), (37, 25, 5)
+    drawn = (probe.choice(range(40, 80)), probe.choice(range(12, 24)), probe.choice(range(10_000)))
+    seeds = probe.sizes(2, low=2, high=10_000)
+    return drawn, *((probe.choice(range(40, 80)), probe.choice(range(12, 24)), seed) for seed in seeds)
+
 
 split_indices = Exercise("split_indices", LESSON, in_training=InTraining.HIDDEN)
 
@@ -92,7 +99,7 @@ def _called(case: Case) -> str:
 @split_indices.check(guard=True)
 def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> None:
     """It gives two parts: the second has num_validation indices, and the first has all others."""
-    for case in CASES:
+    for case in cases(probe):
         num_samples, num_validation, _ = case
         train, validation = split(student, case)
         student.record.append((len(train), len(validation)))
@@ -108,28 +115,25 @@ def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> No
 
 @split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True)
 def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
-    """Each part is an int64 tensor."""
-    expect_int64_tensors(student, CASES[0])
-
-
-def expect_int64_tensors(student: Student, case: Case) -> None:
-    """Fail unless both parts of a split are int64 tensors."""
-    notes = student.run_fixture("chance", inputs=list(case))
-    kinds = [str(kind) for kind in notes["kinds"]]
-    student.record[-1:] = [("kinds", tuple(kinds))]
-    pair_of(student, notes["returned"])
-    for name, kind in zip(("train", "validation"), kinds, strict=True):
-        if kind != "int64":
-            has_dtype = kind.startswith(("int", "uint"))
-            what = f"a tensor of dtype {kind}" if has_dtype else f"{'an' if kind == 'ndarray' else 'a'} {kind}"
-            look = "Which line chooses the dtype?" if has_dtype else "What would torch.cat say to your two parts?"
-            raise Failure(f"the {name} part is {what}", "an int64 tensor", look)
+    """Each part is an int64 tensor, one of a single image too."""
+    num_samples, num_validation, seed = cases(probe)[0]
+    for inputs in ([num_samples, num_validation, seed], [num_samples, 1, seed]):
+        notes = student.run_fixture("chance", inputs=inputs)
+        kinds = [str(kind) for kind in notes["kinds"]]
+        student.record[-1:] = [("kinds", tuple(kinds))]
+        pair_of(student, notes["returned"])
+        for name, kind in zip(("train", "validation"), kinds, strict=True):
+            if kind != "int64":
+                has_dtype = kind.startswith(("int", "uint"))
+                what = f"a tensor of dtype {kind}" if has_dtype else f"{'an' if kind == 'ndarray' else 'a'} {kind}"
+                look = "Which line chooses the dtype?" if has_dtype else "What would torch.cat say to your two parts?"
+                raise Failure(f"the {name} part is {what}", "an int64 tensor", look)
 
 
 @split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
 def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
     """No index is in both parts, so no image is used both to train and to judge the model."""
-    for case in CASES:
+    for case in cases(probe):
         train, validation = split(student, case)
         both = sorted(set(train) & set(validation))
         student.record.append(("both", bool(both)))
@@ -144,7 +148,7 @@ def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
 @split_indices.check(needs=the_two_parts_have_the_sizes_asked_for)
 def every_image_is_used_once(student: Student, probe: Probe) -> None:
     """Every index from 0 to num_samples - 1 is there, and none stands twice in its part."""
-    for case in CASES:
+    for case in cases(probe):
         train, validation = split(student, case)
         wanted = f"every index from 0 to {case[0] - 1} once"
         outside = sorted({*train, *validation} - set(range(case[0])))
@@ -164,7 +168,7 @@ def every_image_is_used_once(student: Student, probe: Probe) -> None:
 @split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True)
 def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None:
     """Chance chooses the validation images: they are not the first ones, nor the last, nor every third."""
-    for case in CASES:
+    for case in cases(probe):
         chosen = sorted(set(split(student, case)[1]))
         steps = {later - former for former, later in pairwise(chosen)}
         regular = len(steps) == 1
@@ -182,7 +186,7 @@ def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None
 @split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True)
 def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
     """The same seed gives the same split, whatever was drawn before."""
-    for case in CASES[:2]:
+    for case in cases(probe)[:2]:
         first, other, again = (split(student, case, global_seed=number) for number in (11, 12, 11))
         # the global generator as it was before gives the same split to whoever draws from that one
         student.record.append(("the same split", first == other, first == again))
@@ -197,12 +201,14 @@ def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
 @split_indices.check(needs=the_same_seed_gives_the_same_split)
 def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
     """Another seed gives another split."""
-    num_samples, num_validation, _ = CASES[1]
-    chosen = {frozenset(split(student, (num_samples, num_validation, seed))[1]) for seed in (0, 1, 42)}
+    num_samples, num_validation, first = cases(probe)[1]
+    seeds = (first, first + 1, first + 2) if probe.is_secret else (0, 1, 42)
+    chosen = {frozenset(split(student, (num_samples, num_validation, seed))[1]) for seed in seeds}
     student.record.append(("splits", len(chosen)))
-    if len(chosen) == 1:
+    if len(chosen) < 3:
+        gave = "all gave the same validation images" if len(chosen) == 1 else "gave two choices of validation images"
         raise Failure(
-            "the seeds 0, 1 and 42 all gave the same validation images",
+            f"the seeds {seeds[0]}, {seeds[1]} and {seeds[2]} {gave}",
             "three different choices: that is how one tells luck from progress",
             "Where does seed enter your code?",
         )
@@ -213,11 +219,8 @@ def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
 )
 def any_image_may_be_chosen(student: Student, probe: Probe) -> None:
     """Any image may be chosen to validate, the first and the last too, and any may train."""
-    expect_all_chosen(student, 6, range(36))
-
-
-def expect_all_chosen(student: Student, num_samples: int, seeds: Sequence[int]) -> None:
-    """Fail when an image is in the same part whatever the seed: of a right split that happens once in 10**9 times."""
+    (num_samples,), first = probe.sizes(1, low=5, high=8, shown=(6,)), probe.choice(range(10_000), shown=0)
+    seeds = range(first, first + (60 if probe.is_secret else 36))  # a right split is told wrong once in 10**9 times
     times = Counter(index for seed in seeds for index in split(student, (num_samples, num_samples // 2, seed))[1])
     never, always = ([each for each in range(num_samples) if times[each] == count] for count in (0, len(seeds)))
     student.record.append(("never, always", tuple(never), tuple(always)))
@@ -230,7 +233,7 @@ def expect_all_chosen(student: Student, num_samples: int, seeds: Sequence[int]) 
 @split_indices.check(guard=True)
 def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
     """The global random generators are left as they were: the split draws from one of its own."""
-    touched = student.run_fixture("chance", inputs=list(CASES[0]), global_seed=11)["touched"]
+    touched = student.run_fixture("chance", inputs=list(cases(probe)[0]), global_seed=11)["touched"]
     student.record[-1:] = [("touched", bool(touched))]
     if touched:
         names = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
@@ -243,11 +246,15 @@ def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
 
 @split_indices.check(guard=True)
 def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> None:
-    """If a part would be empty, it raises a ValueError that names the value of num_validation."""
-    for num_samples, num_validation in ((29, 34), (29, 29), (29, 0), (29, -6)):
+    """If a part would be empty, it raises a ValueError that names the value of num_validation; one image will do."""
+    num_samples, few, seed = cases(probe)[0] if probe.is_secret else (29, 6, 3)
+    for enough in (1, num_samples - 1):
+        student.run_fixture("chance", inputs=[num_samples, enough, seed])
+        del student.record[-1]
+    for num_validation in (num_samples + few, num_samples, 0, -few):
         described = f"num_validation={num_validation} of num_samples={num_samples}"
         try:
-            expect_value_error(student, (num_samples, num_validation, 3), [num_validation], described)
+            expect_value_error(student, (num_samples, num_validation, seed), [num_validation], described)
         except Failure:
             kinds = [
                 entry[:1] if isinstance(entry, tuple) and entry[0] == "returned" else entry for entry in student.record

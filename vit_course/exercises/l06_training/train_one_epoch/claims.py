@@ -6,9 +6,11 @@ autograd.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from exercise_kit.engine.compare import close
@@ -19,8 +21,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l06_training import LESSON
 from vit_course.exercises.l06_training.loop_cases import (
-    CLASSES,
-    RAGGED,
+    CPU,
     Setting,
     Weights,
     expect_number,
@@ -29,17 +30,16 @@ from vit_course.exercises.l06_training.loop_cases import (
     logits_of,
     losses_of,
     number_in,
+    ragged,
     setting,
 )
-
-RATE, MOMENTUM = 0.5, 0.9
 
 train_one_epoch = Exercise("train_one_epoch", LESSON, in_training=InTraining.MISREAD)
 
 
 def gradients_of(weights: Weights, images: Tensor, labels: Tensor) -> Weights:
     """Of the mean cross-entropy of a batch in training mode, by the parameter's name."""
-    surplus = logits_of(weights, images, True).softmax(-1) - torch.eye(CLASSES)[labels]
+    surplus = logits_of(weights, images, True).softmax(-1) - F.one_hot(labels, len(weights["classifier.bias"]))
     surplus = surplus / len(labels)
     return {
         "classifier.weight": surplus.T @ features_of(weights, images, True),
@@ -47,8 +47,8 @@ def gradients_of(weights: Weights, images: Tensor, labels: Tensor) -> Weights:
     }
 
 
-def after_an_epoch(given: Setting, rate: float, momentum: float) -> tuple[Weights, float]:
-    """The weights that an epoch of SGD leaves, and the mean loss of the images on the way."""
+def after_an_epoch(given: Setting, rate: float, momentum: float) -> tuple[Weights, list[Tensor]]:
+    """The weights that an epoch of SGD leaves, and the losses of each batch's images on the way."""
     weights = {name: tensor.double() for name, tensor in given.weights.items()}
     speed: Weights = {}
     losses = []
@@ -57,12 +57,16 @@ def after_an_epoch(given: Setting, rate: float, momentum: float) -> tuple[Weight
         for name, gradient in gradients_of(weights, images, labels).items():
             speed[name] = momentum * speed[name] + gradient if name in speed else gradient
             weights[name] = weights[name] - rate * speed[name]
-    return {name: weights[name].float() for name in speed}, float(torch.cat(losses).mean())
+    return {name: weights[name].float() for name in speed}, losses
 
 
 def _epoch(student: Student, given: Setting, rate: float, *judged: str, **fields: Any) -> dict[str, Any]:
-    settings = {"training": True, "learning_rate": rate, "momentum": MOMENTUM} | fields
+    settings = {"training": True, "learning_rate": rate} | fields
     return student.run_fixture("loop", *judged, weights=given.weights, batches=given.batches, **settings)
+
+
+def _rate(probe: Probe) -> float:
+    return float(probe.uniform(1, low=0.2, high=0.6)) if probe.is_secret else 0.5
 
 
 def _mean_loss(student: Student, given: Setting, rate: float) -> float:
@@ -75,11 +79,6 @@ def _mean_loss(student: Student, given: Setting, rate: float) -> float:
         raise
 
 
-def _stale(probe: Probe, given: Setting) -> Weights:
-    """Gradients that an earlier run has left behind, as large as those to come."""
-    return {name: probe.normal(*each.shape, scale=0.3) for name, each in given.weights.items() if "drop" not in name}
-
-
 @train_one_epoch.check(guard=True)
 def it_gives_one_number(student: Student, probe: Probe) -> None:
     """It gives one number, the mean loss."""
@@ -89,10 +88,11 @@ def it_gives_one_number(student: Student, probe: Probe) -> None:
 @train_one_epoch.check
 def every_batch_is_used_once(student: Student, probe: Probe) -> None:
     """The model sees every batch of the loader once, the last one too."""
-    seen = [count for _, _, count in _epoch(student, setting(probe), RATE)["forwards"]]
+    given = setting(probe)
+    seen = [count for _, _, count in _epoch(student, given, _rate(probe))["forwards"]]
     student.record[-1:] = [("images", tuple(seen))]
-    if seen != list(RAGGED):
-        sizes, wanted = (", ".join(map(str, each)) or "none" for each in (seen, RAGGED))
+    if seen != given.sizes:
+        sizes, wanted = (", ".join(map(str, each)) or "none" for each in (seen, given.sizes))
         raise Failure(
             f"the model saw batches of these numbers of images: {sizes}",
             f"{wanted}",
@@ -105,35 +105,35 @@ def every_batch_is_used_once(student: Student, probe: Probe) -> None:
 @train_one_epoch.check
 def a_batch_makes_one_step(student: Student, probe: Probe) -> None:
     """A batch moves the weights by one step against its own gradient, and no gradient from before is in it."""
-    given = setting(probe, (7,))
-    notes = _epoch(student, given, RATE, "weights", stale=_stale(probe, given))
-    student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
-    order = ", ".join(notes["events"]) or "nothing"
-    _expect_weights(
-        notes["weights"],
-        given,
-        f"in this one batch your loop did: {order}",
-        "Which gradient does the step see: none, that of this batch's loss, or an older one too?",
-    )
+    look = "Which gradient does the step see: none, that of this batch's loss, or an older one too?"
+    _expect_steps(student, probe, probe.sizes(1, shown=(7,)), look)
 
 
 @train_one_epoch.check
-def an_epoch_makes_a_step_for_every_batch(student: Student, probe: Probe) -> None:
+def an_epoch_makes_a_step_for_every_batch(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """An epoch makes one step for every batch, each with the gradient of that batch alone."""
-    given = setting(probe)
-    notes = _epoch(student, given, RATE, "weights", stale=_stale(probe, given))
+    look = "Print the norm of a gradient right before each step. Does it grow from batch to batch?"
+    for sizes in (ragged(probe), (1, *probe.sizes(2, high=6), 1)):
+        _expect_steps(student, probe, sizes, look, str(device))
+
+
+def _expect_steps(student: Student, probe: Probe, sizes: Sequence[int], look: str, device: str = "cpu") -> None:
+    """Fail unless each batch makes its step; in grading the model comes as an evaluation has left it."""
+    given, rate, momentum = setting(probe, sizes), _rate(probe), probe.choice((0.0, 0.5, 0.9), shown=0.9)
+    # gradients that an earlier run has left behind, as large as those to come
+    stale = {name: probe.normal(*each.shape, scale=0.3) for name, each in given.weights.items() if "drop" not in name}
+    fields = {"training": not probe.is_secret, "momentum": momentum, "stale": stale, "device": device}
+    notes = _epoch(student, given, rate, "weights", **fields)
     student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
     steps = notes["events"].count("step")
-    _expect_weights(
-        notes["weights"],
-        given,
-        f"for {len(RAGGED)} batches your loop made {steps} step{'' if steps == 1 else 's'}",
-        "Print the norm of a gradient right before each step. Does it grow from batch to batch?",
-    )
+    context = f"for {len(sizes)} batches your loop made {steps} step{'' if steps == 1 else 's'}"
+    if len(sizes) == 1:
+        context = f"in this one batch your loop did: {', '.join(notes['events']) or 'nothing'}"
+    right, _ = after_an_epoch(given, rate, momentum)
+    _expect_weights(notes["weights"], given, right, context, look)
 
 
-def _expect_weights(found: Weights, given: Setting, context: str, look: str) -> None:
-    right, _ = after_an_epoch(given, RATE, MOMENTUM)
+def _expect_weights(found: Weights, given: Setting, right: Weights, context: str, look: str) -> None:
     if all(close(found[name], right[name]) for name in right):
         return
     expected = "the weights that one step of SGD for each batch leaves"
@@ -152,11 +152,7 @@ def _expect_weights(found: Weights, given: Setting, context: str, look: str) -> 
 @train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch), guard=True)
 def the_number_is_a_plain_float(student: Student, probe: Probe) -> None:
     """The number is a plain float, and not a tensor that may keep the graphs of all batches in memory."""
-    expect_float(student, _epoch(student, setting(probe), 0.0)["returned"])
-
-
-def expect_float(student: Student, returned: Any) -> None:
-    """Fail when the mean loss is a tensor; what stands last on record is left out."""
+    returned = _epoch(student, setting(probe), 0.0)["returned"]
     kind = "a number"
     if isinstance(returned, Tensor):
         kind = "a tensor that knows how it was made" if returned.requires_grad else "a tensor"
@@ -171,7 +167,7 @@ def expect_float(student: Student, returned: Any) -> None:
 @train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch)
 def it_switches_training_on(student: Student, probe: Probe) -> None:
     """It puts the model into training mode, so that dropout drops even after an evaluation."""
-    forwards = _epoch(student, setting(probe), RATE, training=False)["forwards"]
+    forwards = _epoch(student, setting(probe), _rate(probe), training=False)["forwards"]
     modes = [training for training, _, _ in forwards]
     student.record[-1:] = [("training", all(modes))]
     if not all(modes):
@@ -185,32 +181,28 @@ def it_switches_training_on(student: Student, probe: Probe) -> None:
 @train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch))
 def the_mean_is_over_images(student: Student, probe: Probe) -> None:
     """The mean is over all images of the epoch: a batch of 2 does not count as much as one of 6."""
-    given = setting(probe)
-    found = _mean_loss(student, given, 0.0)
-    right = after_an_epoch(given, 0.0, MOMENTUM)[1]
-    means = [
-        float(losses_of(logits_of(given.weights, images, True), labels).mean()) for images, labels in given.batches
-    ]
-    batch_losses = ", ".join(f"{mean:.4f} (of {size} images)" for mean, size in zip(means, RAGGED, strict=True))
-    name = f"with a learning rate of 0, the mean losses of the batches are {batch_losses}, and {student.name} gave"
+    given, rate = setting(probe), _rate(probe) if probe.is_secret else 0.0
+    losses = after_an_epoch(given, rate, 0.0)[1]
+    means = ", ".join(f"{each.mean():.4f} (of {len(each)} images)" for each in losses)
+    name = f"with a learning rate of {rate:.2g}, the mean losses of the batches are {means}, and {student.name} gave"
     look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
-    expect_number(student, found, right, name, look)
+    expect_number(student, _mean_loss(student, given, rate), float(torch.cat(losses).mean()), name, look)
 
 
 @train_one_epoch.check(needs=the_mean_is_over_images)
 def the_loss_is_noted_on_the_way(student: Student, probe: Probe) -> None:
     """A batch's loss is taken before its step: it is the loss whose gradient the step uses."""
-    given = setting(probe, (7,))
-    right = after_an_epoch(given, RATE, MOMENTUM)[1]
-    name = f"for a single batch, after a step with a learning rate of {RATE}, {student.name} gave"
+    given, rate = setting(probe, probe.sizes(1, shown=(7,))), _rate(probe)
+    (losses,) = after_an_epoch(given, rate, 0.0)[1]
+    name = f"for a single batch, after a step with a learning rate of {rate:.2g}, {student.name} gave"
     look = "Which loss belongs into the mean: the one that made the step, or one that was measured later?"
-    expect_number(student, _mean_loss(student, given, RATE), right, name, look)
+    expect_number(student, _mean_loss(student, given, rate), float(losses.mean()), name, look)
 
 
 @train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch, guard=True)
 def batches_go_to_the_device(student: Student, probe: Probe) -> None:
     """Images and labels go to the device of the model, wherever the loader has left them."""
-    expect_on_the_device(student, setting(probe), RATE)
+    expect_on_the_device(student, setting(probe), _rate(probe))
 
 
 # The broken loop does all the rest right, so that this earns only when a bug is mended.

@@ -23,9 +23,16 @@ from vit_course.exercises.l06_training import LESSON
 from vit_course.exercises.l06_training.loop_cases import number_in
 
 _NEAR_0 = 0.05
-CASES = ((4, 15), (7, 40))  # warmup_steps, total_steps
 
 warmup_cosine = Exercise("warmup_cosine", LESSON, in_training=InTraining.HIDDEN)
+
+
+def cases(probe: Probe) -> tuple[tuple[int, int], ...]:
+    """warmup_steps and total_steps of two schedules: a warm-up of a few steps and a descent of some more."""
+    if not probe.is_secret:
+        return (4, 15), (7, 40)
+    drawn = (probe.sizes(2, low=3, high=12) for _ in range(2))
+    return tuple((warmup_steps, warmup_steps + falling + 3) for warmup_steps, falling in drawn)
 
 
 def factors_of(warmup_steps: int, total_steps: int) -> Tensor:
@@ -72,8 +79,9 @@ def _expect_factors(student: Student, warmup_steps: int, total_steps: int, steps
 @warmup_cosine.check(guard=True)
 def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
     """It gives a plain number, by which the learning rate is multiplied."""
-    for step in (2, 9):
-        returned = student(step, *CASES[0])
+    warmup_steps, total_steps = cases(probe)[0]
+    for step in (warmup_steps - 2, total_steps - 2):
+        returned = student(step, warmup_steps, total_steps)
         is_number = isinstance(returned, Real) and not isinstance(returned, bool)
         student.record[-1:] = [("a number" if is_number else type(returned).__name__,)]
         if not is_number:
@@ -82,14 +90,14 @@ def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
                 if returned is None
                 else "Which library's cos takes a plain number?"
             )
-            seen = f"{_called(student, step, *CASES[0])} is {kind_of(returned)}"
+            seen = f"{_called(student, step, warmup_steps, total_steps)} is {kind_of(returned)}"
             raise Failure(seen, "a float; AdamW takes no tensor for a learning rate", look)
 
 
 @warmup_cosine.check
 def the_warm_up_rises_in_a_line(student: Student, probe: Probe) -> None:
     """In the warm-up it rises in a line from 1 / warmup_steps to 1, so even the first update changes the weights."""
-    for warmup_steps, total_steps in CASES:
+    for warmup_steps, total_steps in cases(probe):
         look = (
             "Which factor should update number 0 have, if no update is to be wasted, and which the last of the warm-up?"
         )
@@ -99,7 +107,7 @@ def the_warm_up_rises_in_a_line(student: Student, probe: Probe) -> None:
 @warmup_cosine.check
 def a_cosine_leads_down(student: Student, probe: Probe) -> None:
     """After the warm-up it falls from 1 in half a cosine, over the steps that remain."""
-    for warmup_steps, total_steps in CASES:
+    for warmup_steps, total_steps in cases(probe):
         look = "How many steps of the descent are over at this step, and how many are there in all?"
         steps = range(warmup_steps, total_steps)
         try:
@@ -122,7 +130,7 @@ def _too_soon(found: object) -> int:
 @warmup_cosine.check
 def nothing_is_left_at_the_end(student: Student, probe: Probe) -> None:
     """It reaches 0 at step total_steps, when the last update is over, and not before."""
-    for warmup_steps, total_steps in CASES:
+    for warmup_steps, total_steps in cases(probe):
         look = "Draw half a cosine. Where does it begin, and where does it end?"
         _expect_factors(student, warmup_steps, total_steps, (total_steps - 1, total_steps), look)
 
@@ -131,17 +139,19 @@ def nothing_is_left_at_the_end(student: Student, probe: Probe) -> None:
 def a_warm_up_may_be_left_out(student: Student, probe: Probe) -> None:
     """With warmup_steps = 0 it begins with 1."""
     look = "Which of your divisions is by warmup_steps, and is it needed here?"
-    _expect_factors(student, 0, 12, range(12), look)
+    (steps,) = probe.sizes(1, low=7, high=15, shown=(12,))
+    _expect_factors(student, 0, steps, range(steps + 1), look)
 
 
 @warmup_cosine.check
 def a_warm_up_may_be_all(student: Student, probe: Probe) -> None:
     """A schedule that is all warm-up works too, and gives a number even after its last step."""
     look = "Which of your divisions is by the number of steps that remain, and what if there are none?"
-    _expect_factors(student, 9, 9, range(9), look)
-    (over,) = _factors(student, 9, 9, (9,)).tolist()
+    (steps,) = probe.sizes(1, low=4, high=12, shown=(9,))
+    _expect_factors(student, steps, steps, range(steps), look)
+    (over,) = _factors(student, steps, steps, (steps,)).tolist()
     if not 0 <= over <= 1:
-        raise Failure(f"{_called(student, 9, 9, 9)} is {over:.4g}", "a number from 0 to 1", look)
+        raise Failure(f"{_called(student, steps, steps, steps)} is {over:.4g}", "a number from 0 to 1", look)
 
 
 warmup_cosine.example("""
