@@ -144,7 +144,7 @@ def _dealt(exercise, check, is_head):
     fails(exercise, check)(fine_tuning_groups)
 
 
-_AS_NAMED = ("fine_tuning_groups", "test_other_names_with_head_are_backbone")
+_AS_NAMED = ("fine_tuning_groups", "test_the_head_is_what_the_model_calls_head")
 _dealt(*_AS_NAMED, lambda place, name, each, model: name.startswith("head"))
 _dealt(*_AS_NAMED, lambda place, name, each, model: "head" in name.split("."))
 _dealt(*_AS_NAMED, lambda place, name, each, model: "head." in name)

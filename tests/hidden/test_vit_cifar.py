@@ -2,6 +2,8 @@
 
 import pytest
 
+from vit_course.exercises.l07_experiments.vit_cifar.claims import THRESHOLDS, claim
+
 
 @pytest.mark.exercise("vit_cifar", points=1)
 def test_it_can_be_measured(student, results):
@@ -9,31 +11,17 @@ def test_it_can_be_measured(student, results):
     results.measured()
 
 
-@pytest.mark.exercise("vit_cifar", points=1)
-def test_at_least_40_percent(student, results):
-    """It is right on at least 40 % of held-out images of CIFAR-10."""
-    results.expect_at_least(40)
+def _at_least(percent):
+    def test(student, results):
+        results.expect_at_least(percent)
+
+    test.__name__ = test.__qualname__ = f"test_at_least_{percent}_percent"
+    test.__doc__ = claim(percent)
+    return pytest.mark.exercise("vit_cifar", points=THRESHOLDS[percent])(test)
 
 
-@pytest.mark.exercise("vit_cifar", points=1.5)
-def test_at_least_50_percent(student, results):
-    """It is right on at least 50 % of held-out images of CIFAR-10."""
-    results.expect_at_least(50)
-
-
-@pytest.mark.exercise("vit_cifar", points=1.5)
-def test_at_least_60_percent(student, results):
-    """It is right on at least 60 % of held-out images of CIFAR-10."""
-    results.expect_at_least(60)
-
-
-@pytest.mark.exercise("vit_cifar", points=1.5)
-def test_at_least_65_percent(student, results):
-    """It is right on at least 65 % of held-out images of CIFAR-10."""
-    results.expect_at_least(65)
-
-
-@pytest.mark.exercise("vit_cifar", points=1.5)
-def test_at_least_70_percent(student, results):
-    """It is right on at least 70 % of held-out images of CIFAR-10."""
-    results.expect_at_least(70)
+test_at_least_40_percent = _at_least(40)
+test_at_least_50_percent = _at_least(50)
+test_at_least_60_percent = _at_least(60)
+test_at_least_65_percent = _at_least(65)
+test_at_least_70_percent = _at_least(70)

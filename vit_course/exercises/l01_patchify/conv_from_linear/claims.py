@@ -6,14 +6,15 @@ The oracle is the Linear itself, on the patches of torch's own ``F.unfold``.
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from exercise_kit.engine.compare import expect_equal, kind_of, shape
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.mistakes import read_mistakes
-from exercise_kit.engine.probes import TALL, WIDE, Probe
+from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from exercise_kit.quoting import quoted
 from vit_course.exercises.l01_patchify import LESSON
 from vit_course.exercises.l01_patchify.patch_embedding.claims import TOKEN_AXES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
@@ -52,8 +53,10 @@ def expect_strided_by_its_kernel(student: Student, made: object, linear: nn.Line
     return made
 
 
-def _linear(probe: Probe, patch_dim: int, bias: bool = True) -> nn.Linear:
-    linear = nn.Linear(patch_dim, 7, bias=bias)
+def a_linear(probe: Probe, channels: int, patch_size: int, embed_dim: int, bias: bool = True) -> nn.Linear:
+    """A Linear on patches, of drawn numbers."""
+    with torch.random.fork_rng(devices=()):  # a student's own layer may draw from torch's generator, here and there
+        linear = nn.Linear(channels * patch_size**2, embed_dim, bias=bias)
     with torch.no_grad():
         for parameter in linear.parameters():
             parameter.copy_(probe.normal(*parameter.shape))
@@ -63,8 +66,9 @@ def _linear(probe: Probe, patch_dim: int, bias: bool = True) -> nn.Linear:
 @conv_from_linear.check(guard=True)
 def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> None:
     """The convolution's kernel is one patch, and it strides from patch to patch."""
-    for channels, patch_size in ((3, 3), (2, 4)):
-        linear = _linear(probe, channels * patch_size**2)
+    for shown in ((3, 3, 7), (2, 4, 7)):
+        channels, patch_size, embed_dim = probe.sizes(3, shown=shown)
+        linear = a_linear(probe, channels, patch_size, embed_dim)
         made = student(linear, channels, patch_size)
         expect_strided_by_its_kernel(student, made, linear, patch_size)
 
@@ -72,23 +76,49 @@ def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> Non
 @conv_from_linear.check(needs=the_convolution_strides_by_its_kernel)
 def both_give_the_same_tokens(student: Student, probe: Probe) -> None:
     """On the same image the convolution gives what the Linear gives on the patches."""
-    for (height, width), channels in ((TALL, 3), (WIDE, 2)):
-        linear = _linear(probe, channels * 4)
-        images = probe.images(3, channels, height, width)
-        made = expect_strided_by_its_kernel(student, student(linear, channels, 2), linear, 2)
-        with torch.no_grad():
-            tokens = made(images).flatten(2).transpose(1, 2)
-            wanted = linear(patches_of(images, 2))
-        student.record.append(tokens)
-        look = "In which order does a row of the Linear's weight hold channel, pixel row and pixel column?"
-        expect_equal(tokens, wanted, "the convolution's output", TOKEN_AXES, look=look)
+    batch, channels, rows, columns, patch_size = probe.sizes(5, high=6, shown=(4, 3, 6, 5, 2))
+    for held, depth, down, across, side, embed_dim, bias in (
+        (batch, channels, rows, columns, patch_size, probe.choice((7, 8, 9)), True),
+        (batch, channels, columns, rows, patch_size, 7, True),
+        (1, 1, rows, columns, probe.choice((5, 6, 7)), 4, True),
+        (batch, probe.choice((4, 6, 7)), rows, columns, 1, 5, True),
+        (batch, 5, rows, columns, 3, 1, True),
+        (1, 2, rows, columns, 2, 8, True),  # as many outputs as inputs
+        (1, channels, rows, 1, patch_size, 7, False),
+    ):
+        linear = a_linear(probe, depth, side, embed_dim, bias)
+        expect_same_tokens(student, linear, probe.images(held, depth, down * side, across * side), side)
+
+
+def expect_same_tokens(student: Student, linear: nn.Linear, images: Tensor, patch_size: int) -> nn.Conv2d:
+    """The convolution that is made of ``linear``; Failure unless it gives the Linear's tokens of ``images``."""
+    channels = images.shape[1]
+    made = expect_strided_by_its_kernel(student, student(linear, channels, patch_size), linear, patch_size)
+    with torch.no_grad():
+        tokens = _convolved(made, images).flatten(2).transpose(1, 2)
+        wanted = linear(patches_of(images, patch_size))
+    student.record.append(tokens)
+    sizes = f"in_channels {channels}, patch_size {patch_size} and a Linear to {linear.out_features}"
+    look = "In which order does a row of the Linear's weight hold channel, pixel row and pixel column?"
+    expect_equal(tokens, wanted, f"the convolution's output for {sizes}", TOKEN_AXES, look=look)
+    return made
+
+
+def _convolved(convolution: nn.Conv2d, images: Tensor) -> Tensor:
+    try:
+        output: Tensor = convolution(images)
+    except (RuntimeError, IndexError) as error:
+        seen = f"the convolution, with a weight of shape {shape(convolution.weight)}, raised {quoted(error)}"
+        raise Failure(seen, f"an answer on images of shape {shape(images)}", "Are its sizes right?") from None
+    return output
 
 
 @conv_from_linear.check(needs=the_convolution_strides_by_its_kernel, guard=True)
 def a_linear_without_bias_works_too(student: Student, probe: Probe) -> None:
     """A Linear without a bias becomes a convolution without a bias."""
-    linear = _linear(probe, 12, bias=False)
-    made = expect_strided_by_its_kernel(student, student(linear, 3, 2), linear, 2)
+    channels, patch_size, embed_dim = probe.sizes(3, high=7, shown=(3, 2, 7))
+    linear = a_linear(probe, channels, patch_size, embed_dim, bias=False)
+    made = expect_strided_by_its_kernel(student, student(linear, channels, patch_size), linear, patch_size)
     student.record.append(made.bias is None)
     if made.bias is not None and made.bias.abs().max() > 0:
         raise Failure("the convolution has a bias", "none, as the Linear has none")

@@ -6,7 +6,6 @@ each blended image, and tests only properties that hold for every draw.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -74,9 +73,11 @@ class Blend:
 
 
 def case_of(probe: Probe, batch: int = 7, num_classes: int = 9, alpha: float = 3.0, seed: int = 4) -> Case:
-    """Images of which none is made of the others, and labels of which some are the same."""
+    """Images of which none is made of the others, labels of which some are the same; in grading all sizes are drawn."""
+    batch, num_classes = probe.choice((5, 6, 7, 8), shown=batch), probe.choice(range(3, 11), shown=num_classes)
+    sizes = probe.sizes(3, low=4, high=11, shown=(3, 4, 5))
     labels = probe.integers(batch, high=num_classes)
-    return Case(probe.normal(batch, 3, 4, 5), labels, num_classes, alpha, seed)
+    return Case(probe.normal(batch, *sizes), labels, num_classes, alpha, probe.choice(range(10_000), shown=seed))
 
 
 def blends_of(student: Student, case: Case, calls: int = 1) -> list[Blend]:
@@ -110,7 +111,9 @@ def _blend(case: Case, images: Any, targets: Any) -> Blend:
 @mixup.check(guard=True)
 def images_and_targets_come_back(student: Student, probe: Probe) -> None:
     """It gives a pair: images of the shape they had, and a target with a number for each class."""
-    for case in (case_of(probe), case_of(probe, 4, 3)):
+    small = case_of(probe, 4, 3)
+    alone = replace(small, images=small.images[:1], labels=small.labels[:1])  # it is its own partner
+    for case in (case_of(probe), small, alone):
         blends_of(student, case)
     student.record.append(("pairs",))
 
@@ -119,12 +122,7 @@ def images_and_targets_come_back(student: Student, probe: Probe) -> None:
 def both_have_the_dtype_of_the_images(student: Student, probe: Probe) -> None:
     """Images and targets have the dtype of the images that went in, be it float32 or float64."""
     small = case_of(probe, 4, 3)
-    expect_pairs(student, [case_of(probe), replace(small, images=small.images.double())])
-
-
-def expect_pairs(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless both parts have the right shape and the dtype of the images."""
-    for case in cases:
+    for case in (case_of(probe), replace(small, images=small.images.double())):
         (found,) = student.run_fixture("mixing", **asdict(case))["returned"]
         del student.record[-1]
         try:
@@ -145,13 +143,9 @@ def expect_pairs(student: Student, cases: Sequence[Case]) -> None:
 @mixup.check(needs=images_and_targets_come_back)
 def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
     """Each image is a blend of itself and one other image of the batch; the two shares add up to 1."""
-    expect_two_parts(student, [case_of(probe, seed=seed) for seed in (4, 5)])
-
-
-def expect_two_parts(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless each row has at most one part beside its own, and all of them sum to 1."""
-    for case in cases:
-        (blend,) = blends_of(student, case)
+    all_unchanged = True  # one batch alone may have drawn each image for its own partner
+    for seed in (4, 5, 6):
+        (blend,) = blends_of(student, case_of(probe, seed=seed))
         sums, counts = blend.parts.sum(dim=1), (blend.others.abs() > 1e-3).sum(dim=1)
         sums_to_one = bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-3))
         lowest = bool((blend.parts > -1e-3).all())
@@ -165,20 +159,16 @@ def expect_two_parts(student: Student, cases: Sequence[Case]) -> None:
             raise Failure(f"the shares of image 0 and its partner add up to {sums[0]:.2f}", wanted, look)
         if (counts > 1).any():
             raise Failure("an image that comes back holds parts of more than two", wanted, look)
-        if unchanged:
-            raise Failure("every image comes back as it was", wanted, "What is blended with what?")
+        all_unchanged = all_unchanged and unchanged
+    if all_unchanged:
+        raise Failure("every image comes back as it was", wanted, "What is blended with what?")
 
 
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def one_share_holds_for_the_batch(student: Student, probe: Probe) -> None:
     """All images of a batch have the same share."""
-    expect_one_share(student, [case_of(probe, seed=seed) for seed in (6, 7)])
-
-
-def expect_one_share(student: Student, cases: Sequence[Case]) -> None:
-    """Fail when the images of a batch keep different shares."""
-    for case in cases:
-        shares = blends_of(student, case)[0].shares
+    for seed in (6, 7, 8, 9):
+        shares = blends_of(student, case_of(probe, seed=seed))[0].shares
         alike = bool(shares.max() - shares.min() < 1e-3)
         student.record.append(("one share", alike))
         if not alike:
@@ -189,13 +179,8 @@ def expect_one_share(student: Student, cases: Sequence[Case]) -> None:
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
     """The partners are the same images in another order, so each image is a partner once."""
-    expect_a_permutation(student, [case_of(probe, seed=seed) for seed in range(8, 12)])
-
-
-def expect_a_permutation(student: Student, cases: Sequence[Case]) -> None:
-    """Fail when an image is the partner of two others."""
-    for case in cases:
-        others = blends_of(student, case)[0].others
+    for seed in range(8, 12):
+        others = blends_of(student, case_of(probe, seed=seed))[0].others
         most = int((others.abs() > 1e-3).sum(dim=0).max())
         student.record.append(("partner of many", most > 1, most >= len(others) - 1))
         if most > 1:
@@ -206,12 +191,7 @@ def expect_a_permutation(student: Student, cases: Sequence[Case]) -> None:
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def the_partners_are_drawn(student: Student, probe: Probe) -> None:
     """The partners are drawn anew for every batch."""
-    expect_drawn_partners(student, case_of(probe))
-
-
-def expect_drawn_partners(student: Student, case: Case) -> None:
-    """Fail when six batches in a row have the same partners."""
-    seen = {tuple(each.partners.argmax(dim=1).tolist()) for each in blends_of(student, case, 6)}
+    seen = {tuple(each.partners.argmax(dim=1).tolist()) for each in blends_of(student, case_of(probe), 6)}
     student.record.append(("orders", len(seen) > 1 or seen.copy().pop()))
     if len(seen) == 1:
         look = "Where do the partners come from: from their place in the batch, or from the generator?"
@@ -221,12 +201,8 @@ def expect_drawn_partners(student: Student, case: Case) -> None:
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def targets_are_blended_as_the_images_are(student: Student, probe: Probe) -> None:
     """The targets are one-hot labels, blended with the same partners and the same share as the images."""
-    expect_targets(student, [case_of(probe, seed=seed) for seed in (12, 13, 14)])
-
-
-def expect_targets(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless the targets are those that follow from the parts of the images."""
-    for case in cases:
+    for seed in (12, 13, 14, 15):
+        case = case_of(probe, seed=seed)
         (blend,) = blends_of(student, case)
         found = blend.targets.double()
         right = bool(torch.allclose(found, blend.wanted, atol=1e-3))
@@ -249,12 +225,8 @@ def _listed(row: Tensor) -> str:
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def the_share_is_of_a_beta_distribution(student: Student, probe: Probe) -> None:
     """The share is drawn from Beta(alpha, alpha): near 0 or 1 for a small alpha, near 1/2 for a large one."""
-    expect_beta(student, [case_of(probe, 8, 3, alpha, seed) for seed, alpha in enumerate((0.2, 4.0))])
-
-
-def expect_beta(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless the shares of many batches have the mean, and the spread, of Beta(alpha, alpha)."""
-    for case in cases:
+    for seed, alpha in enumerate((probe.choice((0.2, 0.25), shown=0.2), probe.choice((4.0, 5.0), shown=4.0))):
+        case = case_of(probe, 8, 3, alpha, seed)
         shares = torch.tensor([each.shares.mean().item() for each in blends_of(student, case, CALLS)])
         spread = 1 / (4 * (2 * case.alpha + 1))
         found = (shares - 0.5).square().mean().item()
@@ -281,11 +253,7 @@ def _beyond(number: float, low: float, high: float) -> int:
 @mixup.check(needs=an_image_is_blended_with_one_other)
 def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     """All random numbers come from the generator: the same seed gives the same batch, and no other generator moves."""
-    expect_own_chance(student, case_of(probe))
-
-
-def expect_own_chance(student: Student, case: Case) -> None:
-    """Fail when a call depends on another generator than the one it is given, or moves another one."""
+    case = case_of(probe)
     runs = [replace(case, seed=seed) for seed in (5, 5, 6)]
     notes = [
         student.run_fixture("mixing_by_chance", **asdict(run), global_seed=number) for number, run in enumerate(runs)
@@ -309,12 +277,7 @@ def expect_own_chance(student: Student, case: Case) -> None:
 @mixup.check(needs=images_and_targets_come_back, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The images and labels that go in are not changed."""
-    expect_unchanged(student, case_of(probe))
-
-
-def expect_unchanged(student: Student, case: Case) -> None:
-    """Fail when a call writes into its inputs."""
-    changed = [str(each) for each in student.run_fixture("mixing", **asdict(case))["changed"]]
+    changed = [str(each) for each in student.run_fixture("mixing", **asdict(case_of(probe)))["changed"]]
     student.record[-1:] = [("changed", tuple(changed))]
     if changed:
         look = "Which of your operations writes in place: a name that ends in an underscore, an assignment to a slice?"
@@ -324,12 +287,8 @@ def expect_unchanged(student: Student, case: Case) -> None:
 @mixup.check(needs=images_and_targets_come_back, guard=True)
 def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
     """An alpha that is not above 0 raises a ValueError that names it."""
-    expect_refusals(student, [replace(case_of(probe), alpha=alpha) for alpha in (-3, 0)])
-
-
-def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless each case raises a ValueError with the value of its alpha."""
-    for case in cases:
+    for alpha in (probe.choice(range(-8, -1), shown=-3), 0):
+        case = case_of(probe, alpha=alpha)
         notes = student.run_fixture("mixing_refused", **asdict(case))
         named = str(abs(int(case.alpha))) in str(notes["words"])
         student.record[-1:] = [("refused", notes["raised"], named)]
@@ -345,15 +304,7 @@ def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
 @mixup.check(needs=an_image_is_blended_with_one_other, worth=0.5)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the images."""
-    expect_same_device(student, case_of(probe))
-
-
-def expect_same_device(student: Student, case: Case) -> None:
-    """Fail when a tensor of the CPU gets in the way of images on another device.
-
-    Raises:
-        Undecided: it went well on the CPU, and stopped there for another reason.
-    """
+    case = case_of(probe)
     blends_of(student, case)
     expect_one_device(student, student.run_fixture("mixing_elsewhere", **asdict(case)))
 

@@ -20,7 +20,7 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l08_inside import LESSON
 
 AXES = ("image", "output token", "input token")
-BATCH, HEADS, TOKENS, DEPTH = 2, 4, 5, 3
+DEPTH = 3
 
 
 def followed(steps: Sequence[Tensor]) -> Tensor:
@@ -52,8 +52,14 @@ def right_rollout(layers: Sequence[Tensor]) -> Tensor:
 
 
 def attention_layers(probe: Probe, depth: int = DEPTH, dtype: torch.dtype = torch.float32) -> list[Tensor]:
-    """Attention weights of ``depth`` layers, (BATCH, HEADS, TOKENS, TOKENS) each; their rows sum to 1."""
-    return [probe.normal(BATCH, HEADS, TOKENS, TOKENS, scale=2.0).softmax(-1).to(dtype) for _ in range(depth)]
+    """Attention weights of ``depth`` layers, (batch, num_heads, tokens, tokens) each; their rows sum to 1."""
+    batch, heads, tokens = probe.sizes(3, high=7, shown=(2, 4, 5))
+    return [probe.normal(batch, heads, tokens, tokens, scale=2.0).softmax(-1).to(dtype) for _ in range(depth)]
+
+
+def _table_of(layers: Sequence[Tensor]) -> tuple[int, int, int]:
+    batch, _, tokens, _ = layers[0].shape
+    return batch, tokens, tokens
 
 
 attention_rollout = Exercise("attention_rollout", LESSON, in_training=InTraining.UNSEEN)
@@ -63,15 +69,17 @@ attention_rollout = Exercise("attention_rollout", LESSON, in_training=InTraining
 def each_image_gets_one_table(student: Student, probe: Probe) -> None:
     """However many layers and heads there are, each image gets one (tokens, tokens) table."""
     for depth, subject in ((1, "attention_rollout of 1 layer"), (DEPTH, f"attention_rollout of {DEPTH} layers")):
-        expect_tensor(student(attention_layers(probe, depth)), (BATCH, TOKENS, TOKENS), subject)
+        layers = attention_layers(probe, depth)
+        expect_tensor(student(layers), _table_of(layers), subject)
 
 
 @attention_rollout.check(needs=each_image_gets_one_table, guard=True)
 def every_row_sums_to_one(student: Student, probe: Probe) -> None:
     """Every row sums to one: an output token is made of the input tokens and of nothing else."""
-    rollout = expect_tensor(student(attention_layers(probe)), (BATCH, TOKENS, TOKENS), student.name).detach()
+    layers = attention_layers(probe)
+    rollout = expect_tensor(student(layers), _table_of(layers), student.name).detach()
     sums = rollout.double().sum(dim=-1)
-    if (sums - 1).abs().max() < 1e-4:  # float32 sums of five numbers are right to 1e-6
+    if (sums - 1).abs().max() < 1e-4:  # float32 sums of so few numbers are right to 1e-6
         return
     columns = rollout.double().sum(dim=-2)
     elsewhere = "; its columns do" if (columns - 1).abs().max() < 1e-4 else ""
@@ -94,7 +102,7 @@ def one_layer_is_half_the_token_itself(student: Student, probe: Probe) -> None:
 @attention_rollout.check(needs=each_image_gets_one_table)
 def a_later_layer_mixes_what_earlier_ones_mixed(student: Student, probe: Probe) -> None:
     """A later layer mixes what the earlier ones have mixed, whether there are two layers or four."""
-    for depth in (2, 4):
+    for depth in probe.sizes(2, high=5, shown=(2, 4)):
         layers = attention_layers(probe, depth)
         look = (
             "A row asks: what is this output token made of? Of which tensor must the rows of the last layer pick rows?"
@@ -103,10 +111,10 @@ def a_later_layer_mixes_what_earlier_ones_mixed(student: Student, probe: Probe) 
 
 
 @attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, guard=True)
-def the_dtype_is_kept(student: Student, probe: Probe) -> None:
+def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
     """float16 weights give a float16 table, and float64 ones a float64 table."""
     for dtype in (torch.float16, torch.float64):
-        layers = attention_layers(probe, 2, dtype)
+        layers = [layer.to(device) for layer in attention_layers(probe, 2, dtype)]
         expect_equal(student(layers), right_rollout(layers), f"attention_rollout of {short(dtype)} weights", AXES)
 
 
@@ -115,7 +123,7 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
     layers = attention_layers(probe)
     notes = student.run_fixture("rollout", inputs=[layers])
-    expect_tensor(notes["returned"], (BATCH, TOKENS, TOKENS), student.name)
+    expect_tensor(notes["returned"], _table_of(layers), student.name)
     changed = [number for number, each in enumerate(notes["layers"]) if not torch.equal(each, layers[number])]
     if changed:
         raise Failure(

@@ -48,10 +48,29 @@ def attention_to(keys: list[list[int]], num_patches: int) -> Tensor:
     return torch.nn.functional.one_hot(torch.tensor([keys]), num_patches).float()
 
 
-def random_attention(probe: Probe, grid_size: Grid, class_token: bool, dtype: torch.dtype = torch.float32) -> Tensor:
-    """(BATCH, HEADS, tokens, tokens), rows that sum to 1 and prefer some keys."""
-    tokens = grid_size[0] * grid_size[1] + class_token
-    return probe.normal(BATCH, HEADS, tokens, tokens, scale=2.0).softmax(-1).to(dtype)
+def a_case(
+    probe: Probe,
+    shown: Grid,
+    class_token: bool = False,
+    dtype: torch.dtype = torch.float32,
+    images: int | None = None,
+    num_heads: int | None = None,
+) -> tuple[Tensor, Grid, int]:
+    """Weights (batch, num_heads, tokens, tokens) that prefer some keys, the grid of their patches, and patch_size.
+
+    The grid is the one that is shown, or in grading another one that is as wide or tall.
+    """
+    batch, heads = probe.sizes(2, high=5, shown=(BATCH, HEADS))
+    rows, columns = grid_size = a_grid(probe, shown)
+    tokens = rows * columns + class_token
+    weights = probe.normal(images or batch, num_heads or heads, tokens, tokens, scale=2.0).softmax(-1).to(dtype)
+    return weights, grid_size, probe.choice((2, 3, 5, 8), shown=PATCH_SIZE)
+
+
+def a_grid(probe: Probe, shown: Grid) -> Grid:
+    """The one that is shown, or in grading another one that is as wide or tall."""
+    short, long = sorted(probe.sizes(2, high=7, shown=shown))
+    return (short, long) if shown[0] < shown[1] else (long, short)
 
 
 mean_attention_distance = Exercise("mean_attention_distance", LESSON, in_training=InTraining.UNSEEN)
@@ -60,9 +79,9 @@ mean_attention_distance = Exercise("mean_attention_distance", LESSON, in_trainin
 @mean_attention_distance.check(guard=True)
 def each_head_gets_one_number(student: Student, probe: Probe) -> None:
     """Each head gets one number, however many images and patches there are."""
-    for grid_size in (WIDE, TALL):
-        distances = student(random_attention(probe, grid_size, class_token=False), grid_size, PATCH_SIZE)
-        expect_tensor(distances, (HEADS,), student.name)
+    for shown in (WIDE, TALL):
+        weights, *others = a_case(probe, shown)
+        expect_tensor(student(weights, *others), weights.shape[1:2], student.name)
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)
@@ -94,57 +113,67 @@ def known_distances_are_found(student: Student, probe: Probe) -> None:
     if seen_and_expected:
         raise Failure(f"{name}: {seen_and_expected[0]}", seen_and_expected[1], look)
     expect_equal(found, expected, name, ("head",), look=look)
+    grid_size = a_grid(probe, probe.choice((WIDE, TALL), shown=TALL))
+    patches = grid_size[0] * grid_size[1]
+    weights = attention_to([probe.permutation(patches).tolist() for _ in range(3)], patches)
+    _expect_right(student, (weights, grid_size, probe.choice((2, 4, 7))), _on(grid_size), look)
+
+
+def _on(grid_size: Grid) -> str:
+    return f"on {grid_size[0]} rows and {grid_size[1]} columns"
+
+
+def _expect_right(student: Student, case: tuple[Tensor, Grid, int], described: str, look: str) -> None:
+    expect_equal(student(*case), right_distance(*case), f"{student.name} {described}", ("head",), look=look)
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)
 def each_key_counts_by_its_weight(student: Student, probe: Probe) -> None:
     """Each key counts by its weight; all images and all query patches count the same, on wide and on tall grids."""
-    for grid_size in (WIDE, TALL):
-        weights = random_attention(probe, grid_size, class_token=False)
-        expected = right_distance(weights, grid_size, PATCH_SIZE)
-        subject = f"mean_attention_distance on {grid_size[0]} rows and {grid_size[1]} columns"
-        look = "One row of weights, one row of distances: how do they become one number, and which axes remain?"
-        expect_equal(student(weights, grid_size, PATCH_SIZE), expected, subject, ("head",), look=look)
+    look = "One row of weights, one row of distances: how do they become one number, and which axes remain?"
+    for shown in (WIDE, TALL):
+        for images, num_heads in ((None, None), (None, 1), (1, None)):
+            case = a_case(probe, shown, images=images, num_heads=num_heads)
+            _expect_right(student, case, _on(case[1]), look)
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)
 def a_class_token_is_left_out(student: Student, probe: Probe) -> None:
     """A class token in front is left out, and then each patch's weights are divided by their sum again."""
-    weights = random_attention(probe, WIDE, class_token=True)
-    expected = right_distance(weights, WIDE, PATCH_SIZE)
-    subject = "mean_attention_distance with a class token in front"
     look = "Where is the class token among queries and keys, and what do the rows sum to once it is gone?"
-    expect_equal(student(weights, WIDE, PATCH_SIZE), expected, subject, ("head",), look=look)
+    for shown in (WIDE, TALL):
+        _expect_right(student, a_case(probe, shown, class_token=True), "with a class token in front", look)
 
 
 @mean_attention_distance.check(needs=each_key_counts_by_its_weight, guard=True)
-def the_dtype_is_kept(student: Student, probe: Probe) -> None:
+def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
     """float64 weights give float64 distances, to the last digits."""
-    weights = random_attention(probe, TALL, class_token=True, dtype=torch.float64)
-    subject = "mean_attention_distance of float64 weights"
-    expect_equal(student(weights, TALL, PATCH_SIZE), right_distance(weights, TALL, PATCH_SIZE), subject, ("head",))
+    weights, *others = a_case(probe, TALL, class_token=True, dtype=torch.float64)
+    look = "Which line makes a tensor, of which dtype?"
+    _expect_right(student, (weights.to(device), *others), "of float64 weights", look)
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number, worth=0.5, guard=True)
 def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
     """The distances lie on the device of the weights."""
-    expect_device_of_input(student, random_attention(probe, WIDE, class_token=True), WIDE, PATCH_SIZE)
+    expect_device_of_input(student, *a_case(probe, WIDE, class_token=True))
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number, guard=True)
 def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
-    student(random_attention(probe, WIDE, class_token=True), WIDE, PATCH_SIZE)
+    # with a class token no row sums to one over the patches, so dividing by the sum in place changes every number
+    student(*a_case(probe, WIDE, class_token=True))
     expect_left_alone(student)
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number, guard=True)
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """If there are neither as many tokens as patches nor one more, a ValueError names tokens, rows and columns."""
-    for grid_size in ((4, 5), (2, 5)):
-        weights = random_attention(probe, WIDE, class_token=False)
-        described = f"12 tokens for {grid_size[0]} rows and {grid_size[1]} columns"
-        expect_value_error(student, (weights, grid_size, PATCH_SIZE), (12, *grid_size), described)
+    weights, (rows, columns), patch_size = a_case(probe, WIDE)
+    for other in ((rows + 1, columns), (rows, columns - 1)):
+        described = f"{rows * columns} tokens for {other[0]} rows and {other[1]} columns"
+        expect_value_error(student, (weights, other, patch_size), (rows * columns, *other), described)
 
 
 mean_attention_distance.example("""

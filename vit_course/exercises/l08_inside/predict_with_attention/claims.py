@@ -36,6 +36,7 @@ from vit_course.exercises.l08_inside import LESSON
 Weights = Mapping[str, Tensor]
 # 4 x 5 and 5 x 3 patches; two blocks at least, so that the first is not the last
 WIDE, TALL = WIDE_MODEL, replace(TALL_MODEL, num_classes=8)
+ONE_ROW, ONE_COLUMN = replace(WIDE, image_size=(2, 10)), replace(TALL, image_size=(15, 3))
 MAP_AXES = ("row", "column")
 APART = ("blocks.0",)
 WHAT_STILL_RUNS = "Which lines of yours still run when the model raises?"
@@ -60,22 +61,43 @@ def right_prediction(weights: Weights, config: ViTConfig, image: Tensor) -> tupl
     return probabilities, F.normalize(seen[1:], p=1.0, dim=0).unflatten(0, config.grid_size)
 
 
+def a_model(probe: Probe, shown: ViTConfig) -> ViTConfig:
+    """The one that is shown; in grading one of drawn sizes, its grid as wide or tall, or as much a row or a column."""
+    if not probe.is_secret:
+        return shown
+    short, long = sorted(probe.sizes(2, low=2, high=5))
+    short = 1 if 1 in shown.grid_size else short
+    rows, columns = (short, long) if shown.width > shown.height else (long, short)
+    patch_size, heads = probe.choice((2, 3)), probe.choice((2, 3))
+    return ViTConfig(
+        image_size=(rows * patch_size, columns * patch_size),
+        patch_size=patch_size,
+        in_channels=probe.choice((1, 2, 4, 5)),
+        num_classes=probe.choice((6, 7, 8, 9)),
+        embed_dim=heads * probe.choice((3, 4)),
+        depth=probe.choice((2, 3)),
+        num_heads=heads,
+        mlp_ratio=2.0,
+    )
+
+
 predict_with_attention = Exercise("predict_with_attention", LESSON, in_training=InTraining.UNSEEN)
 
 
 class _Prediction:
-    """One question: a model, an image, the student's answer, and all else that the fixture has noted."""
+    """One question: a model like the one ``shown``, an image, the student's answer, and all that the fixture noted."""
 
     def __init__(
         self,
         student: Student,
         probe: Probe,
-        config: ViTConfig,
+        shown: ViTConfig,
         *judged: str,
         training: bool = False,
         apart: Sequence[str] = (),
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        config = a_model(probe, shown)
         self.weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
         self.image = probe.normal(config.in_channels, config.height, config.width, dtype=dtype)
         self.config = config
@@ -89,7 +111,7 @@ class _Prediction:
         rows, columns = self.config.grid_size
         expect_tensor(self.map, (rows, columns), f"the second tensor, the map of {rows} rows and {columns} columns,")
 
-    def expect_right(self, context: str, look: str = "") -> None:
+    def expect_right(self, context: str = "", look: str = "") -> None:
         """Fail in words unless both tensors hold the right numbers."""
         self.expect_shapes()
         probabilities, seen = right_prediction(self.weights, self.config, self.image)
@@ -100,15 +122,18 @@ class _Prediction:
 @predict_with_attention.check(guard=True)
 def two_tensors_come_back(student: Student, probe: Probe) -> None:
     """It returns the probabilities (num_classes,) and the map (rows, columns), without a batch axis."""
-    for config in (WIDE, TALL):
-        _Prediction(student, probe, config).expect_shapes()
+    for shown in (WIDE, TALL):
+        _Prediction(student, probe, shown).expect_shapes()
+
+
+def both_tensors_are_right(student: Student, probe: Probe) -> None:
+    """The answer is right: what hidden checks ask first, where a model that is never run is left alone, too."""
+    _Prediction(student, probe, WIDE).expect_right()
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
     """The probabilities are what the softmax makes of the model's logits."""
-    answer = _Prediction(student, probe, WIDE)
-    expected, _ = right_prediction(answer.weights, WIDE, answer.image)
 
     def describe(found: Tensor, _: Tensor) -> tuple[str, str] | None:
         if found.min() < 0 or found.max() > 1:
@@ -116,7 +141,10 @@ def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
         return None
 
     look = "What does the model give, and what makes probabilities of it, along which axis?"
-    expect_equal(answer.probabilities, expected, "the probabilities tensor", ("class",), describe, look)
+    for shown in (WIDE, TALL):
+        answer = _Prediction(student, probe, shown)
+        expected, _ = right_prediction(answer.weights, answer.config, answer.image)
+        expect_equal(answer.probabilities, expected, "the probabilities tensor", ("class",), describe, look)
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
@@ -131,10 +159,10 @@ def the_map_sums_to_one(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=two_tensors_come_back)
 def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) -> None:
     """The map is the class token's attention to the patches in the last block, the mean over the heads."""
-    for config in (WIDE, TALL):
-        answer = _Prediction(student, probe, config)
-        _, seen = right_prediction(answer.weights, config, answer.image)
-        rows, columns = config.grid_size
+    for shown in (WIDE, TALL, ONE_ROW, ONE_COLUMN):
+        answer = _Prediction(student, probe, shown)
+        _, seen = right_prediction(answer.weights, answer.config, answer.image)
+        rows, columns = answer.config.grid_size
         look = "Which block, which row of the weights, which tokens of it, and in which order do patches stand?"
         expect_equal(answer.map, seen, f"the map of {rows} rows and {columns} columns", MAP_AXES, look=look)
 
@@ -143,7 +171,12 @@ def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) ->
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """A model that comes in training mode is run in evaluation mode."""
     look = "This model has dropout. Which call turns it off, and do both of your questions come after it?"
-    _Prediction(student, probe, WIDE, training=True).expect_right(" of a model that was training", look)
+    for training, apart, came in (
+        (True, (), "a model that was training"),
+        (True, APART, f"a model that was training, but for {APART[0]}"),
+        (False, APART, f"a model of which {APART[0]} was training"),
+    ):
+        _Prediction(student, probe, WIDE, training=training, apart=apart).expect_right(f" of {came}", look)
 
 
 @predict_with_attention.check(needs=two_tensors_come_back, guard=True)
@@ -189,8 +222,9 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
 
 @predict_with_attention.check(needs=two_tensors_come_back, guard=True)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
-    """Nothing is left behind in the model: no hook, no frozen or changed parameter, no other gradient."""
-    answer = _Prediction(student, probe, WIDE, "hooks", "frozen", "changed", "gradients", "recording")
+    """Nothing is left behind in model and image: no hook, no frozen or changed parameter, no other gradient."""
+    judged = ("hooks", "frozen", "changed", "gradients", "image_changed", "recording")
+    answer = _Prediction(student, probe, WIDE, *judged)
     answer.expect_shapes()
     left: Sequence[tuple[str, str, str]] = (
         (
@@ -209,6 +243,8 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     for note, seen, look in left:
         if answer.notes[note]:
             raise Failure(seen.format(listed(answer.notes[note], 2)), "the model as it came", look)
+    if answer.notes["image_changed"]:
+        raise Failure("the image has changed", "the image as it came", "Which line writes into the image?")
     if not answer.notes["recording"]:
         look = "Where does your no_grad end? It has a `with`."
         raise Failure("torch records no gradients any more after the call", "gradients recorded as before", look)
@@ -218,11 +254,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     """Even if the model raises an error, as for an image of another size, it is left as it was."""
     _Prediction(student, probe, WIDE).expect_shapes()
-    expect_nothing_after_an_error(student, probe, WIDE)
-
-
-def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail when something is left behind of a call that an image of another size has stopped."""
+    config = a_model(probe, WIDE)
     weights = probe.weights(parameter_shapes(config))
     image = probe.normal(config.in_channels, config.height + config.patch_size, config.width)
     notes = student.run_fixture("predict_stopped", weights=weights, config=config, image=image)
@@ -248,9 +280,10 @@ def left_after_an_error(notes: Mapping[str, Any]) -> str:
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     """A model and an image on another device are used there."""
     _Prediction(student, probe, WIDE).expect_shapes()
-    weights = probe.weights(parameter_shapes(WIDE))
-    image = probe.normal(WIDE.in_channels, WIDE.height, WIDE.width)
-    notes = student.run_fixture("predict_elsewhere", weights=weights, config=WIDE, image=image)
+    config = a_model(probe, WIDE)
+    weights = probe.weights(parameter_shapes(config))
+    image = probe.normal(config.in_channels, config.height, config.width)
+    notes = student.run_fixture("predict_elsewhere", weights=weights, config=config, image=image)
     expect_one_device(student, notes | {"devices": []})  # a result for the eyes may well be on the CPU
 
 

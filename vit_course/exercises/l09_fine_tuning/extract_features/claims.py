@@ -6,6 +6,7 @@ The oracle is torch's own functions, on weights that are loaded by name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -49,6 +50,12 @@ def features_of(weights: Mapping[str, Tensor], images: Tensor, config: ViTConfig
     return normed(weights, "norm", x, config)[:, 0]
 
 
+def a_model(probe: Probe, shown: ViTConfig | None = None) -> ViTConfig:
+    """The one that is shown, or else a wide or a tall one; in grading one like it, of any width."""
+    config = shown or probe.choice((WIDE_MODEL, TALL_MODEL), shown=WIDE_MODEL)
+    return replace(config, embed_dim=2 * probe.choice(range(4, 9)), num_heads=2) if probe.is_secret else config
+
+
 class _Call:
     """One call: the model's weights, the batches, what came back, and all else that the fixture has noted."""
 
@@ -56,12 +63,12 @@ class _Call:
         self,
         student: Student,
         probe: Probe,
-        config: ViTConfig,
         *judged: str,
+        shown: ViTConfig | None = None,
         sizes: Sequence[int] = (4, 4, 2),
         **fields: Any,
     ) -> None:
-        self.config = config
+        self.config = config = a_model(probe, shown)
         self.weights = probe.weights(parameter_shapes(config))
         self.batches: Batches = [
             (probe.normal(size, config.in_channels, config.height, config.width), probe.integers(size, high=9))
@@ -96,68 +103,43 @@ class _Call:
 @extract_features.check(guard=True)
 def every_image_has_a_row(student: Student, probe: Probe) -> None:
     """It gives a row of embed_dim numbers for every image, and its label, a short last batch included."""
-    expect_rows(student, probe, WIDE_MODEL)
-
-
-def expect_rows(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail unless features and labels have the right shapes, for batches of several sizes."""
     for sizes in ((4, 4, 2), (3,), (1,)):
-        _Call(student, probe, config, sizes=sizes).expect_shapes()
+        _Call(student, probe, sizes=sizes).expect_shapes()
 
 
 @extract_features.check(needs=every_image_has_a_row)
 def the_features_are_what_the_head_reads(student: Student, probe: Probe) -> None:
     """The features are what the head reads: after all blocks and the last norm, before the head."""
-    for config in (WIDE_MODEL, TALL_MODEL):
-        expect_features(student, probe, config)
-
-
-def expect_features(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail unless features and labels are right, of a model in evaluation mode."""
     look = "Which tensor goes into `model.head`? Which steps of forward are still to come when you take yours?"
-    _Call(student, probe, config).expect_right("", look)
+    for shown in (WIDE_MODEL, TALL_MODEL):
+        _Call(student, probe, shown=shown).expect_right("", look)
 
 
 @extract_features.check(needs=every_image_has_a_row)
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """A model that comes in training mode is run in evaluation mode."""
-    expect_evaluation(student, probe, WIDE_MODEL)
-
-
-def expect_evaluation(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail unless the features are right where the model comes in training mode."""
     look = "This model has dropout. Which call turns it off?"
-    _Call(student, probe, config, training=True).expect_right(" of a model that was training", look)
+    _Call(student, probe, training=True).expect_right(" of a model that was training", look)
 
 
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
     """Afterward each module is in the mode that it had before."""
-    expect_mode(student, probe, WIDE_MODEL)
-
-
-def expect_mode(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail when a part of the model is in another mode than before."""
     for training, mode in ((True, "training"), (False, "evaluation")):
-        call = _Call(student, probe, config, "modes", training=training)
+        call = _Call(student, probe, "modes", training=training)
         call.expect_shapes()
         if call.notes["modes"]:
             seen = f"a model that came in {mode} mode is not in it afterward: {listed(call.notes['modes'], 2)}"
             raise Failure(seen, f"{mode} mode, as before", "Where do you keep the mode before you change it?")
     for training in (True, False):
-        call = _Call(student, probe, config, "modes", training=training, apart=APART)
+        call = _Call(student, probe, "modes", training=training, apart=APART)
         expect_own_modes(call.notes["modes"], training)
 
 
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def no_graph_is_kept(student: Student, probe: Probe) -> None:
     """The features have no graph, so nothing is kept in memory for a backward pass."""
-    expect_no_graph(student, probe, WIDE_MODEL)
-
-
-def expect_no_graph(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail when the features hold a graph."""
-    call = _Call(student, probe, config, "graph")
+    call = _Call(student, probe, "graph")
     call.expect_shapes()
     if call.notes["graph"]:
         look = "All that the model computed for every image stays in memory. What tells torch that no backward comes?"
@@ -167,13 +149,8 @@ def expect_no_graph(student: Student, probe: Probe, config: ViTConfig) -> None:
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """The model has its old head and no hook, and what was frozen is frozen; torch records gradients as before."""
-    expect_no_trace(student, probe, WIDE_MODEL)
-
-
-def expect_no_trace(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail when something stays behind in the model, or in torch's settings."""
     judged = ("hooks", "head", "frozen", "gradients", "recording")
-    call = _Call(student, probe, config, *judged, frozen=FROZEN)
+    call = _Call(student, probe, *judged, frozen=FROZEN)
     call.expect_shapes()
     notes = call.notes
     frozen = sorted({*map(str, notes["frozen"])} ^ {*FROZEN})
@@ -192,12 +169,8 @@ def expect_no_trace(student: Student, probe: Probe, config: ViTConfig) -> None:
 @extract_features.check(needs=every_image_has_a_row, guard=True)
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     """Even if the model raises an error at a batch, as for images of another size, it is left as it was."""
-    _Call(student, probe, WIDE_MODEL).expect_shapes()
-    expect_nothing_after_an_error(student, probe, WIDE_MODEL)
-
-
-def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail when something is left behind of a call in which the second batch stops the model."""
+    _Call(student, probe).expect_shapes()
+    config = a_model(probe)
     heights = (config.height, config.height + config.patch_size)
     batches = [
         (probe.normal(3, config.in_channels, height, config.width), probe.integers(3, high=9)) for height in heights
@@ -214,12 +187,7 @@ def expect_nothing_after_an_error(student: Student, probe: Probe, config: ViTCon
 @extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
 def the_loader_is_gone_through_once(student: Student, probe: Probe) -> None:
     """The loader is read only once: it may shuffle, and then a second pass has another order."""
-    expect_one_pass(student, probe, WIDE_MODEL)
-
-
-def expect_one_pass(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail when the loader was begun more than once."""
-    call = _Call(student, probe, config, "passes")
+    call = _Call(student, probe, "passes")
     call.expect_shapes()
     if call.notes["passes"] != 1:
         look = "Could the labels come along with the images?"
@@ -229,18 +197,9 @@ def expect_one_pass(student: Student, probe: Probe, config: ViTConfig) -> None:
 @extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
 def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -> None:
     """Images go to the device of the model, and features and labels come back on the CPU."""
-    expect_on_the_cpu(student, probe, WIDE_MODEL)
-
-
-def expect_on_the_cpu(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail unless a model on another device gets its images there, and both results are on the CPU.
-
-    Raises:
-        Undecided: it stopped there for another reason.
-    """
-    call = _Call(student, probe, config)
+    call = _Call(student, probe)
     call.expect_shapes()
-    named = {"weights": call.weights, "config": config, "batches": call.batches}
+    named = {"weights": call.weights, "config": call.config, "batches": call.batches}
     notes = student.run_fixture("featuring_elsewhere", **named)
     mixed, elsewhere = notes["mixed"] is True, any(each != "cpu" for each in notes["devices"])
     student.record[-1:] = [("devices", mixed, elsewhere)]

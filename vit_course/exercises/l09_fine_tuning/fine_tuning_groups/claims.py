@@ -42,6 +42,25 @@ FROZEN = ("patch_embedding.projection.weight", "positions", "head.bias")
 fine_tuning_groups = Exercise("fine_tuning_groups", LESSON, in_training=InTraining.HIDDEN)
 
 
+def deeper(probe: Probe, parts: Parameters) -> Parameters:
+    """The model that is shown; in grading the same one with a few blocks more."""
+    copies = range(probe.choice((2, 3, 4), shown=1))
+    copied = {
+        name.replace(".0", f".{number}", 1): made
+        for number in copies
+        for name, made in parts.items()
+        if name.startswith("blocks.0.")
+    }
+    return {**parts, **copied}
+
+
+def two_rates(probe: Probe, shown: tuple[float, float] = RATES) -> tuple[float, float]:
+    """The backbone's and the head's rate as shown; in grading two others of which the same one is the larger."""
+    low = probe.choice(range(1, 10)) / 10_000
+    drawn = low, low * probe.choice(range(3, 10))
+    return shown if not probe.is_secret else drawn if shown[0] < shown[1] else drawn[::-1]
+
+
 def groups_of(student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any) -> Groups:
     """The groups as the fixture noted them; Failure when they are no two dicts with what an optimizer needs."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
@@ -87,12 +106,7 @@ def in_code(names: Sequence[str]) -> str:
 @fine_tuning_groups.check(guard=True)
 def it_gives_two_groups(student: Student, probe: Probe) -> None:
     """It gives two groups, each a dict with `params`, a list, and `lr`."""
-    expect_two_groups(student, VIT)
-
-
-def expect_two_groups(student: Student, parts: Parameters) -> None:
-    """Fail unless there are two dicts whose params can be looked at more than once."""
-    holders = [str(group["holder"]) for group in groups_of(student, parts)]
+    holders = [str(group["holder"]) for group in groups_of(student, deeper(probe, VIT))]
     once = [holder for holder in holders if holder not in ("list", "tuple")]
     student.record.append(("holders", bool(once)))
     if once:
@@ -103,12 +117,14 @@ def expect_two_groups(student: Student, parts: Parameters) -> None:
 @fine_tuning_groups.check(needs=it_gives_two_groups)
 def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
     """Every parameter of the model is in exactly one of the groups."""
-    expect_each_once(student, VIT)
+    expect_each_once(student, deeper(probe, VIT))
 
 
-def expect_each_once(student: Student, parts: Parameters, **fields: Any) -> None:
-    """Fail unless the groups hold the model's own parameters, each of them once."""
-    found = rates_of(student, parts, **fields)
+def expect_each_once(
+    student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any
+) -> dict[str, Any]:
+    """The rates of all parameters; Failure unless the groups hold the model's own, each of them once."""
+    found = rates_of(student, parts, rates, **fields)
     foreign = [name[2:] for name in found if name.startswith("?")]
     if foreign:
         look = (
@@ -122,6 +138,7 @@ def expect_each_once(student: Student, parts: Parameters, **fields: Any) -> None
     if twice:
         look = "Is a parameter of the head a parameter of the model, too?"
         raise Failure(f"in more than one place: {in_code(twice)}", "one group for each parameter", look)
+    return found
 
 
 def _none(count: int) -> bool:
@@ -135,13 +152,13 @@ def _many(count: int) -> bool:
 @fine_tuning_groups.check(needs=every_parameter_is_in_one_group)
 def the_head_has_its_own_rate(student: Student, probe: Probe) -> None:
     """The head's parameters get head_lr, and all others backbone_lr."""
-    for rates in (RATES, (0.5, 0.02)):
-        expect_rates(student, VIT, rates)
+    for shown in (RATES, (0.5, 0.02)):
+        expect_rates(student, deeper(probe, VIT), two_rates(probe, shown))
 
 
-def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float], **fields: Any) -> None:
+def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float]) -> None:
     """Fail unless every parameter has the rate of its part."""
-    found = rates_of(student, parts, rates, **fields)
+    found = rates_of(student, parts, rates)
     for name, each in found.items():
         wanted = rates[1] if name.startswith("head.") else rates[0]
         if [figure(rate) for rate in each] != [figure(wanted)]:
@@ -152,12 +169,7 @@ def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float]
 @fine_tuning_groups.check(needs=it_gives_two_groups)
 def the_backbone_comes_first(student: Student, probe: Probe) -> None:
     """The backbone is the first group, the head the second."""
-    expect_order(student, VIT)
-
-
-def expect_order(student: Student, parts: Parameters) -> None:
-    """Fail when the head's parameters are in the first group."""
-    first = [str(name) for name in groups_of(student, parts)[0]["names"]]
+    first = [str(name) for name in groups_of(student, deeper(probe, VIT))[0]["names"]]
     holds_head, holds_others = "head.weight" in first, "positions" in first
     student.record.append(("first", holds_head, holds_others))
     if holds_head or not holds_others:
@@ -167,19 +179,25 @@ def expect_order(student: Student, parts: Parameters) -> None:
 @fine_tuning_groups.check(needs=the_head_has_its_own_rate)
 def other_names_with_head_are_backbone(student: Student, probe: Probe) -> None:
     """Parameters whose names merely contain the word head belong to the backbone."""
-    expect_rates(student, MANY_HEADS, RATES)
+    expect_rates(student, deeper(probe, MANY_HEADS), two_rates(probe))
 
 
 @fine_tuning_groups.check(needs=the_head_has_its_own_rate)
 def the_head_is_what_the_model_calls_head(student: Student, probe: Probe) -> None:
     """The head is the model's own part `head`, even where it has several layers, or stands first."""
-    expect_rates(student, HEAD_FIRST, RATES)
+    expect_rates(student, deeper(probe, HEAD_FIRST), two_rates(probe))
 
 
 @fine_tuning_groups.check(needs=every_parameter_is_in_one_group)
 def frozen_parameters_have_their_group(student: Student, probe: Probe) -> None:
     """A frozen parameter is in its group as well, since it may be trained again later."""
-    expect_each_once(student, VIT, frozen=FROZEN)
+    rates = two_rates(probe)
+    frozen, free = expect_each_once(student, VIT, rates, frozen=FROZEN), rates_of(student, VIT, rates)
+    if moved := [name for name in FROZEN if frozen[name] != free[name]]:
+        seen = f"`{moved[0]}` gets another rate where it is frozen"
+        raise Failure(
+            seen, "the same group for it, frozen or not", "What is frozen now may learn later: in which group?"
+        )
 
 
 fine_tuning_groups.example("""

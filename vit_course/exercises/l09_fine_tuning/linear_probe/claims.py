@@ -82,7 +82,9 @@ class Task:
 def clouds(
     probe: Probe, count: int, dim: int, num_classes: int, weight_decay: float | None = None, apart: float = 1.5
 ) -> Task:
-    """A cloud of points for each class, which overlap; class 0 has most of them."""
+    """A cloud of points for each class, which overlap; class 0 has most of them. In grading these sizes are drawn."""
+    count, dim = probe.choice(range(60, 100), shown=count), probe.choice(range(3, 7), shown=dim)
+    num_classes = probe.choice(range(3, 6), shown=num_classes)
     labels = (probe.integers(count, high=2 * num_classes) - num_classes).clamp(min=0)
     labels[:num_classes] = torch.arange(num_classes)
     centers = apart * probe.normal(num_classes, dim)
@@ -129,9 +131,6 @@ def _rounded(number: float) -> float:
     return round(number, 1 if number < 100 else -1)
 
 
-FEW_STEPS = "What do you minimize, and have you reached its minimum?"
-
-
 @linear_probe.check(guard=True)
 def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
     """It gives an nn.Linear with a bias, from features to logits."""
@@ -142,11 +141,7 @@ def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
 @linear_probe.check(needs=a_linear_layer_comes_back, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The features and labels that go in are not changed."""
-    expect_unchanged(student, clouds(probe, 40, 5, 3))
-
-
-def expect_unchanged(student: Student, task: Task) -> None:
-    """Fail when the call writes into its inputs."""
+    task = clouds(probe, 40, 5, 3)
     notes = student.run_fixture("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
     changed = [str(each) for each in notes["changed"]]
     student.record[-1:] = [("changed", tuple(changed))]
@@ -158,14 +153,17 @@ def expect_unchanged(student: Student, task: Task) -> None:
 @linear_probe.check(needs=a_linear_layer_comes_back)
 def it_finds_the_minimum(student: Student, probe: Probe) -> None:
     """It minimizes the mean cross-entropy plus half the weight decay times the sum of the squared weights."""
-    for count, dim, num_classes in ((80, 6, 4), (60, 3, 3)):
-        expect_minimum(student, clouds(probe, count, dim, num_classes), f"for {count} rows of {dim} numbers", FEW_STEPS)
+    look = "What do you minimize, and have you reached its minimum?"
+    for shown in ((80, 6, 4), (60, 3, 3)):
+        task = clouds(probe, *shown)
+        count, dim = task.features.shape
+        expect_minimum(student, task, f"for {count} rows of {dim} numbers", look)
 
 
 @linear_probe.check(needs=a_linear_layer_comes_back)
 def the_weight_decay_counts(student: Student, probe: Probe) -> None:
     """The sum of the squared weights is multiplied by half of the weight decay that was given."""
-    for weight_decay in (0.03, 0.3):
+    for weight_decay in (probe.choice((0.03, 0.05), shown=0.03), probe.choice((0.3, 0.4), shown=0.3)):
         task = clouds(probe, 90, 5, 3, weight_decay)
         look = "Write your loss beside the formula of the exercise: which term has which factor?"
         expect_minimum(student, task, f"with weight_decay={weight_decay}", look)
@@ -174,11 +172,7 @@ def the_weight_decay_counts(student: Student, probe: Probe) -> None:
 @linear_probe.check(needs=a_linear_layer_comes_back)
 def the_bias_is_free(student: Student, probe: Probe) -> None:
     """The bias is not decayed: even with a huge weight decay it shows how common each class is."""
-    expect_free_bias(student, clouds(probe, 120, 4, 3, 20.0))
-
-
-def expect_free_bias(student: Student, task: Task) -> None:
-    """Fail unless the minimum is found where only the bias can lower the loss."""
+    task = clouds(probe, 120, 4, 3, float(probe.choice(range(15, 25), shown=20)))
     look = "Which parameters are in the term with the squares?"
     expect_minimum(student, task, f"with weight_decay={task.weight_decay:g}", look)
 
@@ -186,12 +180,9 @@ def expect_free_bias(student: Student, task: Task) -> None:
 @linear_probe.check(needs=it_finds_the_minimum)
 def features_may_be_large(student: Student, probe: Probe) -> None:
     """Features that are larger, or far from zero, are classified as well."""
-    expect_large_features(student, clouds(probe, 80, 5, 3))
-
-
-def expect_large_features(student: Student, task: Task) -> None:
-    """Fail unless the minimum is found for features that are eight times as large, with means at 4."""
-    task = Task(8 * task.features + 4, task.labels, task.num_classes)
+    # five classes that overlap: else steps too large, or too few, may by chance end low enough
+    small = clouds(probe, 80, 6, 5, apart=0.75)
+    task = Task(8 * small.features + 4, small.labels, small.num_classes)
     look = "Does your optimizer need features of size 1? Then the layer that comes back has to make up for that."
     expect_minimum(student, task, "for features eight times as large", look)
 
@@ -199,11 +190,7 @@ def expect_large_features(student: Student, task: Task) -> None:
 @linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
 def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
     """The layer has the dtype of the features, so float64 features can be given to it."""
-    expect_dtype(student, clouds(probe, 40, 5, 3))
-
-
-def expect_dtype(student: Student, task: Task) -> None:
-    """Fail unless float64 features give a float64 layer."""
+    task = clouds(probe, 40, 5, 3)
     weight, _ = fitted(student, Task(task.features.double(), task.labels, task.num_classes))
     if weight.dtype != torch.float64:
         look = "Which dtype does nn.Linear choose when you name none?"
@@ -213,14 +200,8 @@ def expect_dtype(student: Student, task: Task) -> None:
 @linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
 def it_computes_where_the_features_are(student: Student, probe: Probe) -> None:
     """If the features are on another device, the layer is made there, as far as a check without numbers can see."""
-    expect_device(student, clouds(probe, 40, 5, 3))
-
-
-def expect_device(student: Student, task: Task) -> None:
-    """Fail when something on the CPU meets features on another device, before a number is looked at there.
-
-    Whoever minimizes looks at one sooner or later, and there are none: what has come so far has not mixed devices.
-    """
+    # whoever minimizes looks at a number sooner or later, and there are none: what came before has not mixed devices
+    task = clouds(probe, 40, 5, 3)
     fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
     expect_one_device(student, student.run_fixture("probing_elsewhere", **fields) | {"raised": ""})
 

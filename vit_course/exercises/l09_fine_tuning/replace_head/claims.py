@@ -5,6 +5,7 @@ What the new head starts with is its author's choice; each check is a fact that 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,6 +24,15 @@ FROZEN = ("positions", "blocks.0.mlp.fc1.weight")
 OLD_HEAD = ("head.weight", "head.bias")
 
 replace_head = Exercise("replace_head", LESSON, in_training=InTraining.HIDDEN)
+
+
+def a_case(probe: Probe, shown: ViTConfig = WIDE_MODEL, num_classes: int = 7) -> tuple[ViTConfig, int]:
+    """A model and the number of classes of its new head; in grading a model of any width, and more classes than its."""
+    if not probe.is_secret:
+        return shown, num_classes
+    old, embed_dim = probe.choice(range(4, 10)), 2 * probe.choice(range(4, 9))
+    config = replace(probe.choice((WIDE_MODEL, TALL_MODEL)), embed_dim=embed_dim, num_heads=2, num_classes=old)
+    return config, old + probe.choice(range(1, 10))
 
 
 def fields_of(probe: Probe, config: ViTConfig, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
@@ -57,19 +67,17 @@ def expect_head(student: Student, notes: Any, config: ViTConfig, num_classes: in
 @replace_head.check(guard=True)
 def the_head_has_the_new_sizes(student: Student, probe: Probe) -> None:
     """The head is an nn.Linear from embed_dim to num_classes, with a bias."""
-    for config, num_classes in ((WIDE_MODEL, 7), (TALL_MODEL, 3)):
+    for shown in ((WIDE_MODEL, 7), (TALL_MODEL, 3)):
+        config, num_classes = a_case(probe, *shown)
         expect_head(student, notes_of(student, probe, config, num_classes), config, num_classes)
 
 
 @replace_head.check(needs=the_head_has_the_new_sizes)
 def the_backbone_keeps_what_it_has_learned(student: Student, probe: Probe) -> None:
     """All parameters except the head's keep their numbers."""
-    expect_backbone(student, probe, WIDE_MODEL, 7)
-
-
-def expect_backbone(student: Student, probe: Probe, config: ViTConfig, num_classes: int) -> None:
-    """Fail unless the copy has every parameter of the body, with its numbers, and no other."""
+    config, num_classes = a_case(probe)
     notes = notes_of(student, probe, config, num_classes, "missing", "other", "added")
+    expect_head(student, notes, config, num_classes)
     look = "Where do the numbers of your copy come from?"
     if notes["missing"]:
         raise Failure(f"the copy has no parameter {in_code(notes['missing'])}", "all of the model's", look)
@@ -83,11 +91,7 @@ def expect_backbone(student: Student, probe: Probe, config: ViTConfig, num_class
 @replace_head.check(needs=the_backbone_keeps_what_it_has_learned)
 def the_head_starts_afresh(student: Student, probe: Probe) -> None:
     """The new head does not begin with rows of the old one, which stand for other classes."""
-    expect_fresh_head(student, probe, WIDE_MODEL)
-
-
-def expect_fresh_head(student: Student, probe: Probe, config: ViTConfig) -> None:
-    """Fail when a row of the new head is a row of the old one, for fewer, as many and more classes."""
+    config, _ = a_case(probe)
     for num_classes in (config.num_classes - 2, config.num_classes, config.num_classes + 3):
         notes = notes_of(student, probe, config, num_classes)
         new, old = notes["head"]["weight"].double(), notes["old"].double()
@@ -101,13 +105,8 @@ def expect_fresh_head(student: Student, probe: Probe, config: ViTConfig) -> None
 @replace_head.check(needs=the_head_has_the_new_sizes, guard=True)
 def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
     """The given model is the same as before: its head, its numbers, its mode, and what is frozen in it."""
-    expect_left_alone(student, probe, WIDE_MODEL, 7)
-
-
-def expect_left_alone(student: Student, probe: Probe, config: ViTConfig, num_classes: int) -> None:
-    """Fail when the call changes the model that it was given, in either mode."""
     for training in (False, True):
-        notes = notes_of(student, probe, config, num_classes, "itself", "changed", training=training, frozen=FROZEN)
+        notes = notes_of(student, probe, *a_case(probe), "itself", "changed", training=training, frozen=FROZEN)
         if notes["itself"] or notes["changed"]:
             seen = "what comes back is the model itself" if notes["itself"] else f"changed: {in_code(notes['changed'])}"
             look = "Somebody still needs the old model. Which function of Python copies an object with all its parts?"
@@ -117,12 +116,7 @@ def expect_left_alone(student: Student, probe: Probe, config: ViTConfig, num_cla
 @replace_head.check(needs=the_head_has_the_new_sizes, guard=True)
 def the_two_share_no_memory(student: Student, probe: Probe) -> None:
     """The copy's parameters are its own: training the copy changes nothing in the given model."""
-    expect_own_memory(student, probe, WIDE_MODEL, 7)
-
-
-def expect_own_memory(student: Student, probe: Probe, config: ViTConfig, num_classes: int) -> None:
-    """Fail when a parameter of the copy lies in the memory of the model's."""
-    notes = notes_of(student, probe, config, num_classes)
+    notes = notes_of(student, probe, *a_case(probe))
     student.record.append(("shared", bool(notes["shared"])))
     if notes["shared"]:
         look = "What happens to the old model when the new one is trained?"
@@ -132,30 +126,19 @@ def expect_own_memory(student: Student, probe: Probe, config: ViTConfig, num_cla
 @replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
 def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
     """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""
-    expect_frozen(student, probe, WIDE_MODEL, 7, ())
-    expect_frozen(student, probe, WIDE_MODEL, 7, FROZEN)
-    expect_frozen(student, probe, WIDE_MODEL, 7, OLD_HEAD)
-
-
-def expect_frozen(student: Student, probe: Probe, config: ViTConfig, num_classes: int, frozen: tuple[str, ...]) -> None:
-    """Fail unless those parameters of the copy, its new head apart, require no gradient, and all others do."""
-    found = sorted(notes_of(student, probe, config, num_classes, frozen=frozen)["frozen"])
-    student.record.append(("frozen", tuple(found)))
-    if wrong := sorted({*found} ^ ({*frozen} - {*OLD_HEAD})):
-        seen = "are frozen in the copy" if wrong[0] in found else "learn in the copy"
-        look = "Who decides what is frozen: this function, or who trains the model?"
-        raise Failure(f"{in_code(wrong)} {seen}", "frozen what was frozen before", look)
+    for frozen in ((), FROZEN, OLD_HEAD):
+        found = sorted(notes_of(student, probe, *a_case(probe), frozen=frozen)["frozen"])
+        student.record.append(("frozen", tuple(found)))
+        if wrong := sorted({*found} ^ ({*frozen} - {*OLD_HEAD})):
+            seen = "are frozen in the copy" if wrong[0] in found else "learn in the copy"
+            look = "Who decides what is frozen: this function, or who trains the model?"
+            raise Failure(f"{in_code(wrong)} {seen}", "frozen what was frozen before", look)
 
 
 @replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
 def the_head_has_the_models_dtype(student: Student, probe: Probe) -> None:
     """The new head has the dtype of the old one, so a float64 model still runs."""
-    expect_dtype(student, probe, TALL_MODEL, 3)
-
-
-def expect_dtype(student: Student, probe: Probe, config: ViTConfig, num_classes: int) -> None:
-    """Fail unless a float64 model has a float64 head."""
-    notes = notes_of(student, probe, config, num_classes, dtype=torch.float64)
+    notes = notes_of(student, probe, *a_case(probe, TALL_MODEL, 3), dtype=torch.float64)
     student.record.append(("dtype", notes["head"]["dtype"]))
     if notes["head"]["dtype"] != "float64":
         look = "Which dtype and which device has the old head's weight?"
