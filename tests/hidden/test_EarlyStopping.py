@@ -1,5 +1,7 @@
 """Hidden checks of ``EarlyStopping``: stories of losses, drawn, each of which both goes on and stops."""
 
+from functools import wraps
+
 import pytest
 
 from exercise_kit.engine.exercise import expect_example
@@ -7,6 +9,19 @@ from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l06_training.early_stopping import claims
 
 WAITS = claims.it_waits_exactly_as_long_as_its_patience
+
+
+def and_it_waits(claim):
+    """A claim, and then one that whoever always says the same does not pass."""
+
+    @wraps(claim)
+    def both(student, probe):
+        claim(student, probe)
+        WAITS(student, probe)
+
+    return both
+
+
 test_it_waits_exactly_as_long_as_its_patience = as_hidden(WAITS, EarlyStopping=0.15)
 test_a_better_loss_starts_the_count_anew = as_hidden(claims.a_better_loss_starts_the_count_anew, EarlyStopping=0.3)
 test_losses_are_compared_with_the_best = as_hidden(claims.losses_are_compared_with_the_best, EarlyStopping=0.1)
@@ -15,9 +30,9 @@ test_the_smallest_progress_counts = as_hidden(claims.the_smallest_progress_count
 test_each_has_a_memory_of_its_own = as_hidden(claims.each_has_a_memory_of_its_own, EarlyStopping=0.2)
 test_nan_is_no_progress = as_hidden(claims.nan_is_no_progress, EarlyStopping=0.2)
 test_it_says_so_again_when_asked_again = as_hidden(claims.it_says_so_again_when_asked_again, EarlyStopping=0.2)
-test_best_is_the_lowest_loss_so_far = as_hidden(claims.best_is_the_lowest_loss_so_far, WAITS, EarlyStopping=0.15)
-test_no_patience_is_refused = as_hidden(claims.no_patience_is_refused, WAITS, EarlyStopping=0.1)
-test_step_gives_a_bool = as_hidden(claims.step_gives_a_bool, WAITS, EarlyStopping=0.1)
+test_best_is_the_lowest_loss_so_far = as_hidden(and_it_waits(claims.best_is_the_lowest_loss_so_far), EarlyStopping=0.15)
+test_no_patience_is_refused = as_hidden(and_it_waits(claims.no_patience_is_refused), EarlyStopping=0.1)
+test_step_gives_a_bool = as_hidden(and_it_waits(claims.step_gives_a_bool), EarlyStopping=0.1)
 
 
 @pytest.mark.exercise("EarlyStopping", points=0.1)

@@ -136,7 +136,7 @@ def it_waits_exactly_as_long_as_its_patience(student: Student, probe: Probe) -> 
     """It says stop at the loss number `patience` in a row that is no better, not one sooner and not one later."""
     drawn = [
         (patience, losses_of(probe, *[0.9] * probe.choice((2, 3, 4)), *[1.1] * patience))
-        for patience in (*probe.sizes(2, low=2, high=5), 1)
+        for patience in (1, *probe.sizes(2, low=2, high=5))
     ]
     shown = (3, (1.0, 1.1, 1.2, 1.3), "...x"), (1, (1.0, 1.1), ".x")
     look = "Write the counter beside each loss. At which number is it enough?"
