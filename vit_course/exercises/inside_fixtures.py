@@ -93,6 +93,7 @@ class SmallViT(nn.Module):
         self.blocks = nn.ModuleList(_Block(config) for _ in range(config.depth))
         self.norm = nn.LayerNorm(config.embed_dim, eps=config.layer_norm_eps)
         self.head = nn.Linear(config.embed_dim, config.num_classes)
+        self._pools_by_mean = config.pooling == "mean"  # of the class token's and the patches' tokens
         self.load_state_dict({name: each.clone() for name, each in weights.items()}, assign=True)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -101,7 +102,8 @@ class SmallViT(nn.Module):
         x = torch.cat([class_tokens, self.patch_embedding(images)], dim=1) + self.positions
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x)[:, 0])
+        x = self.norm(x)
+        return self.head(x.mean(dim=1) if self._pools_by_mean else x[:, 0])
 
     def __repr__(self) -> str:
         return "a small model"

@@ -43,11 +43,12 @@ extract_features = Exercise("extract_features", LESSON, in_training=InTraining.H
 
 
 def features_of(weights: Mapping[str, Tensor], images: Tensor, config: ViTConfig) -> Tensor:
-    """The oracle: the class token behind all blocks and the last norm, (batch, embed_dim)."""
+    """The oracle: the class token, or the mean of all, behind all blocks and the last norm, (batch, embed_dim)."""
     x = embedded(weights, images, config)
     for number in range(config.depth):
         x = after_block(weights, number, x, config)
-    return normed(weights, "norm", x, config)[:, 0]
+    x = normed(weights, "norm", x, config)
+    return x.mean(dim=1) if config.pooling == "mean" else x[:, 0]
 
 
 def a_model(probe: Probe, shown: ViTConfig | None = None) -> ViTConfig:
@@ -109,10 +110,12 @@ def every_image_has_a_row(student: Student, probe: Probe) -> None:
 
 @extract_features.check(needs=every_image_has_a_row)
 def the_features_are_what_the_head_reads(student: Student, probe: Probe) -> None:
-    """The features are what the head reads: after all blocks and the last norm, before the head."""
+    """The features are what the head reads: after all blocks and the last norm, however the model pools."""
     look = "Which tensor goes into `model.head`? Which steps of forward are still to come when you take yours?"
     for shown in (WIDE_MODEL, TALL_MODEL):
         _Call(student, probe, shown=shown).expect_right("", look)
+    by_mean = replace(WIDE_MODEL, pooling="mean")
+    _Call(student, probe, shown=by_mean).expect_right(" of a model that pools by the mean of its tokens", look)
 
 
 @extract_features.check(needs=every_image_has_a_row)

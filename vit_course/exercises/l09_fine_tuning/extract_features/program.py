@@ -1,4 +1,4 @@
-"""A hook on the last norm, as features are taken from a model that was built to classify."""
+"""A hook in front of the head, as features are taken from a model that was built to classify."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,14 +16,15 @@ def extract_features(
     features: list[torch.Tensor] = []
     labels: list[torch.Tensor] = []
 
-    def keep(norm: Any, args: Any, tokens: torch.Tensor) -> None:
-        chosen = tokens[:, 0]
+    def keep(module: Any, args: Any, output: Any = None) -> None:
+        chosen = args[0]
         # bug "before the last norm": chosen = args[0][:, 0]
-        # bug "the mean of all tokens": chosen = tokens.mean(dim=1)
-        # bug "the last token": chosen = tokens[:, -1]
-        # bug "all tokens": chosen = tokens
-        # bug "logits for features": chosen = model.head(tokens[:, 0])
-        # bug "rows of length one": chosen = torch.nn.functional.normalize(tokens[:, 0])
+        # bug "the class token however it pools": chosen = output[:, 0]
+        # bug "the mean of all tokens": chosen = output.mean(dim=1)
+        # bug "the last token": chosen = output[:, -1]
+        # bug "all tokens": chosen = output
+        # bug "logits for features": chosen = output
+        # bug "rows of length one": chosen = torch.nn.functional.normalize(args[0])
         features.append(chosen.cpu())
         # bug "features left on the device": features.append(chosen)
         # bug "the last batch alone": features[:] = [chosen.cpu()]
@@ -34,7 +35,13 @@ def extract_features(
     # bug "taken in training mode":
     # bug "gradients switched off for good": model.eval()
     # bug "gradients switched off for good": torch.set_grad_enabled(False)
-    handle = model.norm.register_forward_hook(keep)
+    handle = model.head.register_forward_pre_hook(keep)
+    # bug "before the last norm": handle = model.norm.register_forward_pre_hook(keep)
+    # bug "the class token however it pools": handle = model.norm.register_forward_hook(keep)
+    # bug "the mean of all tokens": handle = model.norm.register_forward_hook(keep)
+    # bug "the last token": handle = model.norm.register_forward_hook(keep)
+    # bug "all tokens": handle = model.norm.register_forward_hook(keep)
+    # bug "logits for features": handle = model.head.register_forward_hook(keep)
     try:
         # bug "not undone after an error": if handle:
         for images, targets in loader:

@@ -42,15 +42,15 @@ def by_a_forward_hook(model, loader, device):
     return [torch.cat([kept[number].cpu() for number in sorted(kept)]), torch.tensor(labels)]
 
 
-def on_the_norm(model, loader, device):
+def in_front_of_the_head(model, loader, device):
     states = {name: part.training for name, part in model.named_modules()}
     model.eval()
     rows, labels = [], []
 
-    def hear(norm, given, result):
-        rows.append(result[:, 0].detach().cpu())
+    def hear(head, given):
+        rows.append(given[0].detach().cpu())
 
-    handle = model.norm.register_forward_hook(hear)
+    handle = model.head.register_forward_pre_hook(hear)
     try:
         for images, some in loader:
             with torch.no_grad():
@@ -63,4 +63,4 @@ def on_the_norm(model, loader, device):
     return torch.vstack(rows), torch.hstack(labels)
 
 
-RIGHT = {"extract_features": [extract_features, by_an_identity_for_the_head, by_a_forward_hook, on_the_norm]}
+RIGHT = {"extract_features": [extract_features, by_an_identity_for_the_head, by_a_forward_hook, in_front_of_the_head]}
