@@ -43,7 +43,8 @@ def expect_count(student: Student, config: ViTConfig, described: str) -> None:
     found, wanted = _count(student, config), number_of_parameters(config)
     if found != wanted:
         off = abs(found - wanted)
-        look = f"Which part of the model has {_figure(off)} parameters when embed_dim is {config.embed_dim}?"
+        each = f", or each block {_figure(off / config.depth)}," if config.depth > 1 and not off % config.depth else ""
+        look = f"Which part of the model has {_figure(off)} parameters{each} when embed_dim is {config.embed_dim}?"
         if 2 * off > wanted:
             look = "List the parameters of a small VisionTransformer by name and shape, and tick off what you have."
         many = "many" if found > wanted else "few"

@@ -167,7 +167,7 @@ def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) ->
         expect_equal(answer.map, seen, f"the map of {rows} rows and {columns} columns", MAP_AXES, look=look)
 
 
-@predict_with_attention.check(needs=two_tensors_come_back)
+@predict_with_attention.check(needs=(the_probabilities_are_the_models, the_map_shows_where_the_class_token_looks))
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """A model that comes in training mode is run in evaluation mode."""
     look = "This model has dropout. Which call turns it off, and do both of your questions come after it?"
