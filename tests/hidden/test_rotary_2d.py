@@ -8,8 +8,8 @@ from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l10_modern.rotary_2d import claims
 
 RIGHT = claims.every_pair_is_turned_by_its_angle
-test_every_pair_is_turned_by_its_angle = as_hidden(RIGHT, rotary_2d=1.1)
-test_dot_products_tell_how_far_apart = as_hidden(claims.dot_products_tell_how_far_apart, RIGHT, rotary_2d=0.75)
+test_every_pair_is_turned_by_its_angle = as_hidden(RIGHT, rotary_2d=1.35)
+test_dot_products_tell_how_far_apart = as_hidden(claims.dot_products_tell_how_far_apart, rotary_2d=0.5)
 test_what_stands_in_front_is_not_turned = as_hidden(claims.what_stands_in_front_is_not_turned, RIGHT, rotary_2d=0.5)
 test_gradients_reach_query_and_key = as_hidden(claims.gradients_reach_query_and_key, RIGHT, rotary_2d=0.75)
 test_dtype_and_layout_do_not_matter = as_hidden(claims.dtype_and_layout_do_not_matter, rotary_2d=0.35)
