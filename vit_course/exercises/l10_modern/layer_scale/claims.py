@@ -35,7 +35,7 @@ def loaded(student: Student, probe: Probe, embed_dim: int) -> tuple[StudentModul
 
 def some_case(student: Student, probe: Probe) -> tuple[StudentModule, Tensor, Tensor]:
     """A module of the student's, the random numbers in its gamma, and a branch for it."""
-    batch, tokens, embed_dim = probe.sizes(3, low=3, shown=(2, 3, 5))
+    batch, tokens, embed_dim = probe.sizes(3, low=5, shown=(2, 3, 5))
     module, weights = loaded(student, probe, embed_dim)
     return module, weights["gamma"], probe.normal(batch, tokens, embed_dim)
 
@@ -71,7 +71,7 @@ def each_dimension_has_its_own_number(student: Student, probe: Probe) -> None:
 @LayerScale.check(needs=each_dimension_has_its_own_number, worth=0.5)
 def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
     """One token, a batch and a grid work too, while training and after `.eval()`, in float64 too."""
-    embed_dim, rows, columns = probe.sizes(3, low=3, shown=(5, 3, 4))
+    embed_dim, rows, columns = probe.sizes(3, low=5, shown=(5, 3, 4))
     module, weights = loaded(student, probe, embed_dim)
     look = "Does your forward ask how many axes there are, or whether it trains?"
     for change, mode in ((module.train, "train"), (module.eval, "eval")):

@@ -81,13 +81,14 @@ def loaded(student: Student, probe: Probe, embed_dim: int, num_heads: int) -> tu
 
 
 def some_case(
-    student: Student, probe: Probe, shown: tuple[int, ...] = (2, 3, 4, 5)
+    student: Student, probe: Probe, shown: tuple[int, ...] = (2, 3, 5)
 ) -> tuple[StudentModule, Weights, Tensor, int]:
     """The student's module with random weights, these, tokens for it, and its number of heads.
 
-    ``shown`` are batch, num_heads, head_dim and tokens of a probe that is not secret.
+    ``shown`` are batch, num_heads and tokens of a probe that is not secret.
     """
-    batch, num_heads, head_dim, tokens = probe.sizes(4, low=3, high=7, shown=shown)
+    batch, num_heads, tokens = probe.sizes(3, high=5, shown=shown)
+    head_dim = probe.choice((6, 7, 8), shown=4)  # of few numbers some lie so close that float32 has no good gradient
     module, weights = loaded(student, probe, num_heads * head_dim, num_heads)
     return module, weights, probe.normal(batch, tokens, num_heads * head_dim), num_heads
 
@@ -111,7 +112,7 @@ def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
 @QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out)
 def the_output_is_right(student: Student, probe: Probe) -> None:
     """The output is right, for several numbers of heads and of tokens."""
-    for shown in ((2, 3, 4, 5), (2, 2, 4, 6), (3, 4, 5, 2)):
+    for shown in ((2, 3, 5), (2, 2, 6), (3, 5, 2)):
         module, weights, x, num_heads = some_case(student, probe, shown)
         right = steps(weights, x, num_heads)
         where = located(module, right, PARTS, x, axes=TOKEN_AXES)
