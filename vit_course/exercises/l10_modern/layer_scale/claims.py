@@ -22,6 +22,8 @@ from vit_course.exercises.l04_block.layer_norm.claims import TOKEN_AXES
 from vit_course.exercises.l04_block.mlp.claims import expect_gradients
 from vit_course.exercises.l10_modern import LESSON
 
+CPU = torch.device("cpu")
+
 LayerScale = Exercise("LayerScale", LESSON, is_class=True, in_training=InTraining.HIDDEN)
 
 
@@ -69,7 +71,7 @@ def each_dimension_has_its_own_number(student: Student, probe: Probe) -> None:
 
 
 @LayerScale.check(needs=each_dimension_has_its_own_number, worth=0.5)
-def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
+def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """One token, a batch and a grid work too, while training and after `.eval()`, in float64 too."""
     embed_dim, rows, columns = probe.sizes(3, low=5, shown=(5, 3, 4))
     module, weights = loaded(student, probe, embed_dim)

@@ -29,6 +29,7 @@ from vit_course.exercises.l10_modern import LESSON
 from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
 Weights = Mapping[str, Tensor]
+CPU = torch.device("cpu")
 PARTS = ("qkv", "query_norm", "key_norm", "projection")
 
 QKNormAttention = Exercise("QKNormAttention", LESSON, is_class=True, in_training=InTraining.HIDDEN)
@@ -136,7 +137,7 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
 
 
 @QKNormAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
-def either_mode_and_float64_will_do(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
+def either_mode_and_float64_will_do(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """The output is the same after `.eval()`, and right in float64."""
     module, weights, x, num_heads = some_case(student, probe)
     module.eval()
