@@ -1,6 +1,7 @@
 """What asks a student's test: every right answer, every impostor of a family, and again where a draw decides."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from tests.our_hidden_checks import hidden_checks
-from vit_course.exercises.impostors import LineUp, Suspect
+from vit_course.exercises.impostors import LineUp, Suspect, asked, in_grading
 from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
 from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
 from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
@@ -59,6 +60,15 @@ def test_grading_asks_about_others_too():
         HIDDEN.expect_distinguished(wants_five, SECRET, "all", "")
 
 
+def test_one_claim_asks_about_more_in_grading():
+    wants_five = student(lambda function: function(3.0) in (5.0, 6.0))
+    others = in_grading(Suspect("adds two", lambda x: x + 2))
+    one_table = replace(LINE_UP, wrong={"all": lambda probe: [Suspect("halves its input", lambda x: x / 2), *others]})
+    one_table.expect_caught(wants_five, SHOWING, "all", "")
+    with pytest.raises(Failure, match="is True for a double that adds two"):
+        one_table.expect_caught(wants_five, SECRET, "all", "")
+
+
 def test_an_impostor_that_slips_through_is_told_by_what_it_does():
     with pytest.raises(Failure, match=r"is_double\(double\) is True for a double that squares its input") as caught:
         LINE_UP.expect_caught(student(lambda function: function(2.0) == 4.0), SHOWING, "power", "Which number?")
@@ -106,8 +116,9 @@ SUSPECTS = {
 
 @pytest.fixture(params=SUSPECTS)
 def graded(request):
-    """The line-up of an exercise's hidden checks."""
-    return hidden_checks().exercises()[request.param][0].item.module.LINE_UP
+    """The line-up of an exercise's hidden checks: the one that ``check`` has, or one of theirs."""
+    module = hidden_checks().exercises()[request.param][0].item.module
+    return getattr(module, "LINE_UP", SUSPECTS[request.param])
 
 
 def test_grading_asks_about_every_suspect(graded, monkeypatch):
@@ -122,11 +133,9 @@ def test_grading_asks_about_every_suspect(graded, monkeypatch):
 
 def test_grading_asks_about_all_that_check_does(graded, request):
     shown = SUSPECTS[request.node.callspec.params["graded"]]
-    asked, of_check = (
-        {each.described for draw in line_up.wrong.values() for each in draw(SHOWING)} for line_up in (graded, shown)
-    )
-    assert of_check < asked
-    assert set(shown.right) < set(graded.right)
+    of_check = {each.described for draw in shown.wrong.values() for each in asked(draw(SHOWING), SHOWING)}
+    assert of_check < {each.described for draw in graded.wrong.values() for each in draw(SHOWING)}
+    assert set(asked(shown.right, SHOWING)) < set(graded.right)
 
 
 @pytest.mark.parametrize("probe", [SECRET, SHOWING], ids=["secret", "shown"])

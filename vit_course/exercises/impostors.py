@@ -1,6 +1,6 @@
 """Exercises whose student writes a test: it is asked about right answers, and about impostors of each family.
 
-One table of suspects serves ``check``, and grading, which adds those that no student sees beforehand. A test that says
+One table of suspects serves ``check``, and grading, which asks about more of it, with settings drawn. A test that says
 no to everything would catch every impostor, and one that says yes to everything would let every right answer pass. So
 in ``check`` impostors count only after the right ones have passed, and in grading every check asks about right ones
 too, and about a right and a wrong one twice: who guesses earns nothing.
@@ -28,6 +28,17 @@ class Suspect(NamedTuple):
 
     described: str
     function: Candidate
+    is_in_check: bool = True  # whether ``check`` asks about it, and not grading alone
+
+
+def in_grading(*suspects: Suspect) -> list[Suspect]:
+    """Suspects that grading asks about, and ``check`` does not."""
+    return [each._replace(is_in_check=False) for each in suspects]
+
+
+def asked(suspects: Sequence[Suspect], probe: Probe) -> list[Suspect]:
+    """Those of the suspects that a claim asks about: all of them where its probe is secret."""
+    return [each for each in suspects if probe.is_secret or each.is_in_check]
 
 
 Family = Callable[[Probe], Sequence[Suspect]]  # draws the wrong suspects of one run
@@ -72,7 +83,7 @@ class LineUp:
 
     def expect_right_passes(self, student: Student, probe: Probe) -> None:
         """Fail unless the test says True to every right suspect, whatever numbers it draws."""
-        for suspect in self.right:
+        for suspect in asked(self.right, probe):
             tries = [self._judge(student, suspect, is_right=True, seed=seed) for seed in range(TRIES)]
             failures = [failure for failure in tries if failure]
             if 0 < len(failures) < TRIES:
@@ -80,8 +91,15 @@ class LineUp:
             self._raise_first(student, probe, failures)
 
     def expect_caught(self, student: Student, probe: Probe, family: str, look: str) -> None:
-        """Fail unless the test says False to every wrong suspect of ``family``; ``look`` is the question if not."""
-        found = [self._judge(student, each, is_right=False, look=look) for each in self.wrong[family](probe)]
+        """Fail unless the test says False to every wrong suspect of ``family``; ``look`` is the question if not.
+
+        In grading it is asked about right ones beside them.
+        """
+        if probe.is_secret:
+            self.expect_distinguished(student, probe, family, look)
+            return
+        wrong = asked(self.wrong[family](probe), probe)
+        found = [self._judge(student, each, is_right=False, look=look) for each in wrong]
         self._raise_first(student, probe, [failure for failure in found if failure])
 
     def expect_distinguished(self, student: Student, probe: Probe, family: str, look: str) -> None:

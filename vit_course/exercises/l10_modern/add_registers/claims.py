@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_left_alone
 from exercise_kit.engine.mistakes import read_mistakes
@@ -31,11 +31,14 @@ def with_registers(tokens: Tensor, registers: Tensor) -> Tensor:
     return result
 
 
-def drawn(probe: Probe, batch: int = 3, num_patches: int = 6, num_registers: int = 4, embed_dim: int = 5) -> tuple[
-    Tensor, Tensor
-]:  # fmt: skip
+def drawn(probe: Probe, batch: int, num_patches: int, num_registers: int, embed_dim: int) -> tuple[Tensor, Tensor]:
     """Tokens and registers, all of order 1."""
     return probe.normal(batch, 1 + num_patches, embed_dim), probe.normal(1, num_registers, embed_dim)
+
+
+def some_inputs(probe: Probe) -> tuple[Tensor, Tensor]:
+    """Tokens and registers of sizes that grading draws."""
+    return drawn(probe, *probe.sizes(4, shown=(3, 6, 4, 5)))
 
 
 @add_registers.check(guard=True)
@@ -50,11 +53,7 @@ def there_are_so_many_more_tokens(student: Student, probe: Probe) -> None:
 @add_registers.check(needs=there_are_so_many_more_tokens)
 def the_class_token_stays_first(student: Student, probe: Probe) -> None:
     """The class token is still at index 0, where the head looks for it."""
-    expect_class_token(student, *drawn(probe))
-
-
-def expect_class_token(student: Student, tokens: Tensor, registers: Tensor) -> None:
-    """Fail unless token 0 is the class token in every image."""
+    tokens, registers = some_inputs(probe)
     wanted = with_registers(tokens, registers)
     found = expect_tensor(student(tokens, registers), wanted.shape, "what add_registers gives")
     if not close(found[:, 0], tokens[:, 0].to(found.dtype)):
@@ -67,36 +66,41 @@ def expect_class_token(student: Student, tokens: Tensor, registers: Tensor) -> N
 @add_registers.check(needs=there_are_so_many_more_tokens)
 def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) -> None:
     """After it come the registers and then the patches, each in its order, in every image."""
-    for sizes in ((3, 6, 4, 5), (4, 4, 4, 4), (1, 2, 1, 3)):
-        tokens, registers = drawn(probe, *sizes)
-        name = f"add_registers of tokens {tuple(tokens.shape)} and registers {tuple(registers.shape)}"
-        expect_equal(student(tokens, registers), with_registers(tokens, registers), name, AXES, look=LOOK)
+    batch, patches, registers = probe.sizes(3, low=3, shown=(3, 6, 4))
+    for sizes in ((batch, patches, registers, 2), (1, patches, 1, 3), (batch, 1, registers, 1), (batch,) * 4):
+        _expect_right(student, *drawn(probe, *sizes))
+
+
+def _expect_right(student: Student, tokens: Tensor, registers: Tensor, kind: str = "tokens") -> None:
+    name = f"add_registers of {kind} {shape(tokens)} and registers {shape(registers)}"
+    expect_equal(student(tokens, registers), with_registers(tokens, registers), name, AXES, look=LOOK)
 
 
 @add_registers.check(needs=registers_come_behind_it_and_patches_last)
 def everything_can_be_learned(student: Student, probe: Probe) -> None:
     """Tokens and registers get their gradients; a register gets the sum of those from all images."""
-    expect_input_gradients(student, drawn(probe), ("tokens", "registers"), with_registers, AXES)
+    expect_input_gradients(student, some_inputs(probe), ("tokens", "registers"), with_registers, AXES)
 
 
 @add_registers.check(needs=registers_come_behind_it_and_patches_last, worth=0.5)
-def tokens_keep_their_dtype(student: Student, probe: Probe) -> None:
-    """Tokens of float64 stay in float64."""
-    inputs = tuple(each.double() for each in drawn(probe))
-    expect_equal(student(*inputs), with_registers(*inputs), "add_registers of double tokens", AXES, look=LOOK)
+def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
+    """Tokens of float64 stay in float64, and any memory layout will do."""
+    tokens, registers = some_inputs(probe)
+    _expect_right(student, tokens.double(), registers.double(), "double tokens")
+    _expect_right(student, probe.normal(*reversed(tokens.shape)).permute(2, 1, 0), registers)
 
 
 @add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The tokens and registers that go in are not changed."""
-    student(*drawn(probe))
+    student(*some_inputs(probe))
     expect_left_alone(student)
 
 
 @add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the tokens."""
-    expect_device_of_input(student, *drawn(probe))
+    expect_device_of_input(student, *some_inputs(probe))
 
 
 add_registers.example("""

@@ -6,7 +6,6 @@ image was multiplied, and asks for what holds whatever was drawn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,6 +48,11 @@ def case_of(
     drawn = probe.normal(*sizes)
     branch = torch.where(drawn < 0, -1.0, 1.0) * (1 + 0.5 * drawn.tanh())
     return Case(branch, probability, training, calls, seed)
+
+
+def some_probability(probe: Probe, low: float, shown: float) -> float:
+    """From ``low`` to 0.2 more in grading, ``shown`` in ``check``."""
+    return probe.choice([low + hundredths / 100 for hundredths in range(21)], shown=shown)
 
 
 def factors_of(student: Student, case: Case) -> list[Tensor]:
@@ -98,44 +102,34 @@ def of_images(student: Student, factors: Tensor) -> Tensor:
 @DropPath.check(guard=True)
 def a_branch_keeps_its_shape(student: Student, probe: Probe) -> None:
     """A branch of any shape comes back in that shape, and in its dtype."""
-    expect_shapes(student, [case_of(probe, *sizes) for sizes in ((4, 5), (3, 4, 6), (2, 3, 4, 5), (1, 3, 2))])
-
-
-def expect_shapes(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless each branch, and that branch in float64, comes back in its shape and dtype."""
-    for case in cases:
+    first, second, third = probe.sizes(3, low=5, shown=(5, 4, 6))
+    for sizes in ((4, first), (3, second, third), (2, first, second, third), (1, third, second)):
+        case = case_of(probe, *sizes, probability=some_probability(probe, 0.25, 0.3))
         factors_of(student, case)
-        factors_of(student, Case(case.branch.double(), case.probability))
+        factors_of(student, replace(case, branch=case.branch.double()))
     student.record.append(("shapes",))
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape)
 def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
     """While training, the whole branch of an image is multiplied by one number, which is 0 for some of the images."""
-    expect_whole(student, case_of(probe, 60, 3, 4))
-
-
-def expect_whole(student: Student, case: Case) -> None:
-    """Fail unless some images are dropped as a whole, and some are not."""
-    (factors,) = factors_of(student, case)
-    found = of_images(student, factors)
-    gone = found.abs() < 1e-6
-    student.record.append(("gone", bool(gone.any()), bool(gone.all())))
-    look = "Does each image have its own random number?"
-    if not gone.any() or gone.all():
-        seen = "all images are dropped" if gone.all() else "no image is dropped"
-        raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
+    for shown in ((3, 4), (5,), (2, 3, 4)):
+        sizes = probe.sizes(len(shown), shown=shown)
+        case = case_of(probe, 60, *sizes, probability=some_probability(probe, 0.4, 0.3))
+        (factors,) = factors_of(student, case)
+        gone = of_images(student, factors).abs() < 1e-6
+        student.record.append(("gone", bool(gone.any()), bool(gone.all())))
+        look = "Does each image have its own random number?"
+        if not gone.any() or gone.all():
+            seen = "all images are dropped" if gone.all() else "no image is dropped"
+            raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
 
 
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept)
 def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
     """What is kept is divided by the probability of being kept, so that the mean stays."""
-    expect_rescaled(student, [case_of(probe, 60, 4, probability=each) for each in (0.2, 0.75)])
-
-
-def expect_rescaled(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless the images that are kept are multiplied by 1 / (1 - probability)."""
-    for case in cases:
+    for low, shown in ((0.25, 0.2), (0.55, 0.75)):
+        case = case_of(probe, 60, 4, probability=some_probability(probe, low, shown))
         (factors,) = factors_of(student, case)
         found = of_images(student, factors)
         kept = found[found.abs() > 1e-6]
@@ -152,11 +146,7 @@ def expect_rescaled(student: Student, cases: Sequence[Case]) -> None:
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept, worth=0.5)
 def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
     """The gradient of an image's branch is multiplied by the number by which the branch is: 0 where it is dropped."""
-    expect_gradients(student, case_of(probe, 40, 3, probability=0.5))
-
-
-def expect_gradients(student: Student, case: Case) -> None:
-    """Fail unless the sum of the output has the factors as its gradient."""
+    case = case_of(probe, 40, 3, probability=some_probability(probe, 0.4, 0.5))
     (factors,) = factors_of(student, case)
     notes = student.run_fixture(
         "dropping_gradients", probability=case.probability, branch=case.branch, global_seed=case.seed
@@ -176,12 +166,8 @@ def expect_gradients(student: Student, case: Case) -> None:
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept)
 def as_many_are_dropped_as_the_probability_says(student: Student, probe: Probe) -> None:
     """The share of the images that are dropped is the probability."""
-    expect_share(student, [case_of(probe, IMAGES, 2, probability=each) for each in (0.15, 0.6)])
-
-
-def expect_share(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless about as many images are dropped as the probability says."""
-    for case in cases:
+    for low, shown in ((0.1, 0.15), (0.6, 0.6)):
+        case = case_of(probe, IMAGES, 2, probability=some_probability(probe, low, shown))
         (factors,) = factors_of(student, case)
         gone = float((of_images(student, factors).abs() < 1e-6).double().mean())
         off = gone - case.probability
@@ -195,11 +181,8 @@ def expect_share(student: Student, cases: Sequence[Case]) -> None:
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept)
 def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
     """Which images lose their branch, and how many, is drawn anew in every call, by torch's global generator."""
-    expect_new_draws(student, case_of(probe, 40, 3, probability=0.5, calls=CALLS))
-
-
-def expect_new_draws(student: Student, case: Case) -> None:
-    """Fail when calls in a row drop the same images or as many, or the same seed of the global generator others."""
+    seed = probe.choice(range(1, 1000), shown=1)
+    case = case_of(probe, 40, 3, probability=0.5, calls=CALLS, seed=seed)
     calls = factors_of(student, case)
     gone = [of_images(student, each).abs() < 1e-6 for each in calls]
     again = [of_images(student, each).abs() < 1e-6 for each in factors_of(student, case)]
@@ -222,47 +205,43 @@ def expect_new_draws(student: Student, case: Case) -> None:
 @DropPath.check(needs=a_branch_keeps_its_shape, guard=True)
 def in_evaluation_nothing_is_dropped(student: Student, probe: Probe) -> None:
     """In evaluation mode the branch is returned unchanged."""
-    expect_identity(student, [case_of(probe, 50, 3, probability=0.6, training=False)])
+    expect_identity(student, case_of(probe, 50, 3, probability=some_probability(probe, 0.4, 0.6), training=False))
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
 def with_a_probability_of_zero_nothing_is_dropped(student: Student, probe: Probe) -> None:
     """With a probability of 0 the branch is returned unchanged, while training too."""
-    expect_identity(student, [case_of(probe, 50, 3, probability=0.0)])
+    expect_identity(student, case_of(probe, 50, 3, probability=0.0))
 
 
-def expect_identity(student: Student, cases: Sequence[Case]) -> None:
+def expect_identity(student: Student, case: Case) -> None:
     """Fail unless every number is returned unchanged."""
-    for case in cases:
-        (factors,) = factors_of(student, case)
-        right = bool((factors - 1).abs().max() < 1e-5)
-        alike = bool(factors.max() - factors.min() < 1e-5)
-        seen = round(float(factors.max()), 2) if alike else "different numbers"
-        student.record.append(("identity", right, seen))
-        if not right:
-            mode = "training" if case.training else "evaluation"
-            said = f"in {mode} mode, with probability={case.probability:g}, the branch is multiplied by {seen}"
-            raise Failure(said, "the branch as it was", "How does a module know whether it is training?")
+    (factors,) = factors_of(student, case)
+    right = bool((factors - 1).abs().max() < 1e-5)
+    alike = bool(factors.max() - factors.min() < 1e-5)
+    seen = round(float(factors.max()), 2) if alike else "different numbers"
+    student.record.append(("identity", right, seen))
+    if not right:
+        mode = "training" if case.training else "evaluation"
+        said = f"in {mode} mode, with probability={case.probability:g}, the branch is multiplied by {seen}"
+        raise Failure(said, "the branch as it was", "How does a module know whether it is training?")
 
 
 @DropPath.check(guard=True)
 def a_probability_out_of_range_is_refused(student: Student, probe: Probe) -> None:
     """A probability below 0, or of 1 and more, raises a ValueError that names it when DropPath is made."""
-    for probability in (-2, 1, 3):
+    for probability in (-1, probe.choice(range(-8, -1), shown=-2), 1, probe.choice(range(2, 9), shown=3)):
         expect_value_error(student, (probability,), (probability,), f"probability {probability}")
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
 def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
     """What it draws is on the device of the branch, and in half precision where the branch is."""
-    expect_half(student, case_of(probe, 4, 3, 2))
-    expect_device_of_input(student, probe.normal(4, 3, 2), arguments=(0.5,))
-
-
-def expect_half(student: Student, case: Case) -> None:
-    """Fail unless a branch in float16 comes back in float16."""
+    tokens, embed_dim = probe.sizes(2, shown=(3, 2))
+    case = case_of(probe, 4, tokens, embed_dim, probability=some_probability(probe, 0.25, 0.3))
     factors_of(student, replace(case, branch=case.branch.half()))
     student.record.append(("half",))
+    expect_device_of_input(student, probe.normal(4, tokens, embed_dim), arguments=(0.5,))
 
 
 DropPath.example("""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.compare import expect_equal, shape
 from exercise_kit.engine.exercise import Exercise, InTraining
 from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, gradient_of
 from exercise_kit.engine.mistakes import read_mistakes
@@ -22,15 +22,24 @@ from vit_course.exercises.l04_block.layer_norm.claims import TOKEN_AXES
 from vit_course.exercises.l04_block.mlp.claims import expect_gradients
 from vit_course.exercises.l10_modern import LESSON
 
+CPU = torch.device("cpu")
+
 LayerScale = Exercise("LayerScale", LESSON, is_class=True, in_training=InTraining.HIDDEN)
 
 
-def loaded(student: Student, probe: Probe, embed_dim: int = 5) -> tuple[StudentModule, Mapping[str, Tensor]]:
+def loaded(student: Student, probe: Probe, embed_dim: int) -> tuple[StudentModule, Mapping[str, Tensor]]:
     """A module of the student's with random numbers in gamma, and these."""
     module = student.build(embed_dim, 0.1)
     weights = probe.weights({"gamma": (embed_dim,)})
     module.load(weights)
     return module, weights
+
+
+def some_case(student: Student, probe: Probe) -> tuple[StudentModule, Tensor, Tensor]:
+    """A module of the student's, the random numbers in its gamma, and a branch for it."""
+    batch, tokens, embed_dim = probe.sizes(3, low=5, shown=(2, 3, 5))
+    module, weights = loaded(student, probe, embed_dim)
+    return module, weights["gamma"], probe.normal(batch, tokens, embed_dim)
 
 
 @LayerScale.check(guard=True)
@@ -43,74 +52,67 @@ def gamma_is_its_one_parameter(student: Student, probe: Probe) -> None:
 @LayerScale.check(needs=gamma_is_its_one_parameter, guard=True)
 def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
     """All numbers of gamma start at initial."""
-    for embed_dim, initial in ((4, 0.25), (6, 1e-3)):
-        expect_start(student, embed_dim, initial)
-
-
-def expect_start(student: Student, embed_dim: int, initial: float) -> None:
-    """Fail unless gamma starts with ``initial`` everywhere."""
-    found = student.build(embed_dim, initial).tensors()["gamma"]
-    wanted = torch.full((embed_dim,), initial)
-    look = "Which number do you write into the parameter when it is made?"
-    student.record.append(("starts", tuple(round(each, 5) for each in found.flatten().tolist())))
-    expect_equal(found, wanted, f"gamma of LayerScale({embed_dim}, initial={initial:g})", ("dimension",), look=look)
+    sizes = probe.sizes(2, low=3, shown=(4, 6))
+    for embed_dim, shown in zip(sizes, (0.25, 1e-3), strict=True):
+        initial = probe.choice([thousandths / 1000 for thousandths in range(1, 401)], shown=shown)
+        found = student.build(embed_dim, initial).tensors()["gamma"]
+        wanted = torch.full((embed_dim,), initial)
+        look = "Which number do you write into the parameter when it is made?"
+        student.record.append(("starts", tuple(round(each, 5) for each in found.flatten().tolist())))
+        expect_equal(found, wanted, f"gamma of LayerScale({embed_dim}, initial={initial:g})", ("dimension",), look=look)
 
 
 @LayerScale.check(needs=gamma_is_its_one_parameter)
 def each_dimension_has_its_own_number(student: Student, probe: Probe) -> None:
     """Dimension i of every token is multiplied by number i of gamma, and nothing else happens."""
-    module, weights = loaded(student, probe)
-    x = probe.normal(2, 3, 5)
+    module, gamma, x = some_case(student, probe)
     look = "Follow the last number of one token: with which number of gamma does it meet, and by which operation?"
-    expect_equal(module(x), x * weights["gamma"], "the output", TOKEN_AXES, look=look)
+    expect_equal(module(x), x * gamma, "the output", TOKEN_AXES, look=look)
 
 
 @LayerScale.check(needs=each_dimension_has_its_own_number, worth=0.5)
-def any_tokens_and_either_mode_will_do(student: Student, probe: Probe) -> None:
+def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """One token, a batch and a grid work too, while training and after `.eval()`, in float64 too."""
-    module, weights = loaded(student, probe)
+    embed_dim, rows, columns = probe.sizes(3, low=5, shown=(5, 3, 4))
+    module, weights = loaded(student, probe, embed_dim)
     look = "Does your forward ask how many axes there are, or whether it trains?"
     for change, mode in ((module.train, "train"), (module.eval, "eval")):
         change()
-        for front in ((), (4,), (1, 4), (2, 3, 4)):
-            x = probe.normal(*front, 5)
-            name = f"after {mode}() the output for a tensor of shape {tuple(x.shape)}"
+        for front in ((), (columns,), (1, columns), (2, rows, columns), (embed_dim,)):
+            x = probe.normal(*front, embed_dim)
+            name = f"after {mode}() the output for a tensor of shape {shape(x)}"
             expect_equal(module(x), x * weights["gamma"], name, look=look)
+    module.to(device)
     module.double()
-    x = probe.normal(2, 3, 5, dtype=torch.float64)
-    expect_equal(module(x), x * weights["gamma"].double(), "the output in float64", TOKEN_AXES, look=look)
+    x = probe.normal(rows, embed_dim, 2, dtype=torch.float64).permute(2, 0, 1).to(device)  # not contiguous
+    gamma = weights["gamma"].double().to(device)
+    expect_equal(module(x), x * gamma, "the output in float64", TOKEN_AXES, look=look)
 
 
 @LayerScale.check(needs=gamma_is_its_one_parameter)
 def gamma_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches gamma."""
-    module, _ = loaded(student, probe)
-    x = probe.normal(2, 3, 5)
-    expect_gradients(module, expect_sizes(module(x), x))
-
-
-def expect_sizes(output: object, x: Tensor) -> Tensor:
-    """The output, where it is a tensor of the shape of ``x``; Failure otherwise."""
+    module, _, x = some_case(student, probe)
+    output = module(x)
     if not isinstance(output, Tensor) or output.shape != x.shape:
         seen = "forward gave something else than a tensor of its input's shape"
         raise Failure(seen, "one number for each number", reason=Reason.KIND)
-    return output
+    expect_gradients(module, output)
 
 
 @LayerScale.check(needs=each_dimension_has_its_own_number, worth=0.5)
 def the_gradient_reaches_the_branch(student: Student, probe: Probe) -> None:
     """The branch gets its gradient."""
-    module, weights = loaded(student, probe)
-    x = probe.normal(2, 3, 5)
-    wanted = gradient_of(lambda branch: branch * weights["gamma"], x)
+    module, gamma, x = some_case(student, probe)
+    wanted = gradient_of(lambda branch: branch * gamma, x)
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the branch"])
 
 
 @LayerScale.check(needs=gamma_is_its_one_parameter, worth=0.5, guard=True)
 def the_branch_is_left_alone(student: Student, probe: Probe) -> None:
     """The branch that goes in is not changed."""
-    module, _ = loaded(student, probe)
-    module(probe.normal(2, 3, 5))
+    module, _, x = some_case(student, probe)
+    module(x)
     expect_left_alone(student)
 
 

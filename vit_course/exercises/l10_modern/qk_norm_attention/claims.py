@@ -29,6 +29,7 @@ from vit_course.exercises.l10_modern import LESSON
 from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
 Weights = Mapping[str, Tensor]
+CPU = torch.device("cpu")
 PARTS = ("qkv", "query_norm", "key_norm", "projection")
 
 QKNormAttention = Exercise("QKNormAttention", LESSON, is_class=True, in_training=InTraining.HIDDEN)
@@ -72,12 +73,25 @@ def _normed(x: Tensor, weights: Weights, name: str) -> Tensor:
     return centered / deviation * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
-def loaded(student: Student, probe: Probe, embed_dim: int = 12, num_heads: int = 3) -> tuple[StudentModule, Weights]:
+def loaded(student: Student, probe: Probe, embed_dim: int, num_heads: int) -> tuple[StudentModule, Weights]:
     """The student's module with random weights, and these."""
     module = student.build(embed_dim, num_heads)
     weights = probe.weights(shapes_of(embed_dim, num_heads))
     module.load(weights)
     return module, weights
+
+
+def some_case(
+    student: Student, probe: Probe, shown: tuple[int, ...] = (2, 3, 5)
+) -> tuple[StudentModule, Weights, Tensor, int]:
+    """The student's module with random weights, these, tokens for it, and its number of heads.
+
+    ``shown`` are batch, num_heads and tokens of a probe that is not secret.
+    """
+    batch, num_heads, tokens = probe.sizes(3, high=5, shown=shown)
+    head_dim = probe.choice((6, 7, 8), shown=4)  # of few numbers some lie so close that float32 has no good gradient
+    module, weights = loaded(student, probe, num_heads * head_dim, num_heads)
+    return module, weights, probe.normal(batch, tokens, num_heads * head_dim), num_heads
 
 
 @QKNormAttention.check(guard=True)
@@ -90,90 +104,80 @@ def its_parameters_are_two_linears_and_two_norms(student: Student, probe: Probe)
 @QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms, guard=True)
 def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
     """forward gives tokens of the same shape, and for the same tokens the same result twice."""
-    module, _ = loaded(student, probe)
-    for batch, tokens in ((2, 5), (1, 7)):
-        x = probe.normal(batch, tokens, 12)
-        expect_tensor(module(x), (batch, tokens, 12), "forward's output")
-    x = probe.normal(2, 5, 12)
+    module, _, x, _ = some_case(student, probe)
+    for tokens in (x, probe.normal(1, 7, x.shape[-1])):
+        expect_tensor(module(tokens), tokens.shape, "forward's output")
     expect_one_kind(kinds_of_results(student, lambda: module(x), x.shape))
 
 
 @QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out)
 def the_output_is_right(student: Student, probe: Probe) -> None:
     """The output is right, for several numbers of heads and of tokens."""
-    for embed_dim, num_heads, tokens in ((12, 3, 5), (8, 2, 6)):
-        expect_output(student, probe, embed_dim, num_heads, tokens)
-
-
-def expect_output(student: Student, probe: Probe, embed_dim: int, num_heads: int, tokens: int) -> None:
-    """Fail unless the output for random tokens and weights is the oracle's."""
-    module, weights = loaded(student, probe, embed_dim, num_heads)
-    x = probe.normal(2, tokens, embed_dim)
-    right = steps(weights, x, num_heads)
-    where = located(module, right, PARTS, x, axes=TOKEN_AXES)
-    look = "Which of query, key and value go through a norm, and which shape have they when they do?"
-    expect_equal(module(x), right["projection:out"], f"the output with {num_heads} heads", TOKEN_AXES, where, look)
-
-
-@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out)
-def large_tokens_do_not_sharpen_it(student: Student, probe: Probe) -> None:
-    """Queries and keys that are a hundred times as large give the same weights."""
-    expect_no_sharpening(student, probe, 12, 3)
-
-
-def expect_no_sharpening(student: Student, probe: Probe, embed_dim: int, num_heads: int) -> None:
-    """Fail unless the output stays where the queries' and keys' rows of qkv grow a hundred times."""
-    module, weights = loaded(student, probe, embed_dim, num_heads)
-    large = torch.cat([torch.full((2 * embed_dim,), 100.0), torch.ones(embed_dim)])
-    grown = {**weights, "qkv.weight": weights["qkv.weight"] * large[:, None], "qkv.bias": weights["qkv.bias"] * large}
-    module.load(grown)
-    x = probe.normal(2, 5, embed_dim)
-    look = "What does a norm do to the size of what goes in? Which tensors go through yours?"
-    name = "the output with queries and keys a hundred times as large"
-    expect_equal(module(x), steps(grown, x, num_heads)["projection:out"], name, TOKEN_AXES, look=look)
+    for shown in ((2, 3, 5), (2, 2, 6), (3, 5, 2)):
+        module, weights, x, num_heads = some_case(student, probe, shown)
+        right = steps(weights, x, num_heads)
+        where = located(module, right, PARTS, x, axes=TOKEN_AXES)
+        look = "Which of query, key and value go through a norm, and which shape have they when they do?"
+        expect_equal(module(x), right["projection:out"], f"the output with {num_heads} heads", TOKEN_AXES, where, look)
 
 
 @QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches every parameter, those of both norms too."""
-    module, _ = loaded(student, probe)
-    x = probe.normal(2, 5, 12)
+    module, _, x, _ = some_case(student, probe)
     expect_gradients(module, expect_tensor(module(x), x.shape, "forward's output"))
 
 
 @QKNormAttention.check(needs=the_output_is_right, worth=0.5)
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     """The tokens get their gradient, through queries, keys and values."""
-    module, weights = loaded(student, probe)
-    x = probe.normal(2, 5, 12)
-    wanted = gradient_of(lambda tokens: steps(weights, tokens, 3)["projection:out"], x)
+    module, weights, x, num_heads = some_case(student, probe)
+    wanted = gradient_of(lambda tokens: steps(weights, tokens, num_heads)["projection:out"], x)
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
 
 
 @QKNormAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
-def either_mode_and_float64_will_do(student: Student, probe: Probe) -> None:
+def either_mode_and_float64_will_do(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """The output is the same after `.eval()`, and right in float64."""
-    module, weights = loaded(student, probe)
-    x = probe.normal(2, 5, 12)
+    module, weights, x, num_heads = some_case(student, probe)
     module.eval()
-    expect_equal(module(x), steps(weights, x, 3)["projection:out"], "after eval() the output", TOKEN_AXES)
+    expect_equal(module(x), steps(weights, x, num_heads)["projection:out"], "after eval() the output", TOKEN_AXES)
+    module.to(device)
     module.double()
-    doubled = {name: each.double() for name, each in weights.items()}
-    expect_equal(module(x.double()), steps(doubled, x.double(), 3)["projection:out"], "the output in float64")
+    doubled = {name: each.double().to(device) for name, each in weights.items()}
+    x = probe.normal(2, x.shape[-1], 4, dtype=torch.float64).mT.to(device)  # not contiguous
+    expect_equal(module(x), steps(doubled, x, num_heads)["projection:out"], "the output in float64", TOKEN_AXES)
+
+
+@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out)
+def large_tokens_do_not_sharpen_it(student: Student, probe: Probe) -> None:
+    """Queries and keys that are a hundred times as large give the same weights."""
+    module, weights, x, num_heads = some_case(student, probe)
+    embed_dim = x.shape[-1]
+    large = torch.cat([torch.full((2 * embed_dim,), 100.0), torch.ones(embed_dim)])
+    grown = {**weights, "qkv.weight": weights["qkv.weight"] * large[:, None], "qkv.bias": weights["qkv.bias"] * large}
+    module.load(grown)
+    right = steps(grown, x, num_heads)["projection:out"]
+    look = "What does a norm do to the size of what goes in? Which tensors go through yours?"
+    name = "the output with queries and keys a hundred times as large"
+    expect_equal(module(x), right, name, TOKEN_AXES, look=look)
+    module.eval()
+    expect_equal(module(x), right, f"after eval() {name}", TOKEN_AXES, look=look)
 
 
 @QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
-    module, _ = loaded(student, probe)
-    module(probe.normal(2, 5, 12))
+    module, _, x, _ = some_case(student, probe)
+    module(x)
     expect_left_alone(student)
 
 
 @QKNormAttention.check(guard=True)
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
-    for embed_dim, num_heads in ((10, 4), (14, 3)):
+    for num_heads, shown in ((4, 10), (3, 14), (5, 12)):
+        embed_dim = probe.choice(range(2 * num_heads + 1, 7 * num_heads, num_heads), shown=shown)
         described = f"embed_dim {embed_dim} with {num_heads} heads"
         expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)
 

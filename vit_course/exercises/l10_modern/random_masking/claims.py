@@ -6,7 +6,6 @@ left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -44,9 +43,17 @@ class Case:
         return round(self.mask_ratio * self.tokens.shape[1])
 
 
-def case_of(probe: Probe, batch: int = 5, num_patches: int = 8, mask_ratio: float = 0.75, seed: int = 3) -> Case:
-    """Tokens of which no two are alike."""
+def case_of(probe: Probe, batch: int, num_patches: int, mask_ratio: float) -> Case:
+    """Tokens of which no two are alike, and a generator of any seed."""
+    seed = probe.choice(range(1, 10_000), shown=3)
     return Case(probe.normal(batch, num_patches, 4), mask_ratio, seed)
+
+
+def some_case(probe: Probe, batch: int = 5, shown: tuple[int, int] = (8, 6)) -> Case:
+    """In grading seven to eleven patches, of which two to all but two are hidden; in ``check`` those ``shown``."""
+    num_patches = probe.choice(range(7, 12), shown=shown[0])
+    num_hidden = probe.choice(range(2, num_patches - 1), shown=shown[1])
+    return case_of(probe, batch, num_patches, num_hidden / num_patches)
 
 
 def called(student: Student, case: Case, calls: int = 1) -> list[tuple[Tensor, Tensor]]:
@@ -81,12 +88,7 @@ def _pair(student: Student, case: Case, returned: Any) -> tuple[Tensor, Tensor]:
 @random_masking.check(guard=True)
 def tokens_and_a_mask_come_back(student: Student, probe: Probe) -> None:
     """It gives a pair: the visible tokens of each image, and a bool mask with a place for each patch."""
-    expect_pairs(student, [case_of(probe), case_of(probe, 1, 5, 0.4), case_of(probe, 3, 10, 0.3)])
-
-
-def expect_pairs(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless each case, and its tokens in float64, give a pair of the right sizes and dtypes."""
-    for case in cases:
+    for case in (some_case(probe), some_case(probe, 1, (5, 2)), some_case(probe, 3, (10, 3))):
         called(student, case)
         called(student, replace(case, tokens=case.tokens.double()))
     student.record.append(("pairs",))
@@ -95,20 +97,12 @@ def expect_pairs(student: Student, cases: Sequence[Case]) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back)
 def every_image_hides_as_many(student: Student, probe: Probe) -> None:
     """The mask is True at mask_ratio of the patches, in every image, rounded to a whole number."""
-    expect_counts(
-        student, [case_of(probe), case_of(probe, 6, 10, 0.3), case_of(probe, 2, 7, 0.4), case_of(probe, 2, 10, 0.25)]
-    )
-
-
-def expect_counts(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless the mask hides the right number of patches of each image."""
-    for case in cases:
+    to_be_rounded = [case_of(probe, 2, *each) for each in ((7, 0.4), (10, 0.25), (6, 1 / 6))]
+    for case in (some_case(probe), some_case(probe, 6, (10, 3)), some_case(probe, 1, (5, 2)), *to_be_rounded):
         ((_, mask),) = called(student, case)
         counts = mask.sum(dim=1)
-        right, inverted = (
-            bool((counts == case.num_hidden).all()),
-            bool((counts == mask.shape[1] - case.num_hidden).all()),
-        )
+        right = bool((counts == case.num_hidden).all())
+        inverted = bool((counts == mask.shape[1] - case.num_hidden).all())
         student.record.append(("counts", right, inverted))
         if not right:
             image = int((counts != case.num_hidden).nonzero()[0])
@@ -120,12 +114,8 @@ def expect_counts(student: Student, cases: Sequence[Case]) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back)
 def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None:
     """The visible tokens are those where the mask is False, in their order, and unchanged."""
-    expect_visible(student, [case_of(probe), case_of(probe, 6, 10, 0.5, 4)])
-
-
-def expect_visible(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless the tokens follow from the mask."""
-    for case in cases:
+    for batch, shown in ((5, (8, 6)), (6, (10, 5)), (4, (7, 3)), (1, (9, 4))):
+        case = some_case(probe, batch, shown)
         ((visible, mask),) = called(student, case)
         left = [tokens[~hidden] for tokens, hidden in zip(case.tokens, mask, strict=True)]
         fits = all(len(each) == visible.shape[1] for each in left)
@@ -154,12 +144,7 @@ def _places(visible: Tensor, tokens: Tensor) -> Tensor:
 @random_masking.check(needs=every_image_hides_as_many)
 def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
     """Which patches are hidden is drawn for each image, and anew in each call."""
-    expect_own_patches(student, case_of(probe, 6, 24, 0.5))
-
-
-def expect_own_patches(student: Student, case: Case) -> None:
-    """Fail when images of a batch, or batches in a row, hide the same patches."""
-    masks = [mask for _, mask in called(student, case, 3)]
+    masks = [mask for _, mask in called(student, case_of(probe, 6, 24, 0.5), 3)]
     of_images = not bool((masks[0] == masks[0][:1]).all())
     of_calls = not torch.equal(masks[0], masks[1]) and not torch.equal(masks[0], masks[2])
     twins = [pair for pair in combinations(range(len(masks[0])), 2) if torch.equal(*masks[0][list(pair)])]
@@ -179,11 +164,7 @@ def expect_own_patches(student: Student, case: Case) -> None:
 @random_masking.check(needs=every_image_hides_as_many)
 def every_patch_is_hidden_as_often(student: Student, probe: Probe) -> None:
     """Each place of the image is hidden as often as any other, and each two of them together."""
-    expect_fairness(student, case_of(probe, IMAGES, 6, 0.5))
-
-
-def expect_fairness(student: Student, case: Case) -> None:
-    """Fail when a place, or two together, are hidden clearly more often, or less, than others."""
+    case = case_of(probe, IMAGES, 6, 0.5)
     ((_, mask),) = called(student, case)
     share = mask.double().mean(dim=0)
     off = share - case.num_hidden / mask.shape[1]
@@ -213,12 +194,8 @@ def _togetherness(mask: Tensor) -> Tensor:
 @random_masking.check(needs=tokens_and_a_mask_come_back)
 def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     """All random numbers come from the generator: the same seed gives the same mask, and no other generator moves."""
-    expect_own_chance(student, case_of(probe, 6, 12, 0.5))
-
-
-def expect_own_chance(student: Student, case: Case) -> None:
-    """Fail when a call depends on another generator than the one it is given, or moves another one."""
-    runs = [replace(case, seed=seed) for seed in (5, 5, 6)]
+    case = case_of(probe, 6, 12, 0.5)
+    runs = [case, case, replace(case, seed=case.seed + 1)]
     notes = [student.run_fixture("masking_by_chance", **asdict(run), global_seed=each) for each, run in enumerate(runs)]
     del student.record[-3:]
     first, again, other = (_pair(student, case, each["returned"])[1] for each in notes)
@@ -237,11 +214,7 @@ def expect_own_chance(student: Student, case: Case) -> None:
 @random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5)
 def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
     """The visible tokens get their gradient, and the hidden ones get none."""
-    expect_gradients_of_the_visible(student, case_of(probe))
-
-
-def expect_gradients_of_the_visible(student: Student, case: Case) -> None:
-    """Fail unless the sum of what is left has a gradient of 1 for each number of it."""
+    case = some_case(probe)
     called(student, case)
     notes = student.run_fixture("masking_gradients", **asdict(case))
     del student.record[-1]
@@ -257,12 +230,7 @@ def expect_gradients_of_the_visible(student: Student, case: Case) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
-    expect_unchanged(student, case_of(probe))
-
-
-def expect_unchanged(student: Student, case: Case) -> None:
-    """Fail when a call writes into its tokens."""
-    notes = student.run_fixture("masking", **asdict(case))
+    notes = student.run_fixture("masking", **asdict(some_case(probe)))
     student.record[-1:] = [("changed", notes["changed"])]
     if notes["changed"]:
         look = "Which of your operations writes in place: an assignment to a slice, a name that ends in an underscore?"
@@ -272,12 +240,8 @@ def expect_unchanged(student: Student, case: Case) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back, guard=True)
 def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe) -> None:
     """A mask_ratio that would hide no patch, or all of them, raises a ValueError that names it."""
-    expect_refusals(student, [replace(case_of(probe), mask_ratio=ratio) for ratio in (0, 1, 3, 0.05, 0.96)])
-
-
-def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
-    """Fail unless each case raises a ValueError with the value of its ratio."""
-    for case in cases:
+    for ratio in (0, 1, probe.choice(range(2, 9), shown=3), 0.04, 0.96):
+        case = replace(some_case(probe), mask_ratio=ratio)
         notes = student.run_fixture("masking_refused", **asdict(case))
         named = f"{case.mask_ratio:g}" in str(notes["words"])
         student.record[-1:] = [("refused", notes["raised"], named)]
@@ -293,11 +257,7 @@ def expect_refusals(student: Student, cases: Sequence[Case]) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The visible tokens and the mask are on the device of the tokens that go in."""
-    expect_on_the_device_of_the_tokens(student, case_of(probe))
-
-
-def expect_on_the_device_of_the_tokens(student: Student, case: Case) -> None:
-    """Fail when one of the two comes back on the CPU for tokens that are elsewhere."""
+    case = some_case(probe)
     called(student, case)
     expect_one_device(student, student.run_fixture("masking_elsewhere", **asdict(case)))
 

@@ -5,6 +5,8 @@ The oracle is complex numbers: a pair of numbers is one of them, and turning it 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -60,6 +62,12 @@ def drawn(probe: Probe, grid_size: Grid, in_front: int = 1, head_dim: int = 8) -
     return probe.normal(*sizes), probe.normal(*sizes)
 
 
+def inputs_of(probe: Probe, in_front: int = 1, head_dim: int = 8, shown: Grid = (3, 4)) -> tuple[Tensor, Tensor, Grid]:
+    """Queries, keys and the grid of their patches, which has not as many rows as columns."""
+    rows, columns = probe.sizes(2, high=5, shown=shown)
+    return *drawn(probe, (rows, columns), in_front, head_dim), (rows, columns)
+
+
 def both(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     """What the student's function gives; Failure where it is no pair of tensors of these shapes."""
     returned = student(query, key, grid_size)
@@ -68,6 +76,13 @@ def both(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
         raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: query, key", look)
     first = expect_tensor(returned[0], query.shape, "the first of the two, the query,")
     return first, expect_tensor(returned[1], key.shape, "the second of the two, the key,")
+
+
+def _before_and_after(
+    student: Student, query: Tensor, key: Tensor, grid_size: Grid
+) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """("query", before, after) and ("key", before, after)."""
+    return zip(("query", "key"), (query, key), both(student, query, key, grid_size), strict=True)
 
 
 @rotary_2d.check(guard=True)
@@ -80,12 +95,7 @@ def query_and_key_come_back(student: Student, probe: Probe) -> None:
 @rotary_2d.check(needs=query_and_key_come_back)
 def nothing_changes_its_length(student: Student, probe: Probe) -> None:
     """Every token keeps its length, even a patch that is turned."""
-    expect_lengths(student, *drawn(probe, (3, 4)), (3, 4))
-
-
-def expect_lengths(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
-    """Fail unless every token is as long as before, and patches behind the first are other ones than before."""
-    for name, before, found in zip(("query", "key"), (query, key), both(student, query, key, grid_size), strict=True):
+    for name, before, found in _before_and_after(student, *inputs_of(probe)):
         if not close(found.double().norm(dim=-1), before.double().norm(dim=-1)):
             look = "Is (a cos t - b sin t, a sin t + b cos t) what you compute, with one and the same t?"
             raise Failure(f"tokens of the {name} have another length than before", "the same length", look)
@@ -96,19 +106,13 @@ def expect_lengths(student: Student, query: Tensor, key: Tensor, grid_size: Grid
 @rotary_2d.check(needs=query_and_key_come_back, guard=True)
 def what_stands_in_front_is_not_turned(student: Student, probe: Probe) -> None:
     """A class token and registers, which stand in front of the patches, come out unchanged."""
-    for in_front in (1, 4):
-        expect_front(student, *drawn(probe, (3, 4), in_front), (3, 4))
-
-
-def expect_front(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
-    """Fail when a token in front of the patches has changed."""
-    count = query.shape[-2] - grid_size[0] * grid_size[1]
     look = "How many tokens stand in front of the patches? They are at no place of the image."
-    for name, before, found in zip(("query", "key"), (query, key), both(student, query, key, grid_size), strict=True):
-        what = f"the {name}, before the patches,"
-        if one_for_one := _in_other_places(found[..., :count, :], before[..., :count, :]):
-            raise one_for_one
-        expect_equal(found[..., :count, :], before[..., :count, :], what, AXES, look=look)
+    for count in (1, probe.choice((2, 3, 4, 5), shown=4)):
+        for name, before, found in _before_and_after(student, *inputs_of(probe, count)):
+            what = f"the {name}, before the patches,"
+            if one_for_one := _in_other_places(found[..., :count, :], before[..., :count, :]):
+                raise one_for_one
+            expect_equal(found[..., :count, :], before[..., :count, :], what, AXES, look=look)
 
 
 def _in_other_places(found: Tensor, before: Tensor) -> Failure | None:
@@ -124,15 +128,11 @@ def _in_other_places(found: Tensor, before: Tensor) -> Failure | None:
 @rotary_2d.check(needs=query_and_key_come_back)
 def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
     """The dot product of two patches depends on their numbers and on the offset between them, not on their places."""
-    expect_offsets(student, probe.normal(8), probe.normal(8), (4, 5))
-
-
-def expect_offsets(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
-    """Fail unless the dot products of one query and one key at all places follow from rows and columns between them."""
-    rows, columns = grid_size
-    everywhere = [each.expand(1, 1, rows * columns, -1) for each in (query, key)]
-    turned_query, turned_key = both(student, everywhere[0], everywhere[1], grid_size)
-    scores = (turned_query.double() @ turned_key.double().mT)[0, 0].float().reshape(rows, columns, rows, columns)
+    rows, columns = probe.sizes(2, low=3, high=5, shown=(4, 5))
+    head_dim = probe.choice((12, 16), shown=8)
+    everywhere = [probe.normal(head_dim).expand(1, 1, rows * columns, -1) for _ in range(2)]
+    query, key = both(student, everywhere[0], everywhere[1], (rows, columns))
+    scores = (query.double() @ key.double().mT)[0, 0].float().reshape(rows, columns, rows, columns)
     same = close(scores[1:, :, 1:], scores[:-1, :, :-1]) and close(scores[:, 1:, :, 1:], scores[:, :-1, :, :-1])
     student.record.append(("offsets", same))
     look = "Query and key of one patch: are both turned, in the same direction and by the same angle?"
@@ -145,8 +145,11 @@ def expect_offsets(student: Student, query: Tensor, key: Tensor, grid_size: Grid
 @rotary_2d.check(needs=query_and_key_come_back)
 def every_pair_is_turned_by_its_angle(student: Student, probe: Probe) -> None:
     """Every pair of numbers is turned by the angle of its place: rows in the first half, columns in the second."""
-    for grid_size, in_front, head_dim in (((6, 2), 3, 16), ((3, 5), 1, 8), ((1, 4), 0, 4)):
-        expect_angles(student, *drawn(probe, grid_size, in_front, head_dim), grid_size)
+    for in_front, head_dim, shown in ((3, 16, (6, 2)), (1, 8, (3, 5)), (0, 12, (4, 3)), (2, 4, (2, 3))):
+        expect_angles(student, *inputs_of(probe, in_front, head_dim, shown))
+    query, key, (rows, columns) = inputs_of(probe, 0)
+    for grid_size in ((1, rows * columns), (rows * columns, 1)):
+        expect_angles(student, query, key, grid_size)
 
 
 def expect_angles(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
@@ -161,18 +164,14 @@ def expect_angles(student: Student, query: Tensor, key: Tensor, grid_size: Grid)
 @rotary_2d.check(needs=every_pair_is_turned_by_its_angle)
 def gradients_reach_query_and_key(student: Student, probe: Probe) -> None:
     """Query and key get their gradients."""
-    expect_input_gradients(student, (*drawn(probe, (2, 3)), (2, 3)), ("query", "key"), oracle, AXES)
+    expect_input_gradients(student, inputs_of(probe, shown=(2, 3)), ("query", "key"), oracle, AXES)
 
 
 @rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5)
-def both_keep_their_dtype(student: Student, probe: Probe) -> None:
-    """Queries and keys of float64 stay in float64, to the last digit."""
-    expect_dtype(student, *drawn(probe, (3, 4)), (3, 4))
-
-
-def expect_dtype(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
-    """Fail unless float64 comes back as float64, and right; what is wrong in float32 too is reported as that."""
-    expect_angles(student, query, key, grid_size)
+def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
+    """Queries and keys of float64 stay in float64, to the last digit; any memory layout and a single head will do."""
+    query, key, grid_size = inputs_of(probe, 1, probe.choice((8, 12), shown=8))
+    expect_angles(student, query, key, grid_size)  # what is wrong in float32 too is reported as that
     inputs = query.double(), key.double()
     found = both(student, *inputs, grid_size)
     for name, one, right in zip(("query", "key"), found, oracle(*inputs, grid_size), strict=True):
@@ -180,29 +179,34 @@ def expect_dtype(student: Student, query: Tensor, key: Tensor, grid_size: Grid) 
             look = "Which dtype have your cosines and sines?"
             raise Failure(f"the {name} of a float64 one is {short(one.dtype)}", "float64", look)
         expect_equal(one, right, f"the {name} in float64", AXES, look="Which dtype have your angles?")
+    not_contiguous = [each.transpose(1, 2).contiguous().transpose(1, 2) for each in (query, key)]
+    expect_angles(student, not_contiguous[0], not_contiguous[1], grid_size)
+    expect_angles(student, query[0, 0], key[0, 0], grid_size)
 
 
 @rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The queries and keys that go in are not changed."""
-    both(student, *drawn(probe, (2, 3)), (2, 3))
+    both(student, *inputs_of(probe, shown=(2, 3)))
     expect_left_alone(student)
 
 
 @rotary_2d.check(guard=True)
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """A head_dim that 4 does not divide, or fewer tokens than patches, raises a ValueError that names the number."""
-    for head_dim in (6, 9):
-        inputs = (*drawn(probe, (2, 3), 1, head_dim), (2, 3))
+    query, key, grid_size = inputs_of(probe, shown=(2, 3))
+    for head_dim in (probe.choice((2, 14, 18), shown=6), probe.choice((5, 19), shown=9)):
+        inputs = *drawn(probe, grid_size, 1, head_dim), grid_size
         expect_value_error(student, inputs, (head_dim,), f"a head_dim of {head_dim}")
-    query, key = drawn(probe, (2, 3), 1)
-    expect_value_error(student, (query[..., :5, :], key[..., :5, :], (2, 3)), (5,), "5 tokens for 6 patches")
+    few = grid_size[0] * grid_size[1] - 1
+    inputs = query[..., :few, :], key[..., :few, :], grid_size
+    expect_value_error(student, inputs, (few,), f"{few} tokens for {few + 1} patches")
 
 
 @rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
 def it_computes_where_the_query_is(student: Student, probe: Probe) -> None:
     """The result is on the device of the query."""
-    expect_device_of_input(student, *drawn(probe, (2, 3)), (2, 3))
+    expect_device_of_input(student, *inputs_of(probe, shown=(2, 3)))
 
 
 rotary_2d.example("""
