@@ -259,7 +259,7 @@ def the_gradient_takes_the_stream_and_both_branches(student: Student, probe: Pro
         expect_gradients_of_inputs([found[name]], [gradient_of(output, weight)], [f"`{name}`"])
 
 
-def _expect_eps(student: Student, probe: Probe, eps: float, **options: float) -> None:
+def _expect_eps(student: Student, probe: Probe, eps: float, **options: Any) -> None:
     """Fail unless both norms of a block that is built with these options use that eps; tokens of that variance tell."""
     for norm, silent in (("norm1", MLP_IS_SILENT), ("norm2", ATTENTION_IS_SILENT)):
         block = _block(student, probe, silent, **options).in_float64()
