@@ -1,146 +1,36 @@
 """The suspects of ``is_rotary``: right and wrong rotary positions for a student's test to judge.
 
-All of them take query and key (..., tokens, head_dim) and the (rows, columns) of the patches, give a pair of tensors,
-and refuse the sizes that ``rotary_2d`` refuses. The right ones use what ``is_rotary`` leaves free: which numbers make a
-pair, which pairs turn with the row, in which direction and how fast. Every wrong one is wrong by much more than
-rounding on numbers of order 1, as soon as there are two images, a token in front of the patches, two pairs in each
-half, and at least three rows and three columns, not as many of both. Some are known mistakes of an earlier exercise.
-``check`` asks about these; grading draws their settings, and adds others.
+Every wrong one is wrong by much more than rounding on numbers of order 1, as soon as there are two images, a token in
+front of the patches, two pairs in each half, and at least three rows and three columns, not as many of both. Some are
+known mistakes of an earlier exercise. ``check`` asks about the first of each family; grading draws their settings, and
+asks about the others too.
 """
 
 from __future__ import annotations
-
-import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.impostors import Candidate, Family, LineUp, Suspect, drawn
-from vit_course.exercises.l10_modern.rotary_2d.claims import Grid, Pair, rotary_2d, turned
-
-Rotate = Callable[[Tensor, Tensor, Grid], Pair]
-Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
-Turn = Callable[[Tensor, Tensor], Tensor]
-
-
-def speeds_of(pairs: int, base: float = 100.0) -> Tensor:
-    """(pairs,): radians per row or column, in float64, the fastest first."""
-    return torch.logspace(0, -(pairs - 1) / pairs, pairs, base=base, dtype=torch.float64)
-
-
-def axial(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
-    """(patches, 2 · pairs): angles of the row (patches, 1) first, then those of the column (patches, 1)."""
-    return torch.cat([row * speeds, column * speeds], dim=1)
-
-
-def angles_of(query: Tensor, grid_size: Grid, rule: Rule) -> Tensor:
-    """(tokens, head_dim / 2) by ``rule``, zeros in front of the patches; ValueError for sizes that do not fit."""
-    front, pairs = query.shape[-2] - grid_size[0] * grid_size[1], query.shape[-1] // 4
-    if query.shape[-1] % 4 or front < 0:
-        raise ValueError(f"{query.shape[-2]} tokens of {query.shape[-1]} numbers on a grid of {grid_size}")
-    rows, columns = (torch.arange(size, dtype=torch.float64) for size in grid_size)
-    row, column = (each.reshape(-1, 1) for each in torch.meshgrid(rows, columns, indexing="ij"))
-    angles = rule(row, column, speeds_of(pairs))
-    return torch.cat([torch.zeros(front, angles.shape[1], dtype=torch.float64), angles]).to(query.device)
-
-
-def by(rule: Rule, turn: Turn = turned) -> Rotate:
-    """Query and key, both turned by the angles of ``rule``; neighbors are pairs unless ``turn`` has others."""
-
-    def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-        angles = angles_of(query, grid_size, rule)
-        return turn(query, angles), turn(key, angles)
-
-    return rotate
-
-
-def then(change: Callable[[Tensor, Tensor], Pair]) -> Rotate:
-    """What ``change`` makes of the right query and key."""
-    right = by(axial)
-    return lambda query, key, grid_size: change(*right(query, key, grid_size))
-
-
-def with_speeds(speeds: Callable[[int], Tensor]) -> Rule:
-    """The axial rule with other speeds, (pairs,) by the number of pairs."""
-    return lambda row, column, usual: axial(row, column, speeds(len(usual)))
-
-
-def apart(of_query: Rule, of_key: Rule) -> Rotate:
-    """Query and key, each by a rule of its own."""
-
-    def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-        return turned(query, angles_of(query, grid_size, of_query)), turned(key, angles_of(key, grid_size, of_key))
-
-    return rotate
-
-
-def front_of(query: Tensor, grid_size: Grid) -> int:
-    """How many tokens stand in front of the patches."""
-    return query.shape[-2] - grid_size[0] * grid_size[1]
-
-
-def backwards(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
-    """The axial rule with every pair turned the other way round."""
-    return axial(-row, -column, speeds)
-
-
-def not_at_all(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
-    """A rule by which nothing turns."""
-    return axial(0 * row, 0 * column, speeds)
-
-
-def growing(factor: float) -> Rotate:
-    """Queries ``factor`` times as long with each row and column, keys as many times shorter, and both turned."""
-
-    def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-        places = angles_of(query, grid_size, lambda row, column, speeds: row + column)
-        growth = (factor**places).to(query.dtype)
-        query, key = by(axial)(query, key, grid_size)
-        return query * growth, key / growth
-
-    return rotate
-
-
-def rolled(x: Tensor) -> Tensor:
-    """In the place of each image the one before it."""
-    return x if x.ndim < 3 else x.roll(1, dims=0)
-
-
-def known(name: str) -> Rotate:
-    """A known mistake in rotary positions; what ``is_rotary`` leaves free makes some of them right."""
-    return lambda query, key, grid_size: rotary_2d.mistake(name).objects[0](query, key, grid_size)
-
-
-def _by_cosines_and_sines(x: Tensor, angles: Tensor) -> Tensor:
-    angles = angles.repeat_interleave(2, dim=1)
-    signs = torch.tensor([-1.0, 1.0], dtype=torch.float64, device=x.device).repeat(x.shape[-1] // 2)
-    cos, sin = angles.cos().to(x.dtype), (signs * angles.sin()).to(x.dtype)
-    return x * cos + x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2) * sin
-
-
-def _a_whole_turn_more(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    front = front_of(query, grid_size)
-    angles = angles_of(query, grid_size, axial).to(torch.promote_types(query.dtype, torch.float32))
-    angles[front:] += 2 * math.pi
-    return turned(query, angles.double()), turned(key, angles.double())
-
-
-RIGHT = (
-    Suspect("multiplies complex numbers", by(axial)),
-    Suspect(
-        "multiplies by cosines, and by sines with the numbers of each pair exchanged",
-        by(axial, _by_cosines_and_sines),
-    ),
-    Suspect("turns each patch a whole turn further, which changes nothing but the last digits", _a_whole_turn_more),
-    Suspect("turns every pair the other way round", known("both turned the other way")),
-    Suspect("pairs a number with the one a quarter of head_dim further on", known("halves for pairs")),
-    Suspect("pairs a number with the one half of head_dim further on", known("rotate half")),
-    Suspect("turns the first half by the column and the second by the row", known("rows and columns swapped")),
-    Suspect("has speeds to the base 20", by(with_speeds(lambda pairs: speeds_of(pairs, 20.0)))),
+from vit_course.exercises.impostors import Candidate, Family, LineUp, Suspect, drawn, family
+from vit_course.exercises.l10_modern.is_rotary.right_suspects import (
+    MORE_RIGHT,
+    RIGHT,
+    angles_of,
+    apart,
+    axial,
+    backwards,
+    by,
+    front_of,
+    growing,
+    known,
+    not_at_all,
+    rolled,
+    then,
+    with_speeds,
 )
+from vit_course.exercises.l10_modern.rotary_2d.claims import Grid, Pair, turned
 
 
 def _of_other_results(probe: Probe) -> list[Suspect]:
@@ -150,11 +40,38 @@ def _of_other_results(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_other_results(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect("gives both with an axis more, of size 1", then(lambda query, key: (query[None], key[None]))),
+        Suspect("gives the patches alone, without the tokens in front of them", _patches_alone),
+    ]
+
+
+def _patches_alone(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    front = front_of(query, grid_size)
+    query, key = by(axial)(query, key, grid_size)
+    return query[..., front:, :], key[..., front:, :]
+
+
 def _of_disagreement(probe: Probe) -> list[Suspect]:
     return [
         Suspect("turns the query and leaves the key as it is", known("the key left alone")),
         Suspect("turns the key and leaves the query as it is", apart(not_at_all, axial)),
         Suspect("turns the key the other way than the query", known("the key turned back")),
+    ]
+
+
+def _more_of_disagreement(probe: Probe) -> list[Suspect]:
+    faster = float(probe.uniform(1, low=1.2, high=1.6))
+    return [
+        Suspect(
+            f"turns the key {faster:.2f} times as fast as the query",
+            apart(axial, lambda row, column, speeds: axial(row, column, faster * speeds)),
+        ),
+        Suspect(
+            "turns the key by the column where it turns the query by the row",
+            apart(axial, lambda row, column, speeds: axial(column, row, speeds)),
+        ),
     ]
 
 
@@ -169,6 +86,13 @@ def _of_one_axis(probe: Probe) -> list[Suspect]:
             by(lambda row, column, speeds: axial(0 * row, column, speeds)),
         ),
         Suspect("turns both halves by the row", known("the row in both halves")),
+    ]
+
+
+def _more_of_one_axis(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect("turns all numbers by the column", by(lambda row, column, speeds: axial(column, column, speeds))),
+        Suspect("leaves query and key as they are", by(not_at_all)),
     ]
 
 
@@ -188,6 +112,15 @@ def _of_axes_together(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_axes_together(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect(
+            "turns all numbers by the row minus the column",
+            by(lambda row, column, speeds: axial(row - column, row - column, speeds)),
+        )
+    ]
+
+
 def _of_other_places(probe: Probe) -> list[Suspect]:
     right = by(axial)
     return [
@@ -196,6 +129,10 @@ def _of_other_places(probe: Probe) -> list[Suspect]:
             "takes the first of all tokens for the patch at row 0 and column 0", known("counted from the class token")
         ),
     ]
+
+
+def _more_of_other_places(probe: Probe) -> list[Suspect]:
+    return [Suspect("takes the patches to stand column by column", known("patches column by column"))]
 
 
 def _of_sums(probe: Probe) -> list[Suspect]:
@@ -216,12 +153,50 @@ def _sines_added(x: Tensor, angles: Tensor) -> Tensor:
     return F.normalize(moved, dim=-1) * x.norm(dim=-1, keepdim=True)
 
 
+def _more_of_sums(probe: Probe) -> list[Suspect]:
+    share = float(probe.uniform(1, low=0.4, high=0.8))
+    return [
+        Suspect("adds the angle to both numbers of a pair", by(axial, _angles_added)),
+        Suspect("multiplies by the cosines alone", by(axial, _times_cosines)),
+        Suspect(
+            f"takes {share:.2f} of the rotated numbers, and the rest of those before",
+            by(axial, lambda x, angles: (1 - share) * x + share * turned(x, angles)),
+        ),
+    ]
+
+
+def _angles_added(x: Tensor, angles: Tensor) -> Tensor:
+    return x + angles.repeat_interleave(2, dim=-1).to(x.dtype)
+
+
+def _times_cosines(x: Tensor, angles: Tensor) -> Tensor:
+    return x * angles.cos().repeat_interleave(2, dim=-1).to(x.dtype)
+
+
 def _of_other_lengths(probe: Probe) -> list[Suspect]:
     factor = drawn(probe, 1.05, 1.2, shown=1.1)
     return [
         Suspect("makes (a cos t + b sin t, a sin t + b cos t) of a pair", known("the minus forgotten")),
         Suspect("makes queries longer from patch to patch and keys shorter, beside turning them", growing(factor)),
     ]
+
+
+def _more_of_other_lengths(probe: Probe) -> list[Suspect]:
+    little = float(probe.uniform(1, low=1.002, high=1.004))
+    return [
+        Suspect(
+            f"makes queries {little:.3f} times as long with each step, and keys shorter by as much", growing(little)
+        ),
+        Suspect(
+            "gives every token the length 1",
+            then(lambda query, key: (F.normalize(query, dim=-1), F.normalize(key, dim=-1))),
+        ),
+        Suspect("forgets the sines of the second number of a pair", by(axial, _without_second_sine)),
+    ]
+
+
+def _without_second_sine(x: Tensor, angles: Tensor) -> Tensor:
+    return torch.stack([turned(x, angles)[..., ::2], _times_cosines(x, angles)[..., 1::2]], dim=-1).flatten(-2)
 
 
 def _of_other_speeds(probe: Probe) -> list[Suspect]:
@@ -237,6 +212,21 @@ def _of_other_speeds(probe: Probe) -> list[Suspect]:
         Suspect("turns all pairs at one speed", known("one speed for all pairs")),
         Suspect("turns all pairs that turn by the column at one speed", by(slow_columns)),
         Suspect("turns the first pair of each half and leaves the others as they are", by(first_pairs)),
+    ]
+
+
+def _more_of_other_speeds(probe: Probe) -> list[Suspect]:
+    speed = float(probe.uniform(1, low=0.3, high=1.0))
+
+    def slow_rows(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+        return torch.cat([row * torch.full_like(speeds, speed), column * speeds], dim=1)
+
+    return [
+        Suspect(
+            f"turns all pairs by {speed:.2f} radians with each step",
+            by(with_speeds(lambda pairs: torch.full((pairs,), speed, dtype=torch.float64))),
+        ),
+        Suspect(f"turns all pairs of the row by {speed:.2f} radians with each row", by(slow_rows)),
     ]
 
 
@@ -261,6 +251,21 @@ def _mirrored(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     signs = torch.tensor([1.0, -1.0], dtype=query.dtype, device=query.device).repeat(query.shape[-1] // 2)
     before, after = (torch.cat([each[..., :front, :], each[..., front:, :] * signs], dim=-2) for each in (query, key))
     return by(axial)(before, after, grid_size)
+
+
+def _more_of_other_starts(probe: Probe) -> list[Suspect]:
+    first = 2 + int(probe.integers(1, high=2))
+    return [
+        Suspect(
+            f"counts rows and columns from {first}",
+            by(lambda row, column, speeds: axial(row + first, column + first, speeds)),
+        ),
+        Suspect("counts rows and columns from the middle of the grid", by(_from_the_middle)),
+    ]
+
+
+def _from_the_middle(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+    return axial(row - row.max() / 2, column - column.max() / 2, speeds)
 
 
 def _of_mixed_images(probe: Probe) -> list[Suspect]:
@@ -292,6 +297,10 @@ def _images_to_and_fro(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     return torch.where(even, forward[0], back[0]), torch.where(even, forward[1], back[1])
 
 
+def _more_of_mixed_images(probe: Probe) -> list[Suspect]:
+    return [Suspect("gives each image the key of another one", then(lambda query, key: (query, rolled(key))))]
+
+
 def _of_uneven_steps(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
@@ -305,18 +314,40 @@ def _of_uneven_steps(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_uneven_steps(probe: Probe) -> list[Suspect]:
+    power = float(probe.uniform(1, low=1.3, high=1.8))
+    return [
+        Suspect(
+            f"turns by the row to the power of {power:.2f}",
+            by(lambda row, column, speeds: axial(row**power, column, speeds)),
+        ),
+        Suspect(
+            f"turns by the column to the power of {power:.2f}",
+            by(lambda row, column, speeds: axial(row, column**power, speeds)),
+        ),
+        Suspect(
+            "takes the last row for the first one",
+            by(lambda row, column, speeds: axial(row % row.max().clamp(min=1), column, speeds)),
+        ),
+        Suspect(
+            "takes the last column for the first one",
+            by(lambda row, column, speeds: axial(row, column % column.max().clamp(min=1), speeds)),
+        ),
+    ]
+
+
 WRONG: dict[str, Family] = {
-    "returned": _of_other_results,
-    "disagreeing": _of_disagreement,
-    "one axis": _of_one_axis,
-    "together": _of_axes_together,
-    "places": _of_other_places,
-    "added": _of_sums,
-    "lengths": _of_other_lengths,
-    "speeds": _of_other_speeds,
-    "start": _of_other_starts,
-    "images": _of_mixed_images,
-    "uneven": _of_uneven_steps,
+    "returned": family(_of_other_results, _more_of_other_results),
+    "disagreeing": family(_of_disagreement, _more_of_disagreement),
+    "one axis": family(_of_one_axis, _more_of_one_axis),
+    "together": family(_of_axes_together, _more_of_axes_together),
+    "places": family(_of_other_places, _more_of_other_places),
+    "added": family(_of_sums, _more_of_sums),
+    "lengths": family(_of_other_lengths, _more_of_other_lengths),
+    "speeds": family(_of_other_speeds, _more_of_other_speeds),
+    "start": family(_of_other_starts, _more_of_other_starts),
+    "images": family(_of_mixed_images, _more_of_mixed_images),
+    "uneven": family(_of_uneven_steps, _more_of_uneven_steps),
 }
 
 
@@ -324,4 +355,4 @@ def _unnamed(rotate: Candidate) -> Candidate:
     return lambda query, key, grid_size: rotate(query, key, grid_size)
 
 
-LINE_UP = LineUp("a rotate", "your own rotary_2d", RIGHT, WRONG, _unnamed)
+LINE_UP = LineUp("a rotate", "your own rotary_2d", RIGHT, MORE_RIGHT, WRONG, _unnamed)
