@@ -269,14 +269,14 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     module, oracle, x = some_pair(student, probe)
     wanted = gradient_of(lambda tokens: oracle(tokens, tokens, tokens)[0], x)
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
-    for output in (module(x), _with_weights(module, x)[0]):
-        found = module.gradients(output)
+    for answer in (module, lambda tokens: _with_weights(module, tokens)[0]):
+        found = module.gradients(answer(x))
         for ours, theirs in OURS_AND_TORCHS.items():
 
-            def answer(weight: Tensor, name: str = theirs) -> Tensor:
+            def right(weight: Tensor, name: str = theirs) -> Tensor:
                 return torch.func.functional_call(oracle, {name: weight}, (x, x, x))[0]
 
-            wanted = gradient_of(answer, oracle.get_parameter(theirs))
+            wanted = gradient_of(right, oracle.get_parameter(theirs))
             expect_gradients_of_inputs([found[ours]], [wanted], [f"`{ours}`"])
 
 
