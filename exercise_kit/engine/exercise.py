@@ -95,7 +95,7 @@ class Looks:
         if trained is None or self.accuracy is None or self.right is None or self.kind not in _SHOWN:
             return ""
         reached = f"{trained.model} reached {self.accuracy:.1%} on {trained.data}; without the bug, {self.right:.1%}"
-        return f"With this bug, {reached} (one run each; the seed alone moves it by about {100 * TIE:g} points)."
+        return f"With this bug, {reached} (one run each, ± {100 * TIE:g} points)."
 
 
 # a single run that ends within chance of the right one, or above it, tells nobody that a bug is harmless

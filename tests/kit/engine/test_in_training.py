@@ -51,7 +51,7 @@ def test_what_equals_another_mistake_looks_like_it_and_what_equals_the_right_mod
 def test_only_what_was_measured_is_reported():
     assert Looks(InTraining.WORSE).sentence == ""
     measured = "With this bug, a small ViT reached 34.6% on CIFAR-10; without the bug, 41.0%"
-    assert found(0.346).sentence == f"{measured} (one run each; the seed alone moves it by about 2 points)."
+    assert found(0.346).sentence == f"{measured} (one run each, ± 2 points)."
 
 
 @pytest.mark.parametrize("accuracy", [0.41, 0.41 - TIE + 1e-6, 0.41 + TIE + 1e-6, 0.5])

@@ -33,6 +33,7 @@ def resize_positions(positions: torch.Tensor, old_grid: tuple[int, int], new_gri
     # bug "nearest neighbor": patch_pos = F.interpolate(patch_pos, size=new_grid)
     # bug "corners aligned": patch_pos = F.interpolate(patch_pos, size=new_grid, mode="bicubic", align_corners=True)
     # bug "smoothed before shrinking": patch_pos = F.interpolate(patch_pos, new_grid, mode="bicubic", antialias=True)
+    # bug "grid sampled row first": patch_pos = F.interpolate(patch_pos, size=new_grid[::-1], mode="bicubic").mT
     # bug "new rows and columns swapped": patch_pos = F.interpolate(patch_pos, size=new_grid[::-1], mode="bicubic")
     # bug "stretched as a line": patch_pos = F.interpolate(patch_pos, new_grid[0] * new_grid[1], mode="linear")[..., None]
     # bug "scale factor for the size": scale = new_grid[0] / rows, new_grid[1] / columns

@@ -51,6 +51,7 @@ class MultiHeadSelfAttention(nn.Module):
         qkv = qkv.reshape(B, N, 3, H, head_dim).permute(2, 0, 3, 1, 4)
         # bug "qkv cut head by head": qkv = qkv.reshape(B, N, H, 3, head_dim).permute(3, 0, 2, 1, 4)
         # bug "heads split by view": qkv = qkv.reshape(B, N, 3, C).permute(2, 0, 1, 3).reshape(3, B, H, N, head_dim)
+        # bug "heads read before the batch": qkv = qkv.reshape(3, B, H, N, head_dim)
         # bug "heads split and merged by view": qkv = qkv.reshape(B, N, 3, C).permute(2, 0, 1, 3)
         # bug "heads split and merged by view": qkv = qkv.reshape(3, B, H, N, head_dim)
         # bug "heads talk to each other": qkv = qkv.reshape(B, N, 3, H, head_dim).permute(2, 0, 1, 3, 4)
@@ -80,6 +81,7 @@ class MultiHeadSelfAttention(nn.Module):
         out = attn @ v
         # bug "weights dropped": out = torch.dropout(attn, 0.1, self.training) @ v
         out = out.transpose(1, 2).reshape(B, N, C)
+        # bug "heads merged before the batch": out = out.permute(1, 0, 2, 3).reshape(B, N, C)
         # bug "heads merged by view": out = out.reshape(B, N, C)
         # bug "heads split and merged by view": out = out.reshape(B, N, C)
         # bug "heads talk to each other": out = out.reshape(B, N, C)

@@ -67,6 +67,7 @@ class EncoderBlock(nn.Module):
         # bug "mlp before attention": x = self.mlp(x)
         # bug "dropout nobody asked for": x = torch.dropout(self.attention(x), 0.1, True)
         x = shortcut + x
+        # bug "branch added to itself": x = x + x
         # bug "no residual":
         # bug "only the mlp is added":
         # bug "post norm": x = self.norm1(shortcut + x)

@@ -59,6 +59,7 @@ class VisionTransformer(nn.Module):
         # bug "positions before the class token":
         # bug "no position added to the class token":
         # bug "positions never added":
+        # bug "one position for all": x = x + self.positions[:, :1]
         # bug "positions added before every block":
         # bug "norm before the blocks": x = self.norm(x + self.positions)
         # bug "dropout nobody asked for": x = F.dropout(x + self.positions, 0.1, self.training)
@@ -84,6 +85,7 @@ class VisionTransformer(nn.Module):
         # bug "final norm over the tokens": x = (x - x.mean(1, True)) / (x.var(1, keepdim=True, correction=0) + self.norm.eps).sqrt()
         # bug "final norm over the tokens": x = x * self.norm.weight + self.norm.bias
         x = x[:, 0]
+        # bug "first patch pooled": x = x[:, 1]
         # bug "last token pooled": x = x[:, -1]
         # bug "class token last and read there": x = x[:, -1]
         # bug "mean of all tokens": x = x.mean(dim=1)

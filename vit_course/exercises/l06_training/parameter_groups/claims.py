@@ -255,12 +255,12 @@ def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
 @parameter_groups.check(needs=it_gives_two_groups)
 def a_frozen_parameter_has_its_group_too(student: Student, probe: Probe) -> None:
     """A frozen parameter is in a group as well, since it may be trained again later."""
-    parts, look = a_vit(probe), "Does the exercise say anything of requires_grad?"
+    parts, look = a_vit(probe), "Which parameters does the exercise leave out: those that are frozen?"
     other = probe.choice(("positions", "class_token", "head.weight"), shown="positions")
     frozen = ["patch_embedding.projection.weight", "patch_embedding.projection.bias", other]
     decays = decays_of(student, parts, frozen=frozen)
     if missing := [f"`{name}`" for name in frozen if not decays[name]]:
-        raise Failure(f"{listed(missing)}, which is frozen, is in no group", "every parameter in one of them", look)
+        raise Failure(f"of the frozen parameters, no group has {listed(missing)}", "every parameter in one of them", look)
     if moved := [name for name, each in decays_of(student, parts).items() if decays.get(name) != each]:
         raise Failure(f"`{moved[0]}` changes its group when some parameters are frozen", "the same two groups", look)
 
