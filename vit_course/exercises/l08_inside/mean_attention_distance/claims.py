@@ -148,9 +148,9 @@ def a_class_token_is_left_out(student: Student, probe: Probe) -> None:
 @mean_attention_distance.check(needs=each_key_counts_by_its_weight, guard=True)
 def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
     """float64 weights give float64 distances, to the last digits."""
-    weights, *others = a_case(probe, TALL, class_token=True, dtype=torch.float64)
+    weights, grid_size, patch_size = a_case(probe, TALL, class_token=True, dtype=torch.float64)
     look = "Which line makes a tensor, of which dtype?"
-    _expect_right(student, (weights.to(device), *others), "of float64 weights", look)
+    _expect_right(student, (weights.to(device), grid_size, patch_size), "of float64 weights", look)
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number, worth=0.5, guard=True)
