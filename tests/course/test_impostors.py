@@ -10,7 +10,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from tests.our_hidden_checks import hidden_checks
-from vit_course.exercises.impostors import LineUp, Suspect, asked, in_grading
+from vit_course.exercises.impostors import LineUp, Suspect, asked_about, in_grading
 from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
 from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
 from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
@@ -133,9 +133,9 @@ def test_grading_asks_about_every_suspect(graded, monkeypatch):
 
 def test_grading_asks_about_all_that_check_does(graded, request):
     shown = SUSPECTS[request.node.callspec.params["graded"]]
-    of_check = {each.described for draw in shown.wrong.values() for each in asked(draw(SHOWING), SHOWING)}
+    of_check = {each.described for draw in shown.wrong.values() for each in asked_about(draw(SHOWING), SHOWING)}
     assert of_check < {each.described for draw in graded.wrong.values() for each in draw(SHOWING)}
-    assert set(asked(shown.right, SHOWING)) < set(graded.right)
+    assert set(asked_about(shown.right, SHOWING)) < set(graded.right)
 
 
 @pytest.mark.parametrize("probe", [SECRET, SHOWING], ids=["secret", "shown"])

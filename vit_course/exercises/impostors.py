@@ -36,7 +36,7 @@ def in_grading(*suspects: Suspect) -> list[Suspect]:
     return [each._replace(is_in_check=False) for each in suspects]
 
 
-def asked(suspects: Sequence[Suspect], probe: Probe) -> list[Suspect]:
+def asked_about(suspects: Sequence[Suspect], probe: Probe) -> list[Suspect]:
     """Those of the suspects that a claim asks about: all of them where its probe is secret."""
     return [each for each in suspects if probe.is_secret or each.is_in_check]
 
@@ -83,7 +83,7 @@ class LineUp:
 
     def expect_right_passes(self, student: Student, probe: Probe) -> None:
         """Fail unless the test says True to every right suspect, whatever numbers it draws."""
-        for suspect in asked(self.right, probe):
+        for suspect in asked_about(self.right, probe):
             tries = [self._judge(student, suspect, is_right=True, seed=seed) for seed in range(TRIES)]
             failures = [failure for failure in tries if failure]
             if 0 < len(failures) < TRIES:
@@ -98,7 +98,7 @@ class LineUp:
         if probe.is_secret:
             self.expect_distinguished(student, probe, family, look)
             return
-        wrong = asked(self.wrong[family](probe), probe)
+        wrong = asked_about(self.wrong[family](probe), probe)
         found = [self._judge(student, each, is_right=False, look=look) for each in wrong]
         self._raise_first(student, probe, [failure for failure in found if failure])
 
