@@ -16,8 +16,8 @@ With ``--points`` it is listed too where it keeps more than two thirds of the ex
 hidden check that it fails may cost less than a third.
 
 What is right all the same stands in ``second_mistakes.txt``, one a line: ``exercise: mistake: kind: the reason``, and
-of what may cost less than a third ``points: kind: the reason`` or ``points: exercise: hidden check: the reason``. A
-line there that nothing needs any more is reported as well.
+of what may cost less than a third ``points: kind: the reason`` or ``points: exercise: hidden check or mistake: the
+reason``, with patterns as in a shell. A line there that nothing needs any more is reported as well.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,19 @@ class Finding:
 
     def costs_little(self, reasons: Collection[tuple[str, ...]]) -> list[tuple[str, ...]] | None:
         """The reasons why it may keep more than two thirds of the points; None where a failed check has none."""
+        names = (each for each in self.failed if each.name.startswith(HIDDEN))
+        hidden = [(each.name.removeprefix(HIDDEN), each.kind) for each in names]
+        if whole := self._listed(reasons, self.wrong.name):
+            return [whole]
         found = [
-            next((key for key in ((each.kind,), (self.exercise, name)) if key in reasons), None)
-            for each in self.failed
-            if each.name.startswith(HIDDEN) and (name := each.name.removeprefix(HIDDEN)) != EXAMPLE
+            (kind,) if (kind,) in reasons else self._listed(reasons, name) for name, kind in hidden if name != EXAMPLE
         ]
         return None if None in found else [key for key in found if key]
+
+    def _listed(self, reasons: Collection[tuple[str, ...]], name: str) -> tuple[str, ...] | None:
+        """The reason that is listed for one of its hidden checks, or for itself, by name."""
+        listed = (key for key in reasons if len(key) == 2)
+        return next((key for key in listed if fnmatch(self.exercise, key[0]) and fnmatch(name, key[1])), None)
 
 
 def accounts_for(cause: Cause, kind: str) -> bool:
@@ -232,13 +240,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 beyond[KEEPS] = [f"{finding.kept:.0%} of them are kept"]
         _show(finding, beyond, options.all)
     checked = {each.name for each in exercises}
-    for key in (stale := [key for key in (*reasons, *cheap) if key[0] in checked and key not in used]):
+    for key in (
+        stale := [*(key for key in reasons if key[0] in checked and key not in used), *_unneeded(cheap, used, options)]
+    ):
         print(f"{LISTED.name} lists {': '.join(key)}, which nothing needs")
     print(f"{counts['mistakes']} known mistakes of {len(exercises)} exercises:")
     print(f"  {counts['second']} make a second mistake that their sentence does not account for")
     kept = f"{counts['little']} keep more than two thirds of the hidden points"
     print(f"  {kept}, {counts['kept']} of them without a reason")
     return int(bool(counts["second"] or (options.points and counts["kept"]) or stale))
+
+
+def _unneeded(
+    cheap: Mapping[tuple[str, ...], str], used: Set[tuple[str, ...]], options: argparse.Namespace
+) -> list[tuple[str, ...]]:
+    """Of the reasons for few points, those that nothing needs; unknown, where not all exercises were looked at."""
+    return [] if options.exercise else [key for key in cheap if key not in used]
 
 
 def _show(finding: Finding, beyond: Mapping[str, Sequence[str]], is_whole: bool) -> None:
