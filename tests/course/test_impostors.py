@@ -1,7 +1,6 @@
 """What asks a student's test: every right answer, every impostor of a family, and again where a draw decides."""
 
 import re
-from dataclasses import replace
 
 import pytest
 import torch
@@ -9,8 +8,7 @@ import torch
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from tests.our_hidden_checks import hidden_checks
-from vit_course.exercises.impostors import LineUp, Suspect, asked, in_grading
+from vit_course.exercises.impostors import LineUp, Suspect, family
 from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
 from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
 from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
@@ -24,15 +22,15 @@ LINE_UP = LineUp(
     "a double",
     "your own double",
     [Suspect("doubles its input", lambda x: 2 * x)],
+    [Suspect("adds its input to itself", lambda x: x + x)],
     {
-        "factor": lambda probe: [Suspect("halves its input", lambda x: x / 2)],
+        "factor": family(
+            lambda probe: [Suspect("halves its input", lambda x: x / 2)],
+            lambda probe: [Suspect("adds two", lambda x: x + 2)],
+        ),
         "power": lambda probe: [Suspect("squares its input", lambda x: x * x)],
     },
     unnamed,
-)
-HIDDEN = LINE_UP.joined_by(
-    [Suspect("adds its input to itself", lambda x: x + x)],
-    {"all": (("factor", "power"), lambda probe: [Suspect("adds two", lambda x: x + 2)])},
 )
 SECRET, SHOWING = Probe(0), Probe(0, is_secret=False)
 
@@ -48,25 +46,16 @@ def is_double(function):
 def test_a_right_test_passes():
     asked = student(is_double)
     LINE_UP.expect_right_passes(asked, SHOWING)
-    LINE_UP.expect_caught(asked, SHOWING, "factor", "")
-    LINE_UP.expect_caught(asked, SHOWING, "power", "")
-    HIDDEN.expect_distinguished(asked, SECRET, "all", "")
+    for probe in (SHOWING, SECRET):
+        LINE_UP.expect_caught(asked, probe, "factor", "")
+        LINE_UP.expect_caught(asked, probe, "power", "")
 
 
 def test_grading_asks_about_others_too():
     wants_five = student(lambda function: function(3.0) in (5.0, 6.0))
     LINE_UP.expect_caught(wants_five, SHOWING, "factor", "")
     with pytest.raises(Failure, match="is True for a double that adds two"):
-        HIDDEN.expect_distinguished(wants_five, SECRET, "all", "")
-
-
-def test_one_claim_asks_about_more_in_grading():
-    wants_five = student(lambda function: function(3.0) in (5.0, 6.0))
-    others = in_grading(Suspect("adds two", lambda x: x + 2))
-    one_table = replace(LINE_UP, wrong={"all": lambda probe: [Suspect("halves its input", lambda x: x / 2), *others]})
-    one_table.expect_caught(wants_five, SHOWING, "all", "")
-    with pytest.raises(Failure, match="is True for a double that adds two"):
-        one_table.expect_caught(wants_five, SECRET, "all", "")
+        LINE_UP.expect_caught(wants_five, SECRET, "factor", "")
 
 
 def test_an_impostor_that_slips_through_is_told_by_what_it_does():
@@ -89,7 +78,7 @@ def test_what_is_neither_true_nor_false_is_told(answer, seen):
     asked = student(lambda function: answer)
     for ask in (
         lambda: LINE_UP.expect_right_passes(asked, SHOWING),
-        lambda: HIDDEN.expect_distinguished(asked, SECRET, "all", ""),
+        lambda: LINE_UP.expect_caught(asked, SECRET, "factor", ""),
     ):
         with pytest.raises(Failure) as caught:
             ask()
@@ -102,44 +91,36 @@ def test_a_test_that_raises_is_asked_to_answer():
         return True
 
     with pytest.raises(Failure) as caught:
-        LINE_UP.expect_distinguished(student(asserts), SECRET, "factor", "")
-    assert "it was asked about a double that halves its input" in caught.value.seen
+        LINE_UP.expect_caught(student(asserts), SECRET, "power", "")
+    assert "it was asked about a double that squares its input" in caught.value.seen
     assert "is_double should still answer" in caught.value.look
 
 
-SUSPECTS = {
-    "is_attention": of_attention.LINE_UP,
-    "is_layer_norm": of_layer_norm.LINE_UP,
-    "is_rotary": of_rotary.LINE_UP,
-}
+@pytest.fixture(params=[of_attention, of_layer_norm, of_rotary], ids=lambda each: each.__name__.split(".")[-2])
+def table(request):
+    """The suspects of an exercise."""
+    return request.param.LINE_UP
 
 
-@pytest.fixture(params=SUSPECTS)
-def graded(request):
-    """The line-up of an exercise's hidden checks: the one that ``check`` has, or one of theirs."""
-    module = hidden_checks().exercises()[request.param][0].item.module
-    return getattr(module, "LINE_UP", SUSPECTS[request.param])
-
-
-def test_grading_asks_about_every_suspect(graded, monkeypatch):
+def test_grading_asks_about_every_suspect(table, monkeypatch):
     asked = []
     monkeypatch.setattr(LineUp, "_judge", lambda self, student, suspect, *_: asked.append(suspect.described))
-    every = {each.described for each in graded.right}
-    for family, draw in graded.wrong.items():
-        graded.expect_distinguished(None, Probe(0), family, "")
+    every = {each.described for each in (*table.right, *table.more_right)}
+    for name, draw in table.wrong.items():
+        table.expect_caught(None, Probe(0), name, "")
         every |= {each.described for each in draw(Probe(0))}
     assert set(asked) == every
 
 
-def test_grading_asks_about_all_that_check_does(graded, request):
-    shown = SUSPECTS[request.node.callspec.params["graded"]]
-    of_check = {each.described for draw in shown.wrong.values() for each in asked(draw(SHOWING), SHOWING)}
-    assert of_check < {each.described for draw in graded.wrong.values() for each in draw(SHOWING)}
-    assert set(asked(shown.right, SHOWING)) < set(graded.right)
+def test_grading_asks_about_all_that_check_does_and_more(table):
+    shown, graded = ([len(draw(probe)) for draw in table.wrong.values()] for probe in (SHOWING, SECRET))
+    assert all(few <= many for few, many in zip(shown, graded, strict=True))
+    assert sum(graded) >= 1.5 * sum(shown)
+    assert table.more_right
 
 
 @pytest.mark.parametrize("probe", [SECRET, SHOWING], ids=["secret", "shown"])
-def test_a_suspect_is_written_once(graded, probe):
-    wrong = [each.described for draw in graded.wrong.values() for each in draw(probe)]
-    every = [*wrong, *(each.described for each in graded.right)]
+def test_a_suspect_is_written_once(table, probe):
+    wrong = [each.described for draw in table.wrong.values() for each in draw(probe)]
+    every = [*wrong, *(each.described for each in (*table.right, *table.more_right))]
     assert len(every) == len(set(every))

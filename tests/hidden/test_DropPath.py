@@ -16,7 +16,6 @@ test_as_many_are_dropped_as_the_probability_says = as_hidden(
     claims.as_many_are_dropped_as_the_probability_says, DropPath=0.24
 )
 test_chance_decides_anew_in_every_call = as_hidden(claims.chance_decides_anew_in_every_call, RESCALED, DropPath=1.01)
-test_in_evaluation_nothing_is_dropped = as_hidden(claims.in_evaluation_nothing_is_dropped, DROPPED, DropPath=0.97)
 test_with_a_probability_of_zero_nothing_is_dropped = as_hidden(
     claims.with_a_probability_of_zero_nothing_is_dropped, DROPPED, DropPath=0.07
 )
@@ -24,6 +23,13 @@ test_a_probability_out_of_range_is_refused = as_hidden(
     claims.a_probability_out_of_range_is_refused, DROPPED, DropPath=0.05
 )
 test_it_draws_where_the_branch_is = as_hidden(claims.it_draws_where_the_branch_is, DROPPED, DropPath=0.05)
+
+
+@pytest.mark.exercise("DropPath", points=0.97)
+def test_in_evaluation_nothing_is_dropped(student, probe):
+    """In evaluation mode the branch is returned unchanged, while training some of the images are dropped."""
+    claims.in_evaluation_nothing_is_dropped(student, probe)  # before: tells *only in evaluation* from *never dropped*
+    DROPPED(student, probe)
 
 
 @pytest.mark.exercise("DropPath", points=0.05)

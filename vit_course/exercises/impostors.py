@@ -1,6 +1,6 @@
 """Exercises whose student writes a test: it is asked about right answers, and about impostors of each family.
 
-One table of suspects serves ``check``, and grading, which asks about more of it, with settings drawn. A test that says
+One table of suspects serves ``check``, and grading, which asks about more of each family. A test that says
 no to everything would catch every impostor, and one that says yes to everything would let every right answer pass. So
 in ``check`` impostors count only after the right ones have passed, and in grading every check asks about right ones
 too, and about a right and a wrong one twice: who guesses earns nothing.
@@ -9,7 +9,7 @@ too, and about a right and a wrong one twice: who guesses earns nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -28,17 +28,6 @@ class Suspect(NamedTuple):
 
     described: str
     function: Candidate
-    is_in_check: bool = True  # whether ``check`` asks about it, and not grading alone
-
-
-def in_grading(*suspects: Suspect) -> list[Suspect]:
-    """Suspects that grading asks about, and ``check`` does not."""
-    return [each._replace(is_in_check=False) for each in suspects]
-
-
-def asked(suspects: Sequence[Suspect], probe: Probe) -> list[Suspect]:
-    """Those of the suspects that a claim asks about: all of them where its probe is secret."""
-    return [each for each in suspects if probe.is_secret or each.is_in_check]
 
 
 Family = Callable[[Probe], Sequence[Suspect]]  # draws the wrong suspects of one run
@@ -49,6 +38,11 @@ def drawn(probe: Probe, low: float, high: float, shown: float) -> float:
     return float(probe.uniform(1, low=low, high=high)) if probe.is_secret else shown
 
 
+def family(shown: Family, graded: Family) -> Family:
+    """The wrong suspects of ``shown``; for a probe that is secret, those of ``graded`` too."""
+    return lambda probe: [*shown(probe), *(graded(probe) if probe.is_secret else ())]
+
+
 @dataclass(frozen=True)
 class LineUp:
     """What a student's test is asked about.
@@ -57,6 +51,7 @@ class LineUp:
         kind: the name of what it is asked about, with its article: "an attend".
         own: what the student has of that kind: "your own attention".
         right: right suspects.
+        more_right: those that grading asks about too.
         wrong: wrong suspects, by family.
         unnamed: makes of a function one with the exercise's names of arguments, and with no name that gives it away.
     """
@@ -64,26 +59,13 @@ class LineUp:
     kind: str
     own: str
     right: Sequence[Suspect]
+    more_right: Sequence[Suspect]
     wrong: Mapping[str, Family]
     unnamed: Callable[[Candidate], Candidate]
 
-    def joined_by(self, right: Sequence[Suspect], wrong: Mapping[str, tuple[Sequence[str], Family]]) -> LineUp:
-        """A line-up of other families, each made of some of this one's families and of wrong suspects beside them.
-
-        Args:
-            right: right suspects to ask about beside this line-up's.
-            wrong: by family of the other line-up, the names of those of this one, and the family of those beside them.
-        """
-
-        def family(names: Sequence[str], others: Family) -> Family:
-            return lambda probe: [*(each for name in names for each in self.wrong[name](probe)), *others(probe)]
-
-        joined = {name: family(*parts) for name, parts in wrong.items()}
-        return replace(self, right=(*self.right, *right), wrong=joined)
-
     def expect_right_passes(self, student: Student, probe: Probe) -> None:
         """Fail unless the test says True to every right suspect, whatever numbers it draws."""
-        for suspect in asked(self.right, probe):
+        for suspect in self.right:
             tries = [self._judge(student, suspect, is_right=True, seed=seed) for seed in range(TRIES)]
             failures = [failure for failure in tries if failure]
             if 0 < len(failures) < TRIES:
@@ -93,22 +75,18 @@ class LineUp:
     def expect_caught(self, student: Student, probe: Probe, family: str, look: str) -> None:
         """Fail unless the test says False to every wrong suspect of ``family``; ``look`` is the question if not.
 
-        In grading it is asked about right ones beside them.
+        In grading it has to say True to right ones among them.
         """
         if probe.is_secret:
-            self.expect_distinguished(student, probe, family, look)
+            self._expect_distinguished(student, probe, family, look)
             return
-        wrong = asked(self.wrong[family](probe), probe)
-        found = [self._judge(student, each, is_right=False, look=look) for each in wrong]
+        found = [self._judge(student, each, is_right=False, look=look) for each in self.wrong[family](probe)]
         self._raise_first(student, probe, [failure for failure in found if failure])
 
-    def expect_distinguished(self, student: Student, probe: Probe, family: str, look: str) -> None:
-        """Fail unless the test says True to right suspects and False to the wrong ones of ``family``.
-
-        All answers are gathered before the verdict, so that the whole pattern goes on record.
-        """
-        first = RIGHT_ONES * list(self.wrong).index(family)
-        right = [self.right[(first + number) % len(self.right)] for number in range(RIGHT_ONES)]
+    def _expect_distinguished(self, student: Student, probe: Probe, family: str, look: str) -> None:
+        """Ask about all in an order that is drawn. Answers are gathered first: the whole pattern goes on record."""
+        every, first = (*self.right, *self.more_right), RIGHT_ONES * list(self.wrong).index(family)
+        right = [every[(first + number) % len(every)] for number in range(RIGHT_ONES)]
         wrong = self.wrong[family](probe)
         asked = [*((each, True) for each in (*right, right[0])), *((each, False) for each in (*wrong, wrong[-1]))]
         order = probe.permutation(len(asked)).tolist()

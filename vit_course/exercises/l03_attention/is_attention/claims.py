@@ -32,7 +32,7 @@ def it_catches_wrong_shapes(student: Student, probe: Probe) -> None:
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_a_wrong_axis(student: Student, probe: Probe) -> None:
-    """It catches a softmax over the queries, over everything, or none at all."""
+    """It catches a softmax over the queries, over everything, or none at all: rows that do not sum to one."""
     LINE_UP.expect_caught(
         student, probe, "axis", "Which sums of the weights do you know without computing any attention?"
     )
@@ -56,7 +56,7 @@ def it_catches_other_scaling(student: Student, probe: Probe) -> None:
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_altered_queries_and_keys(student: Student, probe: Probe) -> None:
-    """It catches scores that leave out a number of each query and key, or a key's length."""
+    """It catches scores in which a number of each query and key is left out or counts more, or a length is lost."""
     look = "Which numbers could be missing from the scores of your pencil example, and nothing would change?"
     LINE_UP.expect_caught(student, probe, "altered", look)
 
@@ -69,7 +69,7 @@ def it_catches_other_values(student: Student, probe: Probe) -> None:
 
 @is_attention.check(needs=right_attention_passes)
 def it_catches_a_mask(student: Student, probe: Probe) -> None:
-    """It catches a mask that hides keys by their place."""
+    """It catches a mask, or anything else that treats queries and keys by their place."""
     LINE_UP.expect_caught(
         student,
         probe,

@@ -1,157 +1,38 @@
 """The suspects of ``is_attention``: right and wrong attention for a student's test to judge.
 
-All of them take query (..., queries, head_dim), key (..., keys, head_dim) and value (..., keys, value_dim) and give
-output and weights. Every wrong one is wrong by much more than rounding on inputs of order 1, as soon as there are two
-images and all sizes differ; on matrices alone some of them are right, and should be. Some are known mistakes of an
-earlier exercise. ``check`` asks about these; grading draws their settings, and adds others.
+Every wrong one is wrong by much more than rounding on inputs of order 1, as soon as there are two images and all sizes
+differ; on matrices alone some of them are right, and should be. Some are known mistakes of an earlier exercise.
+``check`` asks about the first of each family; grading draws their settings, and asks about the others too.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.impostors import Candidate, Family, LineUp, Suspect, drawn
+from vit_course.exercises.impostors import Candidate, Family, LineUp, Suspect, drawn, family
+from vit_course.exercises.l03_attention.is_attention.right_suspects import (
+    MORE_RIGHT,
+    RIGHT,
+    behind_first,
+    distance,
+    giving,
+    mean_image,
+    next_image,
+    reporting,
+    scores_of,
+    weights_of,
+    with_scores,
+    with_shares,
+    with_weights,
+    without,
+)
 from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import (
     Pair,
     applied,
-    output_of,
     scaled_dot_product_attention,
-)
-from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import weights_of as weights_in_float64
-
-Attend = Callable[[Tensor, Tensor, Tensor], Pair]
-
-
-def scores_of(query: Tensor, key: Tensor) -> Tensor:
-    """The scaled scores, (..., queries, keys)."""
-    return query @ key.mT * query.shape[-1] ** -0.5
-
-
-def weights_of(query: Tensor, key: Tensor) -> Tensor:
-    """The right weights, (..., queries, keys)."""
-    return scores_of(query, key).softmax(dim=-1)
-
-
-def with_scores(scores: Callable[[Tensor, Tensor], Tensor]) -> Attend:
-    """Attention with ``scores`` of query and key in place of the scaled ones."""
-    return lambda query, key, value: applied(scores(query, key).softmax(dim=-1), value)
-
-
-def with_shares(shares: Callable[[Tensor], Tensor]) -> Attend:
-    """Attention with ``shares`` of the scores, divided by their sum, in place of the softmax."""
-
-    def attend(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-        found = shares(scores_of(query, key))
-        return applied(found / found.sum(dim=-1, keepdim=True), value)
-
-    return attend
-
-
-def with_weights(weights: Callable[[Tensor, Tensor], Tensor]) -> Attend:
-    """Attention with ``weights`` of query and key, and the mean of the values under them."""
-    return lambda query, key, value: applied(weights(query, key), value)
-
-
-def reporting(transform: Callable[[Tensor], Tensor]) -> Attend:
-    """Attention that uses the right weights and gives what ``transform`` makes of them."""
-
-    def attend(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-        weights = weights_of(query, key)
-        return weights @ value, transform(weights)
-
-    return attend
-
-
-def giving(output: Callable[[Tensor, Tensor], Tensor]) -> Attend:
-    """Attention that gives the right weights, and what ``output`` makes of weights and value."""
-
-    def attend(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-        weights = weights_of(query, key)
-        return output(weights, value), weights
-
-    return attend
-
-
-def behind_first(first: Tensor, others: Tensor) -> Tensor:
-    """The first image of ``first``, and the other images of ``others``."""
-    return first if first.ndim < 3 else torch.cat((first[:1], others[1:]))
-
-
-def next_image(batch: Tensor) -> Tensor:
-    """In the place of each image the one before it."""
-    return batch if batch.ndim < 3 else batch.roll(1, dims=0)
-
-
-def mean_image(batch: Tensor) -> Tensor:
-    """In the place of each image the mean of all."""
-    return batch if batch.ndim < 3 else batch.mean(dim=0, keepdim=True).expand_as(batch)
-
-
-def distance(query: Tensor, key: Tensor) -> Tensor:
-    """How far apart the numbers of query and key are, (queries, keys)."""
-    numbers, others = (torch.arange(each.shape[-2], device=each.device) for each in (query, key))
-    return (numbers[:, None] - others).abs()
-
-
-def without(place: Callable[[int], int]) -> Attend:
-    """Attention whose scaled scores take one number of each key for 0: the one at ``place`` of head_dim."""
-
-    def scores(query: Tensor, key: Tensor) -> Tensor:
-        kept = torch.arange(key.shape[-1], device=key.device) != place(key.shape[-1])
-        return scores_of(query, key * kept)
-
-    return with_scores(scores)
-
-
-def in_float64(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """Both by the oracle."""
-    return output_of(query, key, value), weights_in_float64(query, key)
-
-
-def by_the_fused_kernel(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """The output by torch's fused kernel."""
-    return F.scaled_dot_product_attention(query, key, value), weights_of(query, key)
-
-
-def _queries_scaled(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    scaled = query * query.shape[-1] ** -0.5
-    return F.scaled_dot_product_attention(scaled, key, value, scale=1.0), weights_of(query, key)
-
-
-def _one_query_at_a_time(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    answers = [_attend_once(query[..., [place], :], key, value) for place in range(query.shape[-2])]
-    output, weights = (torch.cat(each, dim=-2) for each in zip(*answers, strict=True))
-    return output, weights
-
-
-def _attend_once(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    """Attention of a single query, its softmax written out key by key with the largest score subtracted."""
-    scores = [(query * key[..., [place], :]).sum(-1, keepdim=True) for place in range(key.shape[-2])]
-    scaled = torch.cat(scores, dim=-1) / query.shape[-1] ** 0.5
-    shares = torch.exp(scaled - scaled.amax(-1, keepdim=True))
-    weights = shares / shares.sum(-1, keepdim=True)
-    mixed = torch.zeros_like(value[..., :1, :])
-    for place in range(key.shape[-2]):
-        mixed = mixed + weights[..., [place]] * value[..., [place], :]
-    return mixed, weights
-
-
-def _scattered(query: Tensor, key: Tensor, value: Tensor) -> Pair:
-    output, weights = in_float64(query, key, value)
-    return torch.stack([output, output], dim=-1)[..., 0], weights.mT.contiguous().mT
-
-
-RIGHT = (
-    Suspect("computes in float64 and rounds at the end", in_float64),
-    Suspect("calls torch's fused kernel", by_the_fused_kernel),
-    Suspect("scales the query before it meets the key", _queries_scaled),
-    Suspect("answers one query at a time, in a loop", _one_query_at_a_time),
-    Suspect("gives tensors that are not contiguous in memory", _scattered),
 )
 
 
@@ -167,6 +48,17 @@ def _of_other_shape(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_other_shape(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect(
+            "gives the output with an axis more, of size 1", giving(lambda weights, value: (weights @ value)[None])
+        ),
+        Suspect(
+            "gives the output as (…, queries · value_dim)", giving(lambda weights, value: (weights @ value).flatten(-2))
+        ),
+    ]
+
+
 def _of_another_axis(probe: Probe) -> list[Suspect]:
     return [
         _known("softmax over the queries", "takes its softmax over the queries"),
@@ -178,6 +70,18 @@ def _of_another_axis(probe: Probe) -> list[Suspect]:
 def _softmax_over_everything(query: Tensor, key: Tensor) -> Tensor:
     scores = scores_of(query, key)
     return scores.flatten(-2).softmax(-1).reshape(scores.shape)
+
+
+def _of_other_sums(probe: Probe) -> list[Suspect]:
+    shrunk = float(probe.uniform(1, low=0.7, high=0.9))
+    return [
+        Suspect("takes its softmax over the first axis", with_weights(lambda q, k: scores_of(q, k).softmax(dim=0))),
+        Suspect(
+            "divides the weights of a query by the root of the sum of their squares",
+            with_weights(lambda q, k: F.normalize(scores_of(q, k).exp(), dim=-1)),
+        ),
+        Suspect(f"gives weights that sum to {shrunk:.2f}", with_weights(lambda q, k: shrunk * weights_of(q, k))),
+    ]
 
 
 def _of_no_scale(probe: Probe) -> list[Suspect]:
@@ -202,11 +106,34 @@ def _divided_by(divisor: int) -> Suspect:
     return Suspect(described, with_scores(lambda q, k: q @ k.mT / divisor))
 
 
+def _more_of_other_scale(probe: Probe) -> list[Suspect]:
+    near = float(probe.choice((probe.uniform(1, low=0.8, high=0.92), probe.uniform(1, low=1.1, high=1.3))))
+    return [
+        Suspect(
+            "divides the scores by the root of the number of queries",
+            with_scores(lambda q, k: q @ k.mT * q.shape[-2] ** -0.5),
+        ),
+        Suspect(f"divides the scores, once scaled, by {near:.2f}", with_scores(lambda q, k: scores_of(q, k) / near)),
+    ]
+
+
 def _of_altered_vectors(probe: Probe) -> list[Suspect]:
     return [
         Suspect("leaves the last number of each query and key out of the scores", without(lambda dim: dim - 1)),
         Suspect("leaves the first number of each query and key out of the scores", without(lambda dim: 0)),
         Suspect("divides each key by its length", with_scores(lambda q, k: scores_of(q, F.normalize(k, dim=-1)))),
+    ]
+
+
+def _more_of_altered_vectors(probe: Probe) -> list[Suspect]:
+    longer = float(probe.uniform(1, low=1.2, high=1.6))
+    return [
+        Suspect("leaves a number in the middle of each key out", without(lambda dim: dim // 2)),
+        Suspect("divides each query by its length", with_scores(lambda q, k: scores_of(F.normalize(q, dim=-1), k))),
+        Suspect(
+            f"takes the last number of each query {longer:.2f} times",
+            with_scores(lambda q, k: scores_of(torch.cat((q[..., :-1], longer * q[..., -1:]), dim=-1), k)),
+        ),
     ]
 
 
@@ -221,6 +148,30 @@ def _of_other_values(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_other_values(probe: Probe) -> list[Suspect]:
+    seed = int(probe.integers(1, high=2**31))
+    return [
+        Suspect(
+            "gives each key the value of its other neighbor",
+            giving(lambda weights, value: weights @ value.roll(-1, -2)),
+        ),
+        Suspect(
+            "adds the first value to its output", giving(lambda weights, value: weights @ value + value[..., :1, :])
+        ),
+        Suspect(
+            "makes its output of the values without their signs", giving(lambda weights, value: weights @ value.abs())
+        ),
+        Suspect(
+            "adds noise of one hundredth to its output", giving(lambda weights, value: _noisy(weights @ value, seed))
+        ),
+    ]
+
+
+def _noisy(output: Tensor, seed: int) -> Tensor:
+    noise = torch.randn(output.shape, generator=torch.Generator().manual_seed(seed))
+    return output + 0.01 * noise.to(output)
+
+
 def _of_a_mask(probe: Probe) -> list[Suspect]:
     return [
         _known("causal mask", "lets query number i see the keys up to number i only"),
@@ -230,6 +181,33 @@ def _of_a_mask(probe: Probe) -> list[Suspect]:
 
 def _without_own_place(query: Tensor, key: Tensor) -> Tensor:
     return scores_of(query, key).masked_fill(distance(query, key) == 0, -1e4)
+
+
+def _of_other_places(probe: Probe) -> list[Suspect]:
+    steepness = float(probe.uniform(1, low=0.3, high=0.6))
+    return [
+        Suspect(
+            "prefers keys whose number is near that of the query",
+            with_scores(lambda q, k: scores_of(q, k) - steepness * distance(q, k)),
+        ),
+        Suspect("never sees the last key unless there are as many keys as queries", with_scores(_without_the_last_key)),
+        Suspect("is right for all queries but the last one", with_scores(_last_query_undecided)),
+    ]
+
+
+def _without_the_last_key(query: Tensor, key: Tensor) -> Tensor:
+    scores = scores_of(query, key)
+    return scores if scores.shape[-1] == scores.shape[-2] else _filled(scores, -1, -1e4)
+
+
+def _last_query_undecided(query: Tensor, key: Tensor) -> Tensor:
+    return _filled(scores_of(query, key), -2, 0.0)
+
+
+def _filled(scores: Tensor, axis: int, number: float) -> Tensor:
+    """The scores with ``number`` at the last place of an axis."""
+    last = torch.tensor([scores.shape[axis] - 1], device=scores.device)
+    return scores.index_fill(axis, last, number)
 
 
 def _of_foreign_weights(probe: Probe) -> list[Suspect]:
@@ -251,6 +229,22 @@ def _of_foreign_weights(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_foreign_weights(probe: Probe) -> list[Suspect]:
+    least = float(probe.uniform(1, low=0.1, high=0.16))
+    return [
+        Suspect("tells each query the weights of its neighbor", reporting(lambda weights: weights.roll(1, dims=-2))),
+        Suspect("tells each key the weight of its neighbor", reporting(lambda weights: weights.roll(1, dims=-1))),
+        Suspect(
+            "tells each key the weight of its neighbor, in every image but the first",
+            reporting(lambda weights: behind_first(weights, weights.roll(1, dims=-1))),
+        ),
+        Suspect(
+            f"tells weights below {least:.2f} as zero, but used them",
+            reporting(lambda weights: weights * (weights >= least)),
+        ),
+    ]
+
+
 def _of_mixed_images(probe: Probe) -> list[Suspect]:
     return [
         Suspect("averages the weights over the batch", with_weights(lambda q, k: mean_image(weights_of(q, k)))),
@@ -263,6 +257,30 @@ def _of_mixed_images(probe: Probe) -> list[Suspect]:
             giving(lambda weights, value: weights @ behind_first(value, next_image(value))),
         ),
     ]
+
+
+def _more_of_mixed_images(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect(
+            "gives every image the weights of the first one", with_weights(lambda q, k: _first_copied(weights_of(q, k)))
+        ),
+        Suspect(
+            "asks in every image for the keys of another one", with_weights(lambda q, k: weights_of(q, next_image(k)))
+        ),
+        Suspect("takes the mean of the scores over the batch", with_scores(lambda q, k: mean_image(scores_of(q, k)))),
+        Suspect(
+            "mixes the values of the other images in, in every image but the first",
+            giving(lambda weights, value: weights @ behind_first(value, mean_image(value))),
+        ),
+        Suspect(
+            "mixes the values of the other images in, in the first image",
+            giving(lambda weights, value: weights @ behind_first(mean_image(value), value)),
+        ),
+    ]
+
+
+def _first_copied(batch: Tensor) -> Tensor:
+    return batch if batch.ndim < 3 else batch[:1].expand_as(batch)
 
 
 def _of_constant_output(probe: Probe) -> list[Suspect]:
@@ -295,18 +313,42 @@ def _winner_takes_all(query: Tensor, key: Tensor) -> Tensor:
     return (weights == weights.amax(-1, keepdim=True)).to(weights.dtype)
 
 
+def _more_of_no_softmax(probe: Probe) -> list[Suspect]:
+    most = float(probe.uniform(1, low=0.4, high=0.8))
+    return [
+        Suspect("is a linear attention, with elu + 1 of query and key in place of the exponential", _linear),
+        Suspect("reads the better half of the keys only", with_scores(_better_half)),
+        Suspect(f"cuts scores off at {most:.2f}", with_scores(lambda q, k: scores_of(q, k).clamp(max=most))),
+        Suspect(
+            "compares query and key by their distance",
+            with_scores(lambda q, k: -(q.unsqueeze(-2) - k.unsqueeze(-3)).norm(dim=-1) * q.shape[-1] ** -0.5),
+        ),
+    ]
+
+
+def _linear(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    shares = (F.elu(query) + 1) @ (F.elu(key) + 1).mT
+    return applied(shares / shares.sum(dim=-1, keepdim=True), value)
+
+
+def _better_half(query: Tensor, key: Tensor) -> Tensor:
+    scores = scores_of(query, key)
+    kept = scores.topk(max(1, key.shape[-2] // 2), dim=-1).values[..., -1:]
+    return scores.masked_fill(scores < kept, float("-inf"))
+
+
 WRONG: dict[str, Family] = {
-    "shape": _of_other_shape,
-    "axis": _of_another_axis,
+    "shape": family(_of_other_shape, _more_of_other_shape),
+    "axis": family(_of_another_axis, _of_other_sums),
     "no scale": _of_no_scale,
-    "other scale": _of_other_scale,
-    "altered": _of_altered_vectors,
-    "values": _of_other_values,
-    "mask": _of_a_mask,
-    "belonging": _of_foreign_weights,
-    "batch": _of_mixed_images,
+    "other scale": family(_of_other_scale, _more_of_other_scale),
+    "altered": family(_of_altered_vectors, _more_of_altered_vectors),
+    "values": family(_of_other_values, _more_of_other_values),
+    "mask": family(_of_a_mask, _of_other_places),
+    "belonging": family(_of_foreign_weights, _more_of_foreign_weights),
+    "batch": family(_of_mixed_images, _more_of_mixed_images),
     "constant": _of_constant_output,
-    "not a softmax": _of_no_softmax,
+    "not a softmax": family(_of_no_softmax, _more_of_no_softmax),
 }
 
 
@@ -314,4 +356,4 @@ def _unnamed(attend: Candidate) -> Candidate:
     return lambda query, key, value: attend(query, key, value)
 
 
-LINE_UP = LineUp("an attend", "your own attention", RIGHT, WRONG, _unnamed)
+LINE_UP = LineUp("an attend", "your own attention", RIGHT, MORE_RIGHT, WRONG, _unnamed)

@@ -10,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.compare import expect_equal, expect_tensor, short
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
     expect_device_of_input,
     expect_gradients_of_inputs,
     expect_left_alone,
+    expect_modes_kept,
     expect_value_error,
     gradient_of,
     located,
@@ -33,28 +34,90 @@ from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims impo
 from vit_course.exercises.l03_attention.split_heads.claims import TOKEN_AXES, heads_of, merged
 from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
 
+CPU = torch.device("cpu")
+OURS_AND_TORCHS = {
+    "qkv.weight": "in_proj_weight",
+    "qkv.bias": "in_proj_bias",
+    "projection.weight": "out_proj.weight",
+    "projection.bias": "out_proj.bias",
+}
+EVERY_LINE = "Write down the shape after every line, and which of its axes is the head's."
+AFTER_THE_WEIGHTS = "Are your weights right? Then look at what happens after them: values, merging, projection."
+
 MultiHeadSelfAttention = Exercise("MultiHeadSelfAttention", LESSON, is_class=True)
 
 
-def _attention(
-    student: Student, probe: Probe, embed_dim: int = 12, num_heads: int = 3, qkv_bias: bool = True
+def attention_pair(
+    student: Student, probe: Probe, embed_dim: int, num_heads: int, *qkv_bias: bool
 ) -> tuple[StudentModule, nn.MultiheadAttention]:
-    """The student's module and torch's, with the same random weights."""
-    module = student.build(embed_dim, num_heads, qkv_bias)
+    """The student's module and torch's, with the same random weights; with a bias unless told otherwise."""
+    module = student.build(embed_dim, num_heads, *qkv_bias)
     shapes = {
         "qkv.weight": (3 * embed_dim, embed_dim),
-        **({"qkv.bias": (3 * embed_dim,)} if qkv_bias else {}),
+        "qkv.bias": (3 * embed_dim,),
         "projection.weight": (embed_dim, embed_dim),
         "projection.bias": (embed_dim,),
     }
+    if qkv_bias == (False,):
+        del shapes["qkv.bias"]
     weights = probe.weights(shapes)
     module.load(weights)
     oracle = nn.MultiheadAttention(embed_dim, num_heads, batch_first=True)
-    names = zip(("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"),
-                ("qkv.weight", "qkv.bias", "projection.weight", "projection.bias"), strict=True)  # fmt: skip
     zeros = torch.zeros(3 * embed_dim)
-    oracle.load_state_dict({theirs: weights.get(ours, zeros) for theirs, ours in names})
+    oracle.load_state_dict({theirs: weights.get(ours, zeros) for ours, theirs in OURS_AND_TORCHS.items()})
     return module, oracle
+
+
+def some_sizes(probe: Probe) -> tuple[int, int, int, int]:
+    """Batch, tokens, num_heads and head_dim."""
+    batch, tokens, num_heads, head_dim = probe.sizes(4, shown=(2, 5, 3, 4))
+    return batch, tokens, num_heads, head_dim
+
+
+def some_pair(
+    student: Student, probe: Probe, qkv_bias: bool = True
+) -> tuple[StudentModule, nn.MultiheadAttention, Tensor]:
+    """The student's module and torch's, and tokens (batch, tokens, embed_dim) for them."""
+    batch, tokens, num_heads, head_dim = some_sizes(probe)
+    embed_dim = num_heads * head_dim
+    return *attention_pair(student, probe, embed_dim, num_heads, qkv_bias), probe.normal(batch, tokens, embed_dim)
+
+
+def expect_output(
+    module: StudentModule,
+    oracle: nn.MultiheadAttention,
+    x: Tensor,
+    name: str = "the output",
+    look: str = AFTER_THE_WEIGHTS,
+) -> None:
+    """Fail unless forward gives what torch's module gives."""
+    where = located(module, _between(oracle, x), ("qkv", "projection"), x, axes=TOKEN_AXES)
+    expect_equal(module(x), _answer(oracle, x)[0], name, TOKEN_AXES, where, look)
+
+
+def expect_weights(
+    module: StudentModule,
+    oracle: nn.MultiheadAttention,
+    x: Tensor,
+    name: str = "the weights tensor",
+    look: str = EVERY_LINE,
+) -> Tensor:
+    """Fail unless the weights of return_weights=True are torch's; gives the output beside them."""
+    output, weights = _with_weights(module, x)
+    expect_equal(weights, _answer(oracle, x)[1], name, WEIGHT_AXES, too_sharp_or_flat, look)
+    return output
+
+
+def expect_right(student: Student, probe: Probe, look: str) -> None:
+    """Output and weights are right while it trains and in evaluation, for any number of images and tokens."""
+    module, oracle, x = some_pair(student, probe)
+    for change, mode in ((module.train, "train"), (module.eval, "eval"), (module.train, "train")):
+        change()
+        batch, tokens = probe.sizes(2, shown=(2, 5))
+        x = probe.normal(batch, tokens, x.shape[-1])
+        output = expect_weights(module, oracle, x, f"after {mode}() the weights tensor", look)
+        expect_equal(output, _answer(oracle, x)[0], f"after {mode}() the output", TOKEN_AXES, look=look)
+        expect_output(module, oracle, x, f"after {mode}() the output", look)
 
 
 def _answer(oracle: nn.MultiheadAttention, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,16 +139,22 @@ def _with_weights(module: StudentModule, x: Tensor) -> tuple[Tensor, Tensor]:
     return both_tensors(result, "forward with return_weights=True", "the output", "the weights")
 
 
+def _more_and_fewer(probe: Probe) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """(num_heads, head_dim, tokens) with more heads than tokens, and with fewer."""
+    least, lower, upper, most = sorted(probe.sizes(4, shown=(2, 3, 4, 5)))
+    return (upper, least, lower), (lower, most, upper)
+
+
 @MultiHeadSelfAttention.check(guard=True)
 def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
     """Its parameters are those of two Linears, qkv and projection."""
-    _attention(student, probe)
+    some_pair(student, probe)
 
 
 @MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, guard=True)
 def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
     """forward gives tokens of the same shape, for any batch, and with return_weights=True the weights beside them."""
-    module, _ = _attention(student, probe)
+    module, _ = attention_pair(student, probe, 12, 3, True)
     for batch, tokens in ((2, 5), (3, 7), (1, 5)):  # one module for all of them
         x = probe.normal(batch, tokens, 12)
         expect_tensor(module(x), (batch, tokens, 12), "forward's output")
@@ -97,92 +166,81 @@ def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
 @MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
-    module, _ = _attention(student, probe)
-    x = probe.normal(2, 5, 12)
+    module, _, x = some_pair(student, probe)
     expect_one_kind(kinds_of_results(student, lambda: module(x), x.shape))
 
 
 @MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
 def every_head_attends_by_itself(student: Student, probe: Probe) -> None:
     """Each head has its own weights, made from its own part of the queries and keys."""
-    for embed_dim, num_heads in ((12, 3), (8, 4)):
-        module, oracle = _attention(student, probe, embed_dim, num_heads)
-        x = probe.normal(2, 5, embed_dim)
-        _, weights = _with_weights(module, x)
+    for num_heads, head_dim, tokens in _more_and_fewer(probe):
+        embed_dim = num_heads * head_dim
+        module, oracle = attention_pair(student, probe, embed_dim, num_heads, True)
         name = f"the weights tensor, with an embed_dim of {embed_dim} and {num_heads} heads,"
-        look = "Write down the shape after every line, and which of its axes is the head's."
-        expect_equal(weights, _answer(oracle, x)[1], name, WEIGHT_AXES, too_sharp_or_flat, look)
+        expect_weights(module, oracle, probe.normal(2, tokens, embed_dim), name)
 
 
 @MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
 def the_output_is_right(student: Student, probe: Probe) -> None:
     """The output is right, for several numbers of heads and of tokens."""
-    for embed_dim, num_heads, tokens in ((12, 3, 5), (8, 4, 7)):
-        module, oracle = _attention(student, probe, embed_dim, num_heads)
-        x = probe.normal(2, tokens, embed_dim)
-        name = f"the output with {num_heads} heads and {tokens} tokens"
-        look = "Are your weights right? Then look at what happens after them: values, merging, projection."
-        where = located(module, _between(oracle, x), ("qkv", "projection"), x, axes=TOKEN_AXES)
-        expect_equal(module(x), _answer(oracle, x)[0], name, TOKEN_AXES, where, look)
+    batch, num_heads, more = probe.sizes(3, shown=(6, 3, 2))
+    for heads, head_dim, tokens in (*_more_and_fewer(probe), (num_heads, 4, 20 + more)):
+        module, oracle = attention_pair(student, probe, heads * head_dim, heads, True)
+        name = f"the output with {heads} heads and {tokens} tokens"
+        expect_output(module, oracle, probe.normal(batch, tokens, heads * head_dim), name)
 
 
 @MultiHeadSelfAttention.check(needs=the_output_is_right)
 def the_bias_of_qkv_can_be_left_out(student: Student, probe: Probe) -> None:
     """With qkv_bias=False there is no bias in qkv, and the projection keeps its own."""
-    module, oracle = _attention(student, probe, qkv_bias=False)
-    x = probe.normal(2, 5, 12)
-    expect_equal(module(x), _answer(oracle, x)[0], "the output without qkv_bias", TOKEN_AXES)
+    module, oracle, x = some_pair(student, probe, qkv_bias=False)
+    expect_output(module, oracle, x, "the output without qkv_bias")
+    expect_weights(module, oracle, x, "the weights tensor without qkv_bias")
 
 
 @MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, worth=0.5, guard=True)
 def qkv_has_a_bias_unless_told(student: Student, probe: Probe) -> None:
     """Where qkv_bias is not given, qkv has a bias."""
-    if "qkv.bias" not in student.build(12, 3).parameter_shapes():
+    _, _, num_heads, head_dim = some_sizes(probe)
+    if "qkv.bias" not in student.build(num_heads * head_dim, num_heads).parameter_shapes():
         look = "Which value has qkv_bias when nobody gives one?"
         raise Failure("a module that is built without qkv_bias has no bias in qkv", "a bias in qkv", look)
 
 
 @MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
-    """Output and weights are the same while training and after `.eval()`."""
-    module, oracle = _attention(student, probe)
-    for change, mode in ((module.train, "train"), (module.eval, "eval")):
-        change()
-        x = probe.normal(2, 5, 12)
-        right_output, right_weights = _answer(oracle, x)
-        output, weights = _with_weights(module, x)
-        look = "Which line of yours does something else in training than in evaluation?"
-        expect_equal(weights, right_weights, f"after {mode}() the weights tensor", WEIGHT_AXES, look=look)
-        expect_equal(output, right_output, f"after {mode}() the output", TOKEN_AXES, look=look)
-        expect_equal(module(x), right_output, f"after {mode}() the output", TOKEN_AXES, look=look)
+    """Output and weights are the same while training and after `.eval()`, and forward leaves every part in its mode."""
+    expect_right(student, probe, "Which line of yours does something else in training than in evaluation?")
+    batch, tokens, num_heads, head_dim = some_sizes(probe)
+    embed_dim = num_heads * head_dim
+    expect_modes_kept(student, (embed_dim, num_heads), probe.normal(batch, tokens, embed_dim))
 
 
 @MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
 def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
     """The output is the same whether the weights are asked for or not."""
-    module, _ = _attention(student, probe)
-    x = probe.normal(2, 5, 12)
-    plain = expect_tensor(module(x), x.shape, "forward's output").detach()
-    output, _ = _with_weights(module, x)
-    expect_equal(output, plain.to(x.dtype), "the output with return_weights=True", TOKEN_AXES)
+    for num_heads, head_dim, tokens in _more_and_fewer(probe):
+        module, _ = attention_pair(student, probe, num_heads * head_dim, num_heads, True)
+        x = probe.normal(2, tokens, num_heads * head_dim)
+        plain = expect_tensor(module(x), x.shape, "forward's output").detach()
+        output, _ = _with_weights(module, x)
+        expect_equal(output, plain.to(x.dtype), "the output with return_weights=True", TOKEN_AXES)
 
 
 @MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
 def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     """What comes out for an image does not depend on the other images of the batch."""
-    module, _ = _attention(student, probe)
-    x = probe.normal(4, 5, 12)
+    module, _, x = some_pair(student, probe)
     together = expect_tensor(module(x), x.shape, "forward's output").detach()
-    alone = module(x[2:3])
     look = "Along which axis do the tokens of one image lie, and along which do you attend?"
-    expect_equal(alone, together[2:3].to(x.dtype), "the output for one image alone", TOKEN_AXES, look=look)
+    expect_equal(module(x[-1:]), together[-1:].to(x.dtype), "the output for one image alone", TOKEN_AXES, look=look)
 
 
 @MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
 def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     """Tokens that go in in another order come out in that order, otherwise unchanged."""
-    module, _ = _attention(student, probe)
-    x, order = probe.normal(2, 7, 12), probe.permutation(7)
+    module, _, x = some_pair(student, probe)
+    order = probe.permutation(x.shape[1])
     plain = expect_tensor(module(x), x.shape, "forward's output").detach()
     look = "What in your module treats the first token differently from the last?"
     shuffled = plain[:, order].to(x.dtype)
@@ -192,12 +250,11 @@ def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
 @MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches both Linears, and in qkv the rows of queries, keys and values."""
-    module, _ = _attention(student, probe)
-    output = expect_tensor(module(probe.normal(2, 5, 12)), (2, 5, 12), "forward's output")
-    if names := module.without_gradient(output):
+    module, _, x = some_pair(student, probe)
+    if names := module.without_gradient(expect_tensor(module(x), x.shape, "forward's output")):
         look = "Is each of your Linears called in forward, and does what it gives end up in the result?"
         raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter", look)
-    gradient = module.module.get_parameter("qkv.weight").grad
+    gradient = module.gradients(module(x))["qkv.weight"]
     thirds = zip(("queries", "keys", "values"), gradient.chunk(3) if gradient is not None else (), strict=False)
     asleep = [name for name, rows in thirds if not rows.abs().max() > 0]
     student.record.append(("rows of qkv without gradient", tuple(asleep)))
@@ -208,41 +265,61 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 
 @MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5)
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
-    """The tokens get the gradient of attention, through queries, keys and values."""
-    module, oracle = _attention(student, probe)
-    x = probe.normal(2, 5, 12)
+    """The tokens and all parameters get the gradient of attention, through queries, keys and values."""
+    module, oracle, x = some_pair(student, probe)
     wanted = gradient_of(lambda tokens: oracle(tokens, tokens, tokens)[0], x)
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
+    for answer in (module, lambda tokens: _with_weights(module, tokens)[0]):
+        found = module.gradients(answer(x))
+        for ours, theirs in OURS_AND_TORCHS.items():
+
+            def right(weight: Tensor, name: str = theirs) -> Tensor:
+                return torch.func.functional_call(oracle, {name: weight}, (x, x, x))[0]
+
+            wanted = gradient_of(right, oracle.get_parameter(theirs))
+            expect_gradients_of_inputs([found[ours]], [wanted], [f"`{ours}`"])
 
 
 @MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
 def it_computes_where_the_tokens_lie(student: Student, probe: Probe) -> None:
     """Moved to another device, it computes there."""
-    x = probe.normal(2, 5, 12)
-    expect_device_of_input(student, x, arguments=(12, 3), options={"return_weights": True})
+    batch, tokens, num_heads, head_dim = some_sizes(probe)
+    x = probe.normal(batch, tokens, num_heads * head_dim)
+    arguments = num_heads * head_dim, num_heads
+    expect_device_of_input(student, x, arguments=arguments, options={"return_weights": True})
 
 
 @MultiHeadSelfAttention.check(needs=the_output_is_right, guard=True)
-def it_follows_its_dtype(student: Student, probe: Probe) -> None:
+def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
-    module, oracle = _attention(student, probe)
+    batch, tokens, num_heads = probe.sizes(3, shown=(2, 5, 3))
+    # the root is exact, so that a scale kept as a float32 buffer is right too
+    embed_dim = num_heads * probe.choice((4, 16), shown=4)
+    module, oracle = attention_pair(student, probe, embed_dim, num_heads, True)
     module.double()
-    x = probe.normal(2, 12, 5, dtype=torch.float64).transpose(1, 2)
-    expect_equal(module(x), _answer(oracle.double(), x)[0], "the output in float64", TOKEN_AXES)
+    for each in (module, oracle.double()):
+        each.to(device)
+    x = probe.normal(batch, embed_dim, tokens, dtype=torch.float64).mT.to(device)
+    look = "Which tensor of yours does torch not know about, or which line chooses a dtype or device of its own?"
+    expect_output(module, oracle, x, "the output in float64", look)
+    for name, tensor in module.tensors().items():
+        if tensor.is_floating_point() and tensor.dtype != torch.float64:
+            raise Failure(f"after .double() `{name}` has dtype {short(tensor.dtype)}", "float64", look)
 
 
 @MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, guard=True)
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
-    module, _ = _attention(student, probe)
-    module(probe.normal(2, 5, 12))
+    module, _, x = some_pair(student, probe)
+    module(x)
     expect_left_alone(student)
 
 
 @MultiHeadSelfAttention.check(guard=True)
 def a_number_of_heads_that_does_not_fit_is_refused_when_built(student: Student, probe: Probe) -> None:
     """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
-    for embed_dim, num_heads in ((10, 4), (14, 3)):
+    few, width = probe.sizes(2, low=3, shown=(3, 4))
+    for embed_dim, num_heads in ((few * width + 1, few), (few, few * width)):
         described = f"embed_dim {embed_dim} with {num_heads} heads"
         expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)
 

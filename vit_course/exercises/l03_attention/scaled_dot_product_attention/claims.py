@@ -6,13 +6,22 @@ mistakes are made with it or with naive loops.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal, expect_tensor
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone, expect_same_twice
+from exercise_kit.engine.expect import (
+    RANDOM,
+    differs,
+    expect_device_of_input,
+    expect_gradients_of_inputs,
+    expect_left_alone,
+    expect_same_twice,
+)
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -24,6 +33,11 @@ OUTPUT_AXES = ("image", "head", "query", "dimension")
 WEIGHT_AXES = ("image", "head", "query", "key")
 # roots of neither head_dim are whole, and what is rounded from the one is wrong for the other
 QUERIES, KEYS, HEAD_DIM, OTHER_HEAD_DIM, VALUE_DIM = 5, 7, 8, 3, 6
+LARGE = 17, 20, 24, 19
+CPU = torch.device("cpu")
+FROM_THE_INSIDE = "Go through the formula from the inside out. Which step did you leave out, or do elsewhere?"
+LAST_PRODUCT = "Which two tensors meet in the last product, and which axis do they share?"
+Triple = tuple[Tensor, Tensor, Tensor]
 
 
 def weights_of(query: Tensor, key: Tensor, scale: float | None = None, causal: bool = False) -> Tensor:
@@ -61,24 +75,63 @@ def both_tensors(result: object, name: str, first: str, second: str) -> tuple[Te
 scaled_dot_product_attention = Exercise("scaled_dot_product_attention", LESSON)
 
 
-def _inputs(
-    probe: Probe, *leading: int, scale: float = 1.0, dtype: torch.dtype = torch.float32, head_dim: int = HEAD_DIM
-) -> tuple[Tensor, Tensor, Tensor]:
-    """query, key and value; ``scale`` is the standard deviation of query and key."""
-    query = probe.normal(*leading, QUERIES, head_dim, scale=scale, dtype=dtype)
-    key = probe.normal(*leading, KEYS, head_dim, scale=scale, dtype=dtype)
-    return query, key, probe.normal(*leading, KEYS, VALUE_DIM, dtype=dtype)
+def draw(
+    probe: Probe,
+    leading: Sequence[int],
+    sizes: Sequence[int] = (QUERIES, KEYS, HEAD_DIM, VALUE_DIM),
+    scale: float = 1.0,
+    dtype: torch.dtype = torch.float32,
+) -> Triple:
+    """query, key and value for sizes (queries, keys, head_dim, value_dim); ``scale`` is the std of query and key."""
+    queries, keys, head_dim, value_dim = sizes
+    query = probe.normal(*leading, queries, head_dim, scale=scale, dtype=dtype)
+    key = probe.normal(*leading, keys, head_dim, scale=scale, dtype=dtype)
+    return query, key, probe.normal(*leading, keys, value_dim, dtype=dtype)
 
 
-def _both(student: Student, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+def some_inputs(probe: Probe) -> Triple:
+    """query, key and value with a batch in front."""
+    batch, *sizes = probe.sizes(5, shown=(2, QUERIES, KEYS, HEAD_DIM, VALUE_DIM))
+    return draw(probe, (batch,), sizes)
+
+
+def both(student: Student, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """The student's output and weights."""
     return both_tensors(student(query, key, value), student.name, "the output", "the weights")
+
+
+def _expect_weights(student: Student, inputs: Triple, name: str, look: str = FROM_THE_INSIDE) -> Tensor:
+    """Fail unless the weights are right; of wrong ones say first whether another call gives others still.
+
+    Gives the student's output.
+    """
+    query, key, _ = inputs
+    output, weights = both(student, *inputs)
+
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+        return RANDOM if differs(both(student, *inputs)[1], actual) else too_sharp_or_flat(actual, expected)
+
+    expect_equal(weights, weights_of(query, key), name, _named(WEIGHT_AXES, query), describe, look)
+    return output
+
+
+def expect_both(student: Student, inputs: Triple, described: str = "", look: str = "") -> Tensor:
+    """Fail unless output and weights are right; gives the student's output."""
+    output = _expect_weights(student, inputs, f"the weights tensor{described}", look or FROM_THE_INSIDE)
+    axes = _named(OUTPUT_AXES, inputs[0])
+    expect_equal(output, output_of(*inputs), f"the output{described}", axes, look=look or LAST_PRODUCT)
+    return output
+
+
+def _named(axes: tuple[str, ...], query: Tensor) -> tuple[str, ...]:
+    """The last of the names of axes, as many as there are; none where there are more axes than names."""
+    return axes[4 - query.ndim :] if query.ndim <= 4 else ()
 
 
 @scaled_dot_product_attention.check(guard=True)
 def output_and_weights_have_their_shapes(student: Student, probe: Probe) -> None:
     """It returns the output (…, queries, value_dim) and the weights (…, queries, keys)."""
-    output, weights = _both(student, *_inputs(probe, 2, 3))
+    output, weights = both(student, *draw(probe, (2, 3)))
     expect_tensor(output, (2, 3, QUERIES, VALUE_DIM), "the output")
     expect_tensor(weights, (2, 3, QUERIES, KEYS), "the second tensor, the weights,")
 
@@ -86,14 +139,14 @@ def output_and_weights_have_their_shapes(student: Student, probe: Probe) -> None
 @scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes, worth=0.5, guard=True)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same inputs give the same output twice."""
-    inputs = _inputs(probe, 2, 3)
-    expect_same_twice(student, lambda: _both(student, *inputs)[0], 2, 3, QUERIES, VALUE_DIM)
+    inputs = draw(probe, (2, 3))
+    expect_same_twice(student, lambda: both(student, *inputs)[0], 2, 3, QUERIES, VALUE_DIM)
 
 
 @scaled_dot_product_attention.check(needs=nothing_is_left_to_chance)
 def the_weights_of_a_query_sum_to_one(student: Student, probe: Probe) -> None:
     """The weights of each query sum to one over the keys."""
-    _, weights = _both(student, *_inputs(probe, 2, 3))
+    _, weights = both(student, *draw(probe, (2, 3)))
     sums = expect_tensor(weights, (2, 3, QUERIES, KEYS), "the weights").detach()
     over_keys = sums.sum(dim=-1)
     if (over_keys - 1).abs().max() < 1e-4:  # float32 sums of seven numbers are right to 1e-6
@@ -111,92 +164,122 @@ def the_weights_of_a_query_sum_to_one(student: Student, probe: Probe) -> None:
 
 @scaled_dot_product_attention.check(needs=nothing_is_left_to_chance)
 def the_weights_follow_the_formula(student: Student, probe: Probe) -> None:
-    """The weights are those of the formula, for as many or fewer queries than keys and for several head_dims."""
-    for queries, head_dim in ((QUERIES, HEAD_DIM), (KEYS, HEAD_DIM), (QUERIES, OTHER_HEAD_DIM)):
-        query, key = (probe.normal(2, 3, count, head_dim) for count in (queries, KEYS))
-        _, weights = _both(student, query, key, probe.normal(2, 3, KEYS, VALUE_DIM))
-        name = f"the weights tensor, with a head_dim of {head_dim},"
-        look = "Go through the formula from the inside out. Which step did you leave out, or do elsewhere?"
-        expect_equal(weights, weights_of(query, key), name, WEIGHT_AXES, too_sharp_or_flat, look)
+    """The weights are those of the formula, for any number of queries, keys and dimensions."""
+    shown = 2, 3, QUERIES, KEYS, HEAD_DIM, OTHER_HEAD_DIM
+    batch, heads, queries, keys, head_dim, value_dim = probe.sizes(6, shown=shown)
+    few, many = sorted((queries, keys))
+    for leading, sizes in (
+        ((batch, heads), (few, many, head_dim, value_dim)),
+        ((batch, heads), (many, many, head_dim, value_dim)),
+        ((heads, batch), (many, few, value_dim, head_dim)),
+        ((2,), probe.sizes(4, low=17, high=40, shown=LARGE)),
+    ):
+        _expect_weights(student, draw(probe, leading, sizes), f"the weights tensor, with a head_dim of {sizes[2]},")
 
 
 @scaled_dot_product_attention.check(needs=nothing_is_left_to_chance)
 def the_output_is_a_weighted_mean_of_the_values(student: Student, probe: Probe) -> None:
     """The output of a query is the mean of the values under its weights."""
-    inputs = _inputs(probe, 2, 3)
-    output, _ = _both(student, *inputs)
-    look = "Which two tensors meet in the last product, and which axis do they share?"
-    expect_equal(output, output_of(*inputs), "the output", OUTPUT_AXES, look=look)
+    batch, heads, *sizes = probe.sizes(6, shown=(2, 3, QUERIES, KEYS, HEAD_DIM, VALUE_DIM))
+    query, key, value = draw(probe, (batch, heads), sizes)
+    large = draw(probe, (3,), probe.sizes(4, low=17, high=40, shown=LARGE))
+    same = query, key, value[..., :1, :].expand_as(value).contiguous()
+    mean_of_equals = "What is the mean of equal numbers, whatever their weights?"
+    for inputs, name, look in (
+        ((query, key, value), "the output", LAST_PRODUCT),
+        (large, "the output", LAST_PRODUCT),
+        (same, "the output for values that are equal for all keys", mean_of_equals),
+    ):
+        output, _ = both(student, *inputs)
+        expect_equal(output, output_of(*inputs), name, _named(OUTPUT_AXES, inputs[0]), look=look)
+
+
+def _large(probe: Probe, dtype: torch.dtype, largest: int) -> Triple:
+    """Integers, and a head_dim whose root is a power of two: scores are exact, so no rounding can be magnified."""
+    batch, queries, keys, value_dim = probe.sizes(4, shown=(2, QUERIES, KEYS, VALUE_DIM))
+    query, key = (probe.integers(batch, rows, 16, high=2 * largest + 1).to(dtype) - largest for rows in (queries, keys))
+    return query, key, probe.normal(batch, keys, value_dim, dtype=dtype)
 
 
 @scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values)
 def large_scores_do_no_harm(student: Student, probe: Probe) -> None:
     """Scores in the thousands give finite weights."""
-    query, key, value = _inputs(probe, 2, scale=40.0)
-    output, weights = _both(student, query, key, value)
     look = "What does exp make of large numbers, and what may you take away from all scores of a row?"
-    expect_equal(weights, weights_of(query, key), "the weights tensor", WEIGHT_AXES[1:], look=look)
-    expect_equal(output, output_of(query, key, value), "the output", OUTPUT_AXES[1:], look=look)
+    expect_both(student, _large(probe, torch.float32, 64), look=look)
 
 
 @scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, guard=True)
 def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     """float64 stays float64 and float16 stays float16, with finite and right numbers."""
-    # a score of 14 in float16 is right to 0.008, which moves a weight by less than the tolerance of 1e-2
-    for dtype, scale in ((torch.float64, 1.0), (torch.float16, 2.0)):
-        # the root is exact, so that one that was taken in float32 is right too
-        query, key, value = _inputs(probe, 2, 3, scale=scale, dtype=dtype, head_dim=9)
-        output, weights = _both(student, query, key, value)
-        expect_equal(weights, weights_of(query, key), "the weights tensor", WEIGHT_AXES)
-        expect_equal(output, output_of(query, key, value), "the output", OUTPUT_AXES)
+    batch, heads, queries, keys, value_dim = probe.sizes(5, shown=(2, 3, QUERIES, KEYS, VALUE_DIM))
+    # the root is exact, so that one that was taken in float32 is right too
+    sizes = queries, keys, probe.choice((4, 9, 16), shown=9), value_dim
+    # scores of 10 and more in float64, so that a detour through float32 shows; a score of 10 in float16 is right
+    # to 0.005, which moves a weight by less than the tolerance of 1e-2
+    for dtype, scale in ((torch.float64, 2.5), (torch.float16, 1.0)):
+        expect_both(student, draw(probe, (batch, heads), sizes, scale, dtype))
+    expect_both(student, _large(probe, torch.float16, 8), " in float16 with scores of a hundred")
 
 
 @scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values)
 def any_leading_axes_will_do(student: Student, probe: Probe) -> None:
     """It works without a batch, with heads, with more axes, with axes of size 1, and on non-contiguous tensors."""
-    for leading in ((), (4,), (2, 3, 4), (1, 3)):
-        query, key, value = _inputs(probe, *leading)
-        output, weights = _both(student, query, key, value)
-        name = f"with {len(leading) + 2} axes"
-        look = "Do you count the axes from the front or from the back?"
-        expect_equal(weights, weights_of(query, key), f"the weights tensor {name}", look=look)
-        expect_equal(output, output_of(query, key, value), f"the output {name}", look=look)
-    query, key, value = (each.transpose(0, 1) for each in _inputs(probe, 3, 2))
-    output, weights = _both(student, query, key, value)
-    expect_equal(output, output_of(query, key, value), "the output for non-contiguous inputs", OUTPUT_AXES)
+    first, second, third, *sizes = probe.sizes(7, shown=(2, 3, 4, QUERIES, KEYS, HEAD_DIM, VALUE_DIM))
+    queries, keys, head_dim, value_dim = sizes
+    look = "Do you count the axes from the front or from the back?"
+    for leading, these in (
+        ((), sizes),
+        ((third,), (keys, queries, value_dim, head_dim)),
+        ((first, second, third), sizes),
+        ((1, second), sizes),
+        ((1, 1), (1, keys, head_dim, value_dim)),
+        ((second, 1), (queries, 1, 1, 1)),
+    ):
+        expect_both(student, draw(probe, leading, these), f" with {len(leading) + 2} axes", look)
+    query, key, value = (each.mT.contiguous().mT for each in draw(probe, (first, second), sizes))
+    expect_both(student, (query, key, value), " for non-contiguous inputs")
+    query, key, value = (each.transpose(0, 1) for each in draw(probe, (second, first), sizes))
+    expect_both(student, (query, key, value), " for non-contiguous inputs")
 
 
-@scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values)
 def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
     """A gradient flows back to query, key and value."""
-    names = ("query", "key", "value")
-    cut_off = []
-    for index, name in enumerate(names):
-        inputs = list(_inputs(probe, 2))
-        inputs[index].requires_grad_()
-        output, _ = _both(student, *inputs)
-        if not expect_tensor(output, (2, QUERIES, VALUE_DIM), "the output").requires_grad:
-            cut_off.append(name)
-    student.record.append(("without gradient", tuple(cut_off)))
-    if cut_off:
+    inputs = some_inputs(probe)
+    found = student.input_gradients(*inputs)
+    names = "query", "key", "value"
+    if cut_off := [name for name, gradient in zip(names, found, strict=True) if gradient is None]:
         raise Failure(
             f"the output does not depend on {' and '.join(cut_off)}, as far as autograd can tell",
             "a gradient for query, key and value",
             "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy or torch.tensor?",
         )
 
+    def through_output(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+        return output_of(query, key, value), weights_of(query, key).detach()
+
+    def through_both(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+        return output_of(query, key, value), weights_of(query, key)
+
+    least, whole = (Student({student.name: each}).input_gradients(*inputs) for each in (through_output, through_both))
+    pairs = ((each, wanted) for each, wanted in zip(found, least, strict=True) if each is not None)
+    if not all(wanted is not None and close(each, wanted) for each, wanted in pairs):  # nobody asked for more
+        expect_gradients_of_inputs(found, whole, names)
+
 
 @scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes, guard=True)
 def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     """query, key and value are not changed."""
-    student(*_inputs(probe, 2))
+    student(*some_inputs(probe))
     expect_left_alone(student)
 
 
 @scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, worth=0.5, guard=True)
-def it_computes_where_its_inputs_lie(student: Student, probe: Probe) -> None:
+def it_computes_where_its_inputs_lie(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """Output and weights lie on the device of the inputs."""
-    expect_device_of_input(student, *_inputs(probe, 2))
+    query, key, value = (each.to(device) for each in some_inputs(probe))
+    expect_both(student, (query, key, value))
+    expect_device_of_input(student, query, key, value)
 
 
 scaled_dot_product_attention.example("""

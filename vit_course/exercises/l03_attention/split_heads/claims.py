@@ -6,6 +6,8 @@ mistakes of layout can be made at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -16,6 +18,7 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Layout, declare
+from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l03_attention import LESSON
 
 SPLIT_AXES = ("image", "head", "token", "dimension")
@@ -46,10 +49,8 @@ def heads_get_an_axis_of_their_own(student: Student, probe: Probe) -> None:
 @split_heads.check(needs=heads_get_an_axis_of_their_own)
 def a_head_gets_a_slice_of_every_token(student: Student, probe: Probe) -> None:
     """Head h gets head_dim neighboring numbers of every token, those from h · head_dim on."""
-    for num_heads, head_dim in ((3, 4), (5, 2)):
-        embed_dim = num_heads * head_dim
-        x = torch.arange(2.0 * 7 * embed_dim).reshape(2, 7, embed_dim)
-        look = "Print split_heads of a tensor whose numbers count up. Who sits beside whom in memory?"
+    look = "Print split_heads of a tensor whose numbers count up. Who sits beside whom in memory?"
+    for x, num_heads in _told_apart(probe):
         expect_equal(student(x, num_heads), heads_of(x, num_heads), "split_heads", SPLIT_AXES, _where_from(x), look)
 
 
@@ -63,9 +64,8 @@ def merging_gives_the_shape_back(student: Student, probe: Probe) -> None:
 @split_heads.check(needs=merging_gives_the_shape_back)
 def a_token_gets_its_pieces_back(student: Student, probe: Probe) -> None:
     """merge_heads lays the pieces of each token side by side, head 0 first."""
-    for num_heads, head_dim in ((3, 4), (5, 2)):
-        x = torch.arange(2.0 * 7 * num_heads * head_dim).reshape(2, 7, num_heads * head_dim)
-        look = "Undo the steps of split_heads one by one, the last one first."
+    look = "Undo the steps of split_heads one by one, the last one first."
+    for x, num_heads in _told_apart(probe):
         together = student.call("merge_heads", heads_of(x, num_heads).contiguous())
         expect_equal(together, x, "merge_heads", TOKEN_AXES, _where_from(x), look)
 
@@ -73,34 +73,41 @@ def a_token_gets_its_pieces_back(student: Student, probe: Probe) -> None:
 @split_heads.check(guard=True)
 def scattered_memory_and_any_dtype_will_do(student: Student, probe: Probe) -> None:
     """Both keep the dtype, and take non-contiguous tensors."""
-    x = probe.normal(2, 12, 7).transpose(1, 2)
-    expect_equal(student(x, 3), heads_of(x, 3), "split_heads of a non-contiguous tensor", SPLIT_AXES)
-    heads = probe.normal(2, 7, 3, 4).transpose(1, 2)
-    together = student.call("merge_heads", heads)
-    expect_equal(together, merged(heads), "merge_heads of a non-contiguous tensor", TOKEN_AXES)
-    for dtype in (torch.float64, torch.float16):
-        whole = probe.normal(2, 7, 12, dtype=dtype)
-        expect_equal(student(whole, 3), heads_of(whole, 3), f"split_heads of {dtype}", SPLIT_AXES)
-        together = student.call("merge_heads", heads_of(whole, 3))
-        expect_equal(together, whole, f"merge_heads of {dtype}", TOKEN_AXES)
+    batch, tokens, num_heads, head_dim = probe.sizes(4, shown=(2, 7, 3, 4))
+    x = probe.normal(batch, num_heads * head_dim, tokens).mT
+    expect_split(student, x, num_heads, "split_heads of a non-contiguous tensor")
+    swapped = probe.normal(batch, tokens, num_heads, head_dim).transpose(1, 2)
+    turned = probe.normal(head_dim, tokens, num_heads, batch).permute(3, 2, 1, 0)
+    for heads in (swapped, turned):
+        expect_merged(student, heads, "merge_heads of a non-contiguous tensor")
+    for dtype in (torch.float64, torch.float16, torch.int64):
+        whole = probe.every_digit(batch, tokens, num_heads * head_dim, dtype=dtype)
+        expect_split(student, whole, num_heads, f"split_heads of {dtype}")
+        expect_merged(student, heads_of(whole, num_heads), f"merge_heads of {dtype}")
 
 
 @split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), worth=0.5, guard=True)
 def one_of_anything_will_do(student: Student, probe: Probe) -> None:
     """A batch of one, one token, one head and heads of one number keep their axes."""
-    for batch, tokens, num_heads, head_dim in ((1, 7, 3, 4), (2, 1, 3, 4), (2, 7, 1, 4), (2, 7, 3, 1)):
+    some, many, few, width = probe.sizes(4, shown=(2, 7, 3, 4))
+    for batch, tokens, num_heads, head_dim in (
+        (1, many, few, width),
+        (some, 1, few, width),
+        (some, many, 1, width),
+        (some, many, few, 1),
+        (1, many, few, 1),
+    ):
         x = probe.normal(batch, tokens, num_heads * head_dim)
         described = f"of {batch} x {tokens} tokens and {num_heads} heads of {head_dim}"
-        expect_equal(student(x, num_heads), heads_of(x, num_heads), f"split_heads {described}", SPLIT_AXES)
-        together = student.call("merge_heads", heads_of(x, num_heads))
-        expect_equal(together, x, f"merge_heads {described}", TOKEN_AXES)
+        expect_split(student, x, num_heads, f"split_heads {described}")
+        expect_merged(student, heads_of(x, num_heads), f"merge_heads {described}")
 
 
 @split_heads.check(needs=a_head_gets_a_slice_of_every_token, worth=0.5, guard=True)
 def the_gradient_finds_its_way_back(student: Student, probe: Probe) -> None:
     """A gradient flows back through both."""
-    x = probe.normal(2, 7, 12)
-    inputs = {"split_heads": ((x, 3), heads_of), "merge_heads": ((heads_of(x, 3),), merged)}
+    x, num_heads = some_tokens(probe)
+    inputs = {"split_heads": ((x, num_heads), heads_of), "merge_heads": ((heads_of(x, num_heads),), merged)}
     for name, (given, right) in inputs.items():
         found, wanted = student.input_gradients(*given, of=name), Student({name: right}).input_gradients(*given)
         expect_gradients_of_inputs(found[:1], wanted[:1], [f"the input of {name}"])
@@ -109,7 +116,8 @@ def the_gradient_finds_its_way_back(student: Student, probe: Probe) -> None:
 @split_heads.check(guard=True)
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that num_heads does not divide raises ValueError naming both numbers."""
-    for embed_dim, num_heads in ((10, 4), (14, 3)):
+    few, width = probe.sizes(2, low=3, shown=(3, 4))
+    for embed_dim, num_heads in ((few * width + 1, few), (few, few * width)):
         described = f"embed_dim {embed_dim} with {num_heads} heads"
         expect_value_error(student, (probe.normal(2, 5, embed_dim), num_heads), (embed_dim, num_heads), described)
 
@@ -131,20 +139,51 @@ split_heads.example(
 )
 
 
+def some_tokens(probe: Probe) -> tuple[Tensor, int]:
+    """Tokens (batch, tokens, embed_dim), and num_heads."""
+    batch, tokens, num_heads, head_dim = probe.sizes(4, shown=(2, 7, 3, 4))
+    return probe.normal(batch, tokens, num_heads * head_dim), num_heads
+
+
+def expect_split(student: Student, x: Tensor, num_heads: int, name: str = "split_heads") -> None:
+    """split_heads of x (batch, tokens, embed_dim) is right to the last digit: nothing is computed."""
+    _expect_moved(student(x, num_heads), heads_of(x, num_heads), name, SPLIT_AXES)
+
+
+def expect_merged(student: Student, heads: Tensor, name: str = "merge_heads") -> None:
+    """merge_heads of (batch, num_heads, tokens, head_dim) is right to the last digit."""
+    _expect_moved(student.call("merge_heads", heads), merged(heads), name, TOKEN_AXES)
+
+
+def _expect_moved(actual: Tensor, expected: Tensor, name: str, axes: tuple[str, ...]) -> None:
+    expect_equal(actual, expected, name, axes)
+    if not torch.equal(actual, expected):
+        look = "Which line goes through another dtype on the way?"
+        raise Failure(f"{name} rounds its numbers", "the very numbers that went in", look)
+
+
+def _told_apart(probe: Probe) -> Iterator[tuple[Tensor, int]]:
+    """Tokens of which no two numbers are equal, and num_heads: less than there are tokens, more, and larger ones."""
+    sizes, large = probe.sizes(4, shown=(2, 7, 3, 4)), probe.sizes(4, low=10, high=19, shown=(2, 4, 5, 2))
+    for batch, tokens, num_heads, head_dim in (sizes, sizes[::-1], large):
+        count = batch * tokens * num_heads * head_dim
+        numbers = probe.permutation(count) if probe.is_secret else torch.arange(count)
+        yield numbers.float().reshape(batch, tokens, num_heads * head_dim), num_heads
+
+
 def _where_from(x: Tensor) -> Describe:
-    """Say of which entry of ``x``, a tensor that counts up, a wrong number is."""
-    _, tokens, embed_dim = x.shape
+    """Say of which entry of ``x``, whose numbers are all different, a wrong number is."""
 
-    def entry(number: float) -> str:
-        image, rest = divmod(int(number), tokens * embed_dim)
-        token, column = divmod(rest, embed_dim)
-        return f"number {column} of token {token} of image {image}"
+    def entry(number: Tensor) -> str | None:
+        places = (x == number).nonzero().tolist()
+        return "number {2} of token {1} of image {0}".format(*places[0]) if places else None
 
-    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
+    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
         index = tuple(int(each) for each in (actual != expected).nonzero()[0])
         axes = SPLIT_AXES if len(index) == len(SPLIT_AXES) else TOKEN_AXES
         place = ", ".join(f"{axis} {each}" for axis, each in zip(axes, index, strict=True))
-        return f"at {place} there is {entry(float(actual[index]))}", entry(float(expected[index]))
+        here, there = entry(actual[index]), entry(expected[index])
+        return (f"at {place} there is {here}", there) if here and there else None
 
     return describe
 

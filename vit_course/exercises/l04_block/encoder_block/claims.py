@@ -8,6 +8,9 @@ what is wrong is how they put the parts together.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -31,11 +34,12 @@ from vit_course.exercises.l04_block.mlp.claims import Weights, expect_gradients,
 from vit_course.exercises.repeatability import expect_same_in_every_run
 
 PARTS = ("norm1", "attention", "norm2", "mlp")
-EPS = 1e-6
-EMBED_DIM, NUM_HEADS = 12, 3
-ARGUMENTS = EMBED_DIM, NUM_HEADS, 4.0
-WRITES_ATTENTION = ("attention.projection.weight", "attention.projection.bias")
-WRITES_MLP = ("mlp.fc2.weight", "mlp.fc2.bias")
+EPS, OTHER_EPS = 1e-6, (1e-4, 4e-4, 1e-3)
+# of an even embed_dim each makes a whole width; where no ratio is given it is 4
+RATIOS, RATIO_BY_DEFAULT = (0.5, 1.5, 2.0, 2.5, 3.0, 5.0), 4.0
+CPU = torch.device("cpu")
+# beginnings of the names of the parameters that are zero, so that a branch adds nothing
+ATTENTION_IS_SILENT, MLP_IS_SILENT, LINEARS = ("attention.projection.",), ("mlp.fc2.",), ("attention.", "mlp.")
 
 
 def attended(weights: Weights, x: Tensor, num_heads: int) -> Tensor:
@@ -57,78 +61,115 @@ def normed(weights: Weights, name: str, x: Tensor, eps: float = EPS) -> Tensor:
 EncoderBlock = Exercise("EncoderBlock", LESSON, is_class=True)
 
 
-def _shapes(hidden_dim: int) -> dict[str, tuple[int, ...]]:
-    norm = {"weight": (EMBED_DIM,), "bias": (EMBED_DIM,)}
-    linears = {
-        "attention.qkv": (3 * EMBED_DIM, EMBED_DIM),
-        "attention.projection": (EMBED_DIM, EMBED_DIM),
-        "mlp.fc1": (hidden_dim, EMBED_DIM),
-        "mlp.fc2": (EMBED_DIM, hidden_dim),
-    }
+@dataclass(frozen=True)
+class _Block:
+    """The student's block, and what a right one with the same weights computes."""
+
+    module: StudentModule
+    weights: Weights
+    num_heads: int
+    eps: float = EPS
+
+    @property
+    def embed_dim(self) -> int:
+        return len(self.weights["norm1.weight"])
+
+    def output(self, x: Tensor) -> Tensor:
+        """What a right block gives for tokens x (batch, tokens, embed_dim)."""
+        stages = self.stages(x)
+        return stages["norm2:in"] + stages["mlp:out"]
+
+    def stages(self, x: Tensor) -> dict[str, Tensor]:
+        """What a right block's parts are given and give, in order."""
+        first = normed(self.weights, "norm1", x, self.eps)
+        attention = attended(self.weights, first, self.num_heads)
+        second = normed(self.weights, "norm2", x + attention, self.eps)
+        return {
+            "norm1:in": x,
+            "attention:in": first,
+            "attention:out": attention,
+            "norm2:in": x + attention,
+            "mlp:in": second,
+            "mlp:out": transformed(self.weights, second, "mlp."),
+        }
+
+    def in_float64(self) -> _Block:
+        """Cast the student's module; give it with weights in float64."""
+        self.module.double()
+        return replace(self, weights={name: tensor.double() for name, tensor in self.weights.items()})
+
+    def expect_stream(self, x: Tensor, look: str) -> None:
+        """Fail unless the block gives what a right one gives; zeros say that nothing of the tokens is left."""
+        actual, expected = self.module(x), self.output(x)
+        if not expect_tensor(actual, expected.shape, "the block's output").any():
+            zero = "What becomes of the stream in your forward when a branch gives zero?"
+            raise Failure("the block's output is 0 everywhere: nothing is left of the tokens", "the tokens in it", zero)
+        where = located(self.module, self.stages(x), PARTS, x, axes=TOKEN_AXES)
+        expect_equal(actual, expected, "the block's output", TOKEN_AXES, where, look)
+
+
+def _shapes(embed_dim: int, hidden_dim: int, qkv_bias: bool = True) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {
-        f"{n}.{part}": size for n in ("norm1", "norm2") for part, size in norm.items()
+        f"{norm}.{part}": (embed_dim,) for norm in ("norm1", "norm2") for part in ("weight", "bias")
+    }
+    linears = {
+        "attention.qkv": (3 * embed_dim, embed_dim),
+        "attention.projection": (embed_dim, embed_dim),
+        "mlp.fc1": (hidden_dim, embed_dim),
+        "mlp.fc2": (embed_dim, hidden_dim),
     }
     for name, size in linears.items():
         shapes |= {f"{name}.weight": size, f"{name}.bias": size[:1]}
+    if not qkv_bias:
+        del shapes["attention.qkv.bias"]
     return shapes
 
 
-def _block(student: Student, probe: Probe, *silent: str) -> tuple[StudentModule, dict[str, Tensor]]:
-    """A block of mlp_ratio 4 with random weights, those of the ``silent`` parameters zero."""
-    module = student.build(*ARGUMENTS)
-    weights = probe.weights(_shapes(4 * EMBED_DIM))
-    weights |= {name: torch.zeros_like(weights[name]) for name in silent}
+def _arguments(probe: Probe) -> tuple[int, int, float]:
+    """embed_dim, num_heads and mlp_ratio."""
+    num_heads, head_dim = probe.choice((2, 3, 5), shown=3), probe.choice((2, 4, 6), shown=4)
+    return num_heads * head_dim, num_heads, probe.choice(RATIOS, shown=4.0)
+
+
+def _block(
+    student: Student,
+    probe: Probe,
+    silent: tuple[str, ...] = (),
+    arguments: tuple[int, int] | tuple[int, int, float] | None = None,
+    **options: Any,
+) -> _Block:
+    """A block with random weights, those of the ``silent`` parameters zero."""
+    arguments = arguments or _arguments(probe)
+    embed_dim, num_heads, ratio = (*arguments, RATIO_BY_DEFAULT)[:3]
+    module = student.build(*arguments, **options)
+    drawn = probe.weights(_shapes(embed_dim, round(embed_dim * ratio), options.get("qkv_bias", True)))
+    weights = {name: torch.zeros_like(each) if name.startswith(silent) else each for name, each in drawn.items()}
     module.load(weights)
-    return module, weights
+    return _Block(module, weights, num_heads, options.get("layer_norm_eps", EPS))
 
 
-def _first_half(weights: Weights, x: Tensor, eps: float = EPS) -> Tensor:
-    return x + attended(weights, normed(weights, "norm1", x, eps), NUM_HEADS)
-
-
-def _second_half(weights: Weights, x: Tensor, eps: float = EPS) -> Tensor:
-    return x + transformed(weights, normed(weights, "norm2", x, eps), "mlp.")
-
-
-def _stages(weights: Weights, x: Tensor) -> dict[str, Tensor]:
-    """What a right block's parts are given and give, in order."""
-    first = normed(weights, "norm1", x)
-    stream = _first_half(weights, x)
-    second = normed(weights, "norm2", stream)
-    return {
-        "norm1:in": x,
-        "attention:in": first,
-        "attention:out": stream - x,
-        "norm2:in": stream,
-        "mlp:in": second,
-        "mlp:out": transformed(weights, second, "mlp."),
-    }
-
-
-def _expect_stream(module: StudentModule, weights: Weights, x: Tensor, look: str) -> None:
-    """Fail unless a block gives what a right one gives; zeros say that nothing of the tokens is left."""
-    actual, expected = module(x), _second_half(weights, _first_half(weights, x))
-    if not expect_tensor(actual, expected.shape, "the block's output").any():
-        zero = "What becomes of the stream in your forward when a branch gives zero?"
-        raise Failure("the block's output is 0 everywhere: nothing is left of the tokens", "the tokens in it", zero)
-    where = located(module, _stages(weights, x), PARTS, x, axes=TOKEN_AXES)
-    expect_equal(actual, expected, "the block's output", TOKEN_AXES, where, look)
+def _tokens(probe: Probe, embed_dim: int, scale: float = 3.0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """(batch, tokens, embed_dim); their variance is far above the norms' eps where that is not the matter."""
+    batch, tokens = probe.sizes(2, shown=(2, 5))
+    return probe.normal(batch, tokens, embed_dim, scale=scale, dtype=dtype)
 
 
 @EncoderBlock.check(guard=True)
 def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
     """It is made of norm1, attention, norm2 and mlp, and tokens keep their shape."""
-    module, _ = _block(student, probe)
+    block = _block(student, probe)
     for batch, tokens in ((2, 5), (3, 7), (1, 5)):  # one block for all of them
-        expect_tensor(module(probe.normal(batch, tokens, EMBED_DIM)), (batch, tokens, EMBED_DIM), "the block's output")
+        x = probe.normal(batch, tokens, block.embed_dim)
+        expect_tensor(block.module(x), x.shape, "the block's output")
 
 
 @EncoderBlock.check(guard=True)
 def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
     """All its parameters exist as soon as the block is built; forward adds none."""
-    module = student.build(EMBED_DIM, NUM_HEADS, 4.0)
+    arguments = _arguments(probe)
+    module = student.build(*arguments)
     before = set(module.tensors())
-    module(probe.normal(2, 5, EMBED_DIM))
+    module(_tokens(probe, arguments[0]))
     new = sorted(set(module.tensors()) - before)
     # what forward gives is not the matter here, and random weights would make it another for everyone
     student.record[:] = [("made in forward", tuple(new))]
@@ -143,94 +184,94 @@ def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
 @EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
 def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None:
     """The hidden layer has embed_dim · mlp_ratio units, and 4 · embed_dim where no ratio is given."""
-    for ratio in (1.5, 2.5, 4):
-        module = student.build(EMBED_DIM, NUM_HEADS, *([] if ratio == 4 else [ratio]))
-        module.load(probe.weights(_shapes(round(EMBED_DIM * ratio))))
+    embed_dim, num_heads, _ = _arguments(probe)
+    for ratio in (probe.choice(RATIOS[:3], shown=1.5), probe.choice(RATIOS[3:], shown=2.5)):
+        _block(student, probe, arguments=(embed_dim, num_heads, ratio))
+    block = _block(student, probe, arguments=(embed_dim, num_heads))
+    x = _tokens(probe, embed_dim)
+    expect_tensor(block.module(x), x.shape, "the block's output")
 
 
 @EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
-    module, weights = _block(student, probe)
-    x = probe.normal(1, 3, EMBED_DIM)
-    expect_same_in_every_run(student, module, weights, x)
+    block = _block(student, probe)
+    batch, tokens = probe.sizes(2, high=5, shown=(2, 3))
+    expect_same_in_every_run(student, block.module, block.weights, probe.normal(batch, tokens, block.embed_dim))
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance, guard=True)
 def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) -> None:
     """With the weights and biases of all Linears at zero, the tokens are returned unchanged."""
-    linears = [name for name in _shapes(1) if not name.startswith("norm")]
-    module, weights = _block(student, probe, *linears)
-    x = 3 * probe.normal(2, 5, EMBED_DIM)
+    block = _block(student, probe, LINEARS)
     look = "Both branches add zero here. What else does your forward do to the stream?"
-    _expect_stream(module, weights, x, look)
+    block.expect_stream(_tokens(probe, block.embed_dim), look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
 def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     """With zeros in mlp.fc2, the block adds to the stream what attention makes of norm1 of the stream."""
-    module, weights = _block(student, probe, *WRITES_MLP)
-    x = 3 * probe.normal(2, 5, EMBED_DIM)
     look = "What does the attention read, and to what is its output added?"
-    _expect_stream(module, weights, x, look)
+    embed_dim = probe.choice((12, 24), shown=12)
+    for num_heads in probe.sizes(2, high=4, shown=(3, 2)):
+        arguments = embed_dim, num_heads, probe.choice(RATIOS, shown=4.0)
+        _block(student, probe, MLP_IS_SILENT, arguments).expect_stream(_tokens(probe, embed_dim), look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
 def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     """With zeros in attention.projection, the block adds to the stream what the mlp makes of norm2 of the stream."""
-    module, weights = _block(student, probe, *WRITES_ATTENTION)
-    x = 3 * probe.normal(2, 5, EMBED_DIM)
+    block = _block(student, probe, ATTENTION_IS_SILENT)
     look = "What does the mlp read, and to what is its output added?"
-    _expect_stream(module, weights, x, look)
+    block.expect_stream(_tokens(probe, block.embed_dim), look)
 
 
 @EncoderBlock.check(needs=nothing_is_left_to_chance)
 def the_second_branch_starts_where_the_first_ended(student: Student, probe: Probe) -> None:
     """The mlp's branch leaves from, and returns to, the stream that attention has been added to."""
-    module, weights = _block(student, probe)
-    x = 3 * probe.normal(2, 5, EMBED_DIM)
-    look = "The two branches come one after the other. Which x does the second one see?"
-    _expect_stream(module, weights, x, look)
+    block = _block(student, probe)
+    x = _tokens(probe, block.embed_dim)
+    for tokens in (x, x[:1]):
+        look = "The two branches come one after the other. Which x does the second one see?"
+        block.expect_stream(tokens, look)
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5, guard=True)
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     """The result is the same after `.eval()` and after `.train()`, and forward leaves every part in its mode."""
-    module, weights = _block(student, probe)
-    for change in (module.train, module.eval, module.train):
-        change()
-        x = 3 * probe.normal(2, 5, EMBED_DIM)
-        _expect_stream(module, weights, x, "Which line of yours does something else in training than in evaluation?")
-    expect_modes_kept(student, ARGUMENTS, x)
+    expect_right(student, probe, "Which line of yours does something else in training than in evaluation?")
+    arguments = _arguments(probe)
+    expect_modes_kept(student, arguments, _tokens(probe, arguments[0]))
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5)
 def the_gradient_takes_the_stream_and_both_branches(student: Student, probe: Probe) -> None:
-    """The tokens get the gradient of the stream and of both branches."""
-    module, weights = _block(student, probe)
-    x = 3 * probe.normal(2, 5, EMBED_DIM)
-    wanted = gradient_of(lambda tokens: _second_half(weights, _first_half(weights, tokens)), x)
-    expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
+    """The tokens and all parameters get the gradient of the stream and of both branches."""
+    block = _block(student, probe)
+    x = _tokens(probe, block.embed_dim)
+    expect_gradients_of_inputs(block.module.input_gradients(x), [gradient_of(block.output, x)], ["the tokens"])
+    found = block.module.gradients(block.module(x))
+    for name, weight in block.weights.items():
+
+        def output(changed: Tensor, name: str = name) -> Tensor:
+            return replace(block, weights={**block.weights, name: changed}).output(x)
+
+        expect_gradients_of_inputs([found[name]], [gradient_of(output, weight)], [f"`{name}`"])
 
 
-def _expect_eps(student: Student, probe: Probe, eps: float, **options: float) -> None:
+def _expect_eps(student: Student, probe: Probe, eps: float, **options: Any) -> None:
     """Fail unless both norms of a block that is built with these options use that eps; tokens of that variance tell."""
-    for norm, zeros, oracle in (("norm1", WRITES_MLP, _first_half), ("norm2", WRITES_ATTENTION, _second_half)):
-        module = student.build(*ARGUMENTS, **options)
-        weights = probe.weights(_shapes(4 * EMBED_DIM))
-        weights |= {name: torch.zeros_like(weights[name]) for name in zeros}
-        module.load(weights)
-        module.double()
-        doubled = {name: tensor.double() for name, tensor in weights.items()}
-        x = probe.normal(2, 5, EMBED_DIM, scale=eps**0.5, dtype=torch.float64)
+    for norm, silent in (("norm1", MLP_IS_SILENT), ("norm2", ATTENTION_IS_SILENT)):
+        block = _block(student, probe, silent, **options).in_float64()
+        x = _tokens(probe, block.embed_dim, eps**0.5, torch.float64)
 
         def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
             known = (each for each in (1e-6, 1e-5, 1e-12, 1e-8, 1e-3, 0.0) if each != eps)
-            used = [each for each in known if close(actual, oracle(doubled, x, each))]  # noqa: B023  # called in this turn of the loop
+            used = [each for each in known if close(actual, replace(block, eps=each).output(x))]  # noqa: B023  # called in this turn of the loop
             return (f"{norm} uses an eps of {used[0]:g}", f"an eps of {eps:g}") if used else None  # noqa: B023
 
         look = f"Which eps does {norm} get in your __init__?"
-        expect_equal(module(x), oracle(doubled, x, eps), "the block's output", TOKEN_AXES, describe, look)
+        expect_equal(block.module(x), block.output(x), "the block's output", TOKEN_AXES, describe, look)
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)
@@ -241,47 +282,47 @@ def both_norms_have_an_eps_of_1e_6(student: Student, probe: Probe) -> None:
 
 @EncoderBlock.check(needs=both_norms_have_an_eps_of_1e_6, worth=0.5)
 def both_norms_have_the_eps_that_is_given(student: Student, probe: Probe) -> None:
-    """With layer_norm_eps=1e-4, both norms use an eps of 1e-4; tokens of variance 1e-4 tell."""
-    _expect_eps(student, probe, 1e-4, layer_norm_eps=1e-4)
+    """With a layer_norm_eps of 1e-4, say, both norms use that eps; tokens of that variance tell."""
+    eps = probe.choice(OTHER_EPS, shown=OTHER_EPS[0])
+    _expect_eps(student, probe, eps, layer_norm_eps=eps)
 
 
 @EncoderBlock.check(needs=it_is_made_of_four_named_parts, worth=0.5, guard=True)
 def the_queries_keys_and_values_have_a_bias_only_if_asked(student: Student, probe: Probe) -> None:
     """With qkv_bias=False attention.qkv has no bias, with qkv_bias=True it has one; all other Linears have one."""
-    for given in ({"qkv_bias": False}, {"qkv_bias": True}):
-        module = student.build(*ARGUMENTS, **given)
-        shapes = _shapes(4 * EMBED_DIM)
-        if not given["qkv_bias"]:
-            del shapes["attention.qkv.bias"]
-        module.load(probe.weights(shapes))
+    for asked in (False, True):
+        block = _block(student, probe, qkv_bias=asked)
+        x = _tokens(probe, block.embed_dim)
+        expect_tensor(block.module(x), x.shape, "the block's output")
 
 
 @EncoderBlock.check(needs=it_is_made_of_four_named_parts)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches every parameter, those of both norms too."""
-    module, _ = _block(student, probe)
-    x = probe.normal(2, 5, EMBED_DIM)
-    expect_gradients(module, expect_tensor(module(x), x.shape, "the block's output"))
+    block = _block(student, probe)
+    x = _tokens(probe, block.embed_dim, 1.0)
+    expect_gradients(block.module, expect_tensor(block.module(x), x.shape, "the block's output"))
 
 
 @EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, guard=True)
-def it_follows_its_dtype(student: Student, probe: Probe) -> None:
+def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
-    module, weights = _block(student, probe)
-    module.double()
-    doubled = {name: tensor.double() for name, tensor in weights.items()}
+    block = _block(student, probe).in_float64()
+    block.module.to(device)
     # variance 1e4, so that the norms' eps is the business of its own check
-    x = 100 * probe.normal(2, EMBED_DIM, 5, dtype=torch.float64).transpose(1, 2)
-    expected = _second_half(doubled, _first_half(doubled, x))
-    expect_equal(module(x), expected, "the block's output in float64", TOKEN_AXES)
+    x = _tokens(probe, block.embed_dim, 100.0, torch.float64).mT.contiguous().mT
+    expected = block.output(x).to(device)
+    expect_equal(block.module(x.to(device)), expected, "the block's output in float64", TOKEN_AXES)
 
 
 @EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
 def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None:
     """The caller's tokens are not changed; what the block adds, it adds to a new tensor."""
-    module, _ = _block(student, probe)
-    module(probe.normal(2, 5, EMBED_DIM))
-    expect_left_alone(student)
+    block = _block(student, probe)
+    for change in (block.module.train, block.module.eval):
+        change()
+        block.module(_tokens(probe, block.embed_dim, 1.0))
+        expect_left_alone(student)
 
 
 EncoderBlock.example("""
@@ -302,7 +343,22 @@ True
 """)
 
 
+def expect_right(student: Student, probe: Probe, look: str) -> None:
+    """The block is right while it trains and in evaluation, for tokens that are other in number each time."""
+    block = _block(student, probe)
+    for change in (block.module.train, block.module.eval, block.module.train):
+        change()
+        block.expect_stream(_tokens(probe, block.embed_dim), look)
+
+
+def expect_change(student: Student, probe: Probe) -> None:
+    """A block with random weights adds something to the tokens."""
+    block = _block(student, probe)
+    x = _tokens(probe, block.embed_dim)
+    if close(expect_tensor(block.module(x), x.shape, "the block's output"), x):
+        look = "Which two things should it add?"
+        raise Failure("a block with random weights gives back its tokens unchanged", "tokens to which it added", look)
+
+
 # both norms start alike, so it trains as "norm1 used twice" does, which was measured
-
-
 read_mistakes(EncoderBlock, __name__)

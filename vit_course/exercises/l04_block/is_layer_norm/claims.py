@@ -52,14 +52,14 @@ def it_catches_axes_counted_from_the_front(student: Student, probe: Probe) -> No
 
 @is_layer_norm.check(needs=right_norms_pass)
 def it_catches_another_divisor(student: Student, probe: Probe) -> None:
-    """It catches a variance that divides by embed_dim - 1, or by the number of tokens."""
+    """It catches a variance that divides by embed_dim - 1, by the number of tokens, or by another number."""
     look = "Which of your sizes agree, and how much does one less change when embed_dim is large?"
     LINE_UP.expect_caught(student, probe, "divisor", look)
 
 
 @is_layer_norm.check(needs=right_norms_pass)
 def it_catches_eps_beside_the_variance(student: Student, probe: Probe) -> None:
-    """It catches an eps that is added outside the root, or not added at all where the variance is larger."""
+    """It catches an eps that is added outside the root, more or less of it, or none where the variance is larger."""
     LINE_UP.expect_caught(student, probe, "eps beside", "How large is your eps, next to the variance of your tokens?")
 
 
@@ -79,7 +79,7 @@ def it_catches_a_mean_left_in(student: Student, probe: Probe) -> None:
 
 @is_layer_norm.check(needs=right_norms_pass)
 def it_catches_look_alikes(student: Student, probe: Probe) -> None:
-    """It catches other numbers in place of mean and standard deviation, and results cut off or of the other sign."""
+    """It catches other numbers for mean and standard deviation, and results cut off, turned or in another order."""
     look = (
         "Which other numbers are the same as the mean, or the standard deviation, of your token by accident? "
         "And what do your facts say when every sign is turned?"
@@ -95,7 +95,7 @@ def it_catches_a_missing_weight_or_bias(student: Student, probe: Probe) -> None:
 
 @is_layer_norm.check(needs=right_norms_pass)
 def it_catches_the_bias_before_the_weight(student: Student, probe: Probe) -> None:
-    """It catches a bias that is multiplied by the weight, and the two in each other's places."""
+    """It catches a bias that is multiplied by the weight, or subtracted, and the two in each other's places."""
     LINE_UP.expect_caught(
         student, probe, "order", "For which weight, or which bias, does the order make no difference?"
     )
@@ -103,7 +103,7 @@ def it_catches_the_bias_before_the_weight(student: Student, probe: Probe) -> Non
 
 @is_layer_norm.check(needs=right_norms_pass)
 def it_catches_another_weight(student: Student, probe: Probe) -> None:
-    """It catches 1 + weight, a weight without its sign, one weight for all dimensions, or one that is left out."""
+    """It catches 1 + weight, a weight without its sign, one for all dimensions, left out, or another dimension's."""
     LINE_UP.expect_caught(student, probe, "weight", "Are all your weights positive, or all the same?")
 
 

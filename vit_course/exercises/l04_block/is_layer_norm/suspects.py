@@ -1,165 +1,40 @@
 """The suspects of ``is_layer_norm``: right and wrong layer normalization for a student's test to judge.
 
-All of them take x (..., embed_dim), weight and bias (embed_dim,) and eps, and give the shape and the dtype of x. Every
-wrong one is wrong by much more than rounding for x with four axes of different sizes, several tokens of which each has
-a mean and a spread of its own, an eps of their variance's order, and a weight and a bias of which no two numbers agree;
-for some simpler inputs some of them are right, and should be. Some are known mistakes of an earlier exercise. ``check``
-asks about these; grading draws their settings, and adds others.
+Every wrong one is wrong by much more than rounding for x with four axes of different sizes, several tokens of which
+each has a mean and a spread of its own, an eps of their variance's order, and a weight and a bias of which no two
+numbers agree; for some simpler inputs some of them are right, and should be. Some are known mistakes of an earlier
+exercise. ``check`` asks about the first of each family; grading draws their settings, and asks about the others too.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.impostors import Candidate, Family, LineUp, Suspect, drawn
-from vit_course.exercises.l04_block.layer_norm.claims import layer_norm
-
-Norm = Callable[[Tensor, Tensor, Tensor, float], Tensor]
-
-
-def scaled(z: Tensor, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The result, where ``z`` is x normalized; it has the dtype of x."""
-    return (z * weight + bias).to(x.dtype)
-
-
-def with_z(z: Callable[[Tensor, float], Tensor]) -> Norm:
-    """A norm with ``z`` of x (in float64) and eps in place of x normalized."""
-    return lambda x, weight, bias, eps: scaled(z(x.double(), eps), x, weight, bias)
-
-
-def with_mean(mean: Callable[[Tensor], Tensor]) -> Norm:
-    """A norm that subtracts ``mean`` of x, and has the right variance."""
-    return with_z(lambda x, eps: (x - mean(x)) / (variance_of(x) + eps).sqrt())
-
-
-def with_variance(variance: Callable[[Tensor], Tensor]) -> Norm:
-    """A norm that subtracts the mean, and has ``variance`` of x."""
-    return with_z(lambda x, eps: (x - mean_of(x)) / (variance(x) + eps).sqrt())
-
-
-def with_root(root: Callable[[Tensor, float], Tensor]) -> Norm:
-    """A norm that divides the deviations by ``root`` of variance and eps."""
-    return with_z(lambda x, eps: (x - mean_of(x)) / root(variance_of(x), eps))
-
-
-def with_statistics(statistics: Callable[[Tensor], Tensor]) -> Norm:
-    """A norm with what ``statistics`` makes of the tokens' means, and of their variances, each (..., 1)."""
-    return with_z(lambda x, eps: (x - statistics(mean_of(x))) / (statistics(variance_of(x)) + eps).sqrt())
-
-
-def over(axes: Callable[[int], tuple[int, ...]]) -> Norm:
-    """A norm with mean and variance over ``axes`` of the number of axes; of none, over the last."""
-
-    def z(x: Tensor, eps: float) -> Tensor:
-        variance, mean = torch.var_mean(x, axes(x.ndim) or (-1,), correction=0, keepdim=True)
-        return (x - mean) / (variance + eps).sqrt()
-
-    return with_z(z)
-
-
-def with_parameters(change: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Norm:
-    """A norm with what ``change`` makes of weight and bias, (embed_dim,) both, in their places."""
-
-    def norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-        each = (torch.as_tensor(given).expand(x.shape[-1:]) for given in (weight, bias))
-        return scaled(normalized(x.double(), eps), x, *change(*each))
-
-    return norm
-
-
-def mean_of(x: Tensor) -> Tensor:
-    """The mean of each token, (..., 1)."""
-    return x.mean(dim=-1, keepdim=True)
-
-
-def variance_of(x: Tensor) -> Tensor:
-    """The variance of each token, (..., 1)."""
-    return (x - mean_of(x)).square().mean(dim=-1, keepdim=True)
-
-
-def normalized(x: Tensor, eps: float) -> Tensor:
-    """x with mean 0 and variance 1, up to eps."""
-    return (x - mean_of(x)) / (variance_of(x) + eps).sqrt()
-
-
-def changed(transform: Callable[[Tensor], Tensor]) -> Norm:
-    """A right norm, and then ``transform`` of its result."""
-    return lambda x, weight, bias, eps: transform(scaled(normalized(x.double(), eps), x, weight, bias))
-
-
-def leaving(written: Callable[[Tensor, float], Tensor]) -> Norm:
-    """A norm that is right, but leaves ``written`` of x and eps in x."""
-
-    def norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-        result = scaled(normalized(x.double(), eps), x, weight, bias)
-        _write(x, written(x.clone(), eps))
-        return result
-
-    return norm
-
-
-def _write(x: Tensor, numbers: Tensor) -> None:
-    """Write into x, unless it is expanded: then it has no place for every number."""
-    with torch.no_grad(), contextlib.suppress(RuntimeError):
-        x.copy_(numbers)
-
-
-def divided_by(count: Callable[[Tensor], int]) -> Norm:
-    """A norm whose variance is the sum of the squares divided by ``count`` of x."""
-    return with_variance(lambda x: variance_of(x) * x.shape[-1] / count(x))
-
-
-def ends(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The middle between the smallest and the largest number of each token, and half their difference."""
-    low, high = x.amin(-1, keepdim=True), x.amax(-1, keepdim=True)
-    return (low + high) / 2, (high - low) / 2
-
-
-def _by_torch(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """By torch's own function."""
-    return scaled(F.layer_norm(x, x.shape[-1:], eps=float(eps)), x, weight, bias)
-
-
-def _by_the_biased_variance(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
-    return scaled((x - mean) * (variance + eps).rsqrt(), x, weight, bias)
-
-
-def _by_two_means(x: Tensor, eps: float) -> Tensor:
-    variance = (x.square().mean(-1, keepdim=True) - mean_of(x).square()).clamp(min=0)
-    return (x - mean_of(x)) / (variance + eps).sqrt()
-
-
-def _one_token_at_a_time(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    tokens = [_by_the_biased_variance(token, weight, bias, eps) for token in x.reshape(-1, x.shape[-1])]
-    return torch.stack(tokens).reshape(x.shape)
-
-
-def _signs_turned_twice(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    return _by_the_biased_variance(-x, -weight, bias, eps)
-
-
-def _scattered(result: Tensor) -> Tensor:
-    return torch.stack((result, result), dim=-1)[..., 0]
-
-
-RIGHT = (
-    Suspect("takes the variance with correction=0, and multiplies by the inverse of the root", _by_the_biased_variance),
-    Suspect("calls torch's layer_norm", _by_torch),
-    Suspect(
-        "computes in float64, and the variance as the mean of the squares less the square of the mean",
-        with_z(_by_two_means),
-    ),
-    Suspect("normalizes one token at a time, in a loop", _one_token_at_a_time),
-    Suspect("turns the signs of x and of the weight, which changes nothing", _signs_turned_twice),
-    Suspect("gives a tensor that is not contiguous in memory", changed(_scattered)),
+from vit_course.exercises.impostors import Candidate, Family, LineUp, Suspect, drawn, family
+from vit_course.exercises.l04_block.is_layer_norm.right_suspects import (
+    MORE_RIGHT,
+    RIGHT,
+    changed,
+    divided_by,
+    ends,
+    leaving,
+    mean_of,
+    normalized,
+    over,
+    scaled,
+    with_mean,
+    with_parameters,
+    with_root,
+    with_statistics,
+    with_variance,
+    with_z,
+    write,
 )
+from vit_course.exercises.l04_block.layer_norm.claims import layer_norm
 
 
 def _known(name: str, described: str) -> Suspect:
@@ -177,6 +52,10 @@ def _of_other_shape(probe: Probe) -> list[Suspect]:
         Suspect("gives an axis more, of size 1", changed(lambda result: result[None])),
         Suspect("gives all numbers in one long row", changed(lambda result: result[None].flatten())),
     ]
+
+
+def _more_of_other_shape(probe: Probe) -> list[Suspect]:
+    return [Suspect("gives each number an axis of its own", changed(lambda result: result.unsqueeze(-1)))]
 
 
 def _of_other_tokens(probe: Probe) -> list[Suspect]:
@@ -198,6 +77,40 @@ def _of_other_tokens(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_other_tokens(probe: Probe) -> list[Suspect]:
+    share = float(probe.uniform(1, low=0.2, high=0.4))
+    return [
+        Suspect("takes the mean and the variance of the token before", with_statistics(_before)),
+        Suspect("gives each token the result of the token before", changed(_before)),
+        Suspect(
+            f"mixes {share:.2f} of the image's mean and variance into those of a token",
+            with_statistics(lambda each: (1 - share) * each + share * _mean_over_tokens(each)),
+        ),
+        Suspect("is right for the first token of an image only", with_statistics(_right_at(0))),
+        Suspect("is right for the last token of an image only", with_statistics(_right_at(-1))),
+    ]
+
+
+def _before(each: Tensor) -> Tensor:
+    return each if each.ndim < 2 else each.roll(1, dims=-2)
+
+
+def _mean_over_tokens(each: Tensor) -> Tensor:
+    return each if each.ndim < 2 else each.mean(dim=-2, keepdim=True)
+
+
+def _right_at(place: int) -> Callable[[Tensor], Tensor]:
+    """Statistics that are a token's own at this place of an image, and elsewhere those of the token before."""
+
+    def statistics(each: Tensor) -> Tensor:
+        if each.ndim < 2:
+            return each
+        is_there = torch.arange(each.shape[-2], device=each.device) == place % each.shape[-2]
+        return torch.where(is_there[:, None], each, _before(each))
+
+    return statistics
+
+
 def _of_other_images(probe: Probe) -> list[Suspect]:
     return [
         _known("batch norm", "takes the mean and the variance of a dimension over all tokens of the batch"),
@@ -212,12 +125,44 @@ def _of_other_images(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_other_images(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect("takes the mean and the variance from the next image", with_statistics(_of_the_next_image)),
+        Suspect(
+            "takes the mean and the variance from the next image, for all images but the first",
+            with_statistics(lambda each: _behind_first(each, _of_the_next_image(each))),
+        ),
+        Suspect(
+            "takes the mean and the variance from the next image, for the first image",
+            with_statistics(lambda each: _behind_first(_of_the_next_image(each), each)),
+        ),
+    ]
+
+
+def _of_the_next_image(each: Tensor) -> Tensor:
+    return each if each.ndim < 3 else each.roll(-1, dims=0)
+
+
+def _behind_first(first: Tensor, others: Tensor) -> Tensor:
+    """The first image of ``first``, and the other images of ``others``."""
+    return first if first.ndim < 3 else torch.cat((first[:1], others[1:]))
+
+
 def _of_counted_axes(probe: Probe) -> list[Suspect]:
     return [
         Suspect("normalizes along axis 1, however many axes there are", over(lambda axes: (min(1, axes - 1),))),
         Suspect(
             "takes one mean and one variance for all axes from number 2 on, however many there are",
             over(lambda axes: tuple(range(2, axes))),
+        ),
+    ]
+
+
+def _more_of_counted_axes(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect("normalizes along axis 2 where there is one", over(lambda axes: (2,) if axes > 2 else (-1,))),
+        Suspect(
+            "takes one mean and one variance for all axes behind the first", over(lambda axes: tuple(range(1, axes)))
         ),
     ]
 
@@ -232,6 +177,14 @@ def _of_other_divisors(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_other_divisors(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect("divides the sum of the squares by embed_dim + 1", divided_by(lambda x: x.shape[-1] + 1)),
+        Suspect("sums the squares and does not divide", divided_by(lambda x: 1)),
+        Suspect("divides the sum of the squares by the size of the first axis", divided_by(lambda x: x.shape[0])),
+    ]
+
+
 def _of_an_eps_beside(probe: Probe) -> list[Suspect]:
     return [
         _known("eps outside the root", "adds eps to the standard deviation, outside the root"),
@@ -242,11 +195,27 @@ def _of_an_eps_beside(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_an_eps_beside(probe: Probe) -> list[Suspect]:
+    times = float(probe.choice((probe.uniform(1, low=0.5, high=0.8), probe.uniform(1, low=1.25, high=2))))
+    return [
+        Suspect("adds the square of eps to the variance", with_root(lambda variance, eps: (variance + eps**2).sqrt())),
+        Suspect(
+            "adds eps to the variance and to the root", with_root(lambda variance, eps: (variance + eps).sqrt() + eps)
+        ),
+        Suspect(f"adds {times:.2f} times eps", with_root(lambda variance, eps: (variance + times * eps).sqrt())),
+    ]
+
+
 def _of_no_eps(probe: Probe) -> list[Suspect]:
     return [
         _known("eps left out", "never uses eps"),
         _known("eps of its own", "has an eps of its own, 1e-5, whatever it is given"),
     ]
+
+
+def _of_an_eps_of_its_own(probe: Probe) -> list[Suspect]:
+    own = 10.0 ** -float(probe.uniform(1, low=1, high=6))
+    return [Suspect(f"has an eps of its own, {own:.2g}", with_root(lambda variance, eps: (variance + own).sqrt()))]
 
 
 def _of_other_means(probe: Probe) -> list[Suspect]:
@@ -258,6 +227,16 @@ def _of_other_means(probe: Probe) -> list[Suspect]:
         Suspect(
             "subtracts the mean, but takes the mean of the squares of x itself for the variance",
             with_variance(lambda x: mean_of(x.square())),
+        ),
+    ]
+
+
+def _more_of_other_means(probe: Probe) -> list[Suspect]:
+    share = float(probe.uniform(1, low=0.6, high=0.9))
+    return [
+        Suspect(f"subtracts {share:.2f} times the mean", with_mean(lambda x: share * mean_of(x))),
+        Suspect(
+            "leaves the last number out of the mean", with_mean(lambda x: mean_of(x[..., : max(1, x.shape[-1] - 1)]))
         ),
     ]
 
@@ -285,6 +264,24 @@ def _of_look_alikes(probe: Probe) -> list[Suspect]:
     ]
 
 
+def _more_of_look_alikes(probe: Probe) -> list[Suspect]:
+    seed = int(probe.integers(1, high=2**31))
+    return [
+        Suspect(
+            "gives the normalized numbers of a token in the reverse order",
+            with_z(lambda x, eps: normalized(x, eps).flip(-1)),
+        ),
+        Suspect("subtracts the median in place of the mean", with_mean(lambda x: x.median(-1, keepdim=True).values)),
+        Suspect("takes half the range for the standard deviation", with_variance(lambda x: ends(x)[1].square())),
+        Suspect("adds noise of one hundredth to its result", changed(lambda result: _noisy(result, seed))),
+    ]
+
+
+def _noisy(result: Tensor, seed: int) -> Tensor:
+    noise = torch.randn(result.shape, generator=torch.Generator().manual_seed(seed))
+    return result + 0.01 * noise.to(result)
+
+
 def _of_missing_parameters(probe: Probe) -> list[Suspect]:
     return [
         _known("weight left out", "never uses the weight"),
@@ -297,6 +294,10 @@ def _of_another_order(probe: Probe) -> list[Suspect]:
         _known("bias added before the weight", "adds the bias before it multiplies by the weight"),
         Suspect("multiplies by the bias and adds the weight", with_parameters(lambda weight, bias: (bias, weight))),
     ]
+
+
+def _of_another_sign(probe: Probe) -> list[Suspect]:
+    return [Suspect("subtracts the bias", with_parameters(lambda weight, bias: (weight, -bias)))]
 
 
 def _of_another_weight(probe: Probe) -> list[Suspect]:
@@ -318,6 +319,16 @@ def _last_unscaled(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat((weight[:-1], torch.ones_like(weight[-1:]))), bias
 
 
+def _of_altered_parameters(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect("adds the bias of the next dimension", with_parameters(lambda weight, bias: (weight, bias.roll(-1)))),
+        Suspect(
+            "takes weight and bias in the reverse order",
+            with_parameters(lambda weight, bias: (weight.flip(0), bias.flip(0))),
+        ),
+    ]
+
+
 def _of_changed_inputs(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
@@ -329,24 +340,31 @@ def _of_changed_inputs(probe: Probe) -> list[Suspect]:
 
 
 def _written_into_x(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    _write(x, scaled(normalized(x.double(), eps), x, weight, bias))
+    write(x, scaled(normalized(x.double(), eps), x, weight, bias))
     return x
 
 
+def _more_of_changed_inputs(probe: Probe) -> list[Suspect]:
+    return [
+        Suspect("gives the right result, but leaves it in x before the weight", leaving(normalized)),
+        Suspect("gives the right result, but has turned the signs of x", leaving(lambda x, eps: -x)),
+    ]
+
+
 WRONG: dict[str, Family] = {
-    "shape": _of_other_shape,
-    "tokens": _of_other_tokens,
-    "batch": _of_other_images,
-    "axes": _of_counted_axes,
-    "divisor": _of_other_divisors,
-    "eps beside": _of_an_eps_beside,
-    "eps ignored": _of_no_eps,
-    "mean": _of_other_means,
-    "look-alikes": _of_look_alikes,
+    "shape": family(_of_other_shape, _more_of_other_shape),
+    "tokens": family(_of_other_tokens, _more_of_other_tokens),
+    "batch": family(_of_other_images, _more_of_other_images),
+    "axes": family(_of_counted_axes, _more_of_counted_axes),
+    "divisor": family(_of_other_divisors, _more_of_other_divisors),
+    "eps beside": family(_of_an_eps_beside, _more_of_an_eps_beside),
+    "eps ignored": family(_of_no_eps, _of_an_eps_of_its_own),
+    "mean": family(_of_other_means, _more_of_other_means),
+    "look-alikes": family(_of_look_alikes, _more_of_look_alikes),
     "missing": _of_missing_parameters,
-    "order": _of_another_order,
-    "weight": _of_another_weight,
-    "in place": _of_changed_inputs,
+    "order": family(_of_another_order, _of_another_sign),
+    "weight": family(_of_another_weight, _of_altered_parameters),
+    "in place": family(_of_changed_inputs, _more_of_changed_inputs),
 }
 
 
@@ -354,4 +372,4 @@ def _unnamed(norm: Candidate) -> Candidate:
     return lambda x, weight, bias, eps: norm(x, weight, bias, eps)
 
 
-LINE_UP = LineUp("a norm", "your own layer_norm", RIGHT, WRONG, _unnamed)
+LINE_UP = LineUp("a norm", "your own layer_norm", RIGHT, MORE_RIGHT, WRONG, _unnamed)

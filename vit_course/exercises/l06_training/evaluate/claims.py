@@ -143,10 +143,10 @@ def one_number_is_right(student: Student, probe: Probe) -> None:
     """The loss or the accuracy is right: a slip in one of them costs its own check, and not those of all else."""
     given = measured_setting(probe)
     wanted = loss_and_accuracy(given)
-    numbers = [torch.tensor(pair, dtype=torch.float32) for pair in (_pair(student, given), wanted)]
-    student.record.append(numbers[0])
-    if not torch.isclose(*numbers, rtol=1e-4, atol=1e-5).any():
-        seen = f"{student.name} gave {numbers[0][0]:.4f} and {numbers[0][1]:.4f}"
+    found = torch.tensor(_pair(student, given))
+    student.record.append(found)
+    if not torch.isclose(found, torch.tensor(wanted), rtol=1e-4, atol=1e-5).any():
+        seen = f"{student.name} gave {found[0]:.4f} and {found[1]:.4f}"
         raise Failure(seen, f"{wanted[0]:.4f} and {wanted[1]:.4f}", "Which loss, and which share?")
 
 

@@ -260,9 +260,8 @@ def a_frozen_parameter_has_its_group_too(student: Student, probe: Probe) -> None
     frozen = ["patch_embedding.projection.weight", "patch_embedding.projection.bias", other]
     decays = decays_of(student, parts, frozen=frozen)
     if missing := [f"`{name}`" for name in frozen if not decays[name]]:
-        raise Failure(
-            f"of the frozen parameters, no group has {listed(missing)}", "every parameter in one of them", look
-        )
+        seen = f"of the frozen parameters, no group has {listed(missing)}"
+        raise Failure(seen, "every parameter in one of them", look)
     if moved := [name for name, each in decays_of(student, parts).items() if decays.get(name) != each]:
         raise Failure(f"`{moved[0]}` changes its group when some parameters are frozen", "the same two groups", look)
 

@@ -220,9 +220,7 @@ def expect_identity(student: Student, case: Case) -> None:
     right = bool((factors - 1).abs().max() < 1e-5)
     alike = bool(factors.max() - factors.min() < 1e-5)
     seen = round(float(factors.max()), 2) if alike else "different numbers"
-    student.record.append(
-        ("identity", right, seen, tuple(sorted({f"{float(each):.1f}" for each in factors.flatten()})))
-    )
+    student.record.append(("identity", right, seen, sorted({f"{each:.1f}" for each in factors.flatten().tolist()})))
     if not right:
         mode = "training" if case.training else "evaluation"
         said = f"in {mode} mode, with probability={case.probability:g}, the branch is multiplied by {seen}"

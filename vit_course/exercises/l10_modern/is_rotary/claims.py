@@ -60,7 +60,7 @@ def it_catches_patches_at_other_places(student: Student, probe: Probe) -> None:
 
 @is_rotary.check(needs=right_rotations_pass)
 def it_catches_positions_that_are_added(student: Student, probe: Probe) -> None:
-    """It catches positions that are added instead of rotated."""
+    """It catches positions that are added or multiplied instead of rotated."""
     look = "Which dot products stay the same after a rotation, and not after an addition?"
     LINE_UP.expect_caught(student, probe, "added", look)
 
