@@ -63,9 +63,12 @@ class LineUp:
     wrong: Mapping[str, Family]
     unnamed: Callable[[Candidate], Candidate]
 
+    def _right(self, probe: Probe) -> tuple[Suspect, ...]:
+        return (*self.right, *(self.more_right if probe.is_secret else ()))
+
     def expect_right_passes(self, student: Student, probe: Probe) -> None:
         """Fail unless the test says True to every right suspect, whatever numbers it draws."""
-        for suspect in self.right:
+        for suspect in self._right(probe):
             tries = [self._judge(student, suspect, is_right=True, seed=seed) for seed in range(TRIES)]
             failures = [failure for failure in tries if failure]
             if 0 < len(failures) < TRIES:
@@ -85,7 +88,7 @@ class LineUp:
 
     def _expect_distinguished(self, student: Student, probe: Probe, family: str, look: str) -> None:
         """Ask about all in an order that is drawn. Answers are gathered first: the whole pattern goes on record."""
-        every, first = (*self.right, *self.more_right), RIGHT_ONES * list(self.wrong).index(family)
+        every, first = self._right(probe), RIGHT_ONES * list(self.wrong).index(family)
         right = [every[(first + number) % len(every)] for number in range(RIGHT_ONES)]
         wrong = self.wrong[family](probe)
         asked = [*((each, True) for each in (*right, right[0])), *((each, False) for each in (*wrong, wrong[-1]))]
