@@ -27,8 +27,8 @@ def described(exercise: Exercise) -> dict[str, Any]:
     mistakes = {}
     for wrong in exercise.misconceptions:
         report = check(exercise.name, *wrong.objects)
-        told = [wrong.cause.explanation, wrong.cause.question, wrong.cause.section, wrong.looks.sentence]
-        kind = wrong.looks.kind.name
+        told = [wrong.cause.explanation, wrong.cause.question, wrong.cause.section, wrong.effect.sentence]
+        kind = wrong.effect.kind.name
         mistakes[wrong.name] = {"words": [*told, kind], "named": list(report.misconceptions), "report": str(report)}
     return {"claims": claims, "mistakes": mistakes}
 

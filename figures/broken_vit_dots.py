@@ -9,7 +9,7 @@ from canvas import Canvas
 from slips import LESSONS, RADIUS, Results, Scale, WrongModel, color_of, read
 from style import BLUE, GRAY, HAIR, INK, QUIET, VERMILION, save_all
 
-from exercise_kit.engine.exercise import TIE
+from exercise_kit.engine.in_training import TIE
 
 STEP = 7.2
 

@@ -8,7 +8,7 @@ from canvas import Canvas
 from slips import LESSONS, RADIUS, Results, Scale, WrongModel, color_of, read
 from style import INK, QUIET, save_all
 
-from exercise_kit.engine.exercise import TIE
+from exercise_kit.engine.in_training import TIE
 
 TITLES = {"published": "seen in a published notebook"}
 TOP, HEAD, ROW = 78, 26, 15.5

@@ -11,7 +11,7 @@ from typing import Any
 from canvas import Canvas
 from style import BLUE, GRAY, HAIR, QUIET, VERMILION, tint
 
-from exercise_kit.engine.exercise import TIE
+from exercise_kit.engine.in_training import TIE
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "broken_vit_all.json"
 LESSONS = {

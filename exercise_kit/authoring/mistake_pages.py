@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from exercise_kit.engine.course import package
-from exercise_kit.engine.exercise import Exercise, InTraining, Looks, Misconception, Trained, what_was_trained
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.in_training import InTraining, Trained, TrainingEffect, what_was_trained
 from exercise_kit.engine.library import with_their_own
 from exercise_kit.engine.run import usage
 
@@ -53,17 +54,17 @@ def pages(only: Collection[str] = ()) -> dict[str, str]:
 
 
 def _of_mistake(exercise: Exercise, wrong: Misconception) -> str:
-    cause, looks = wrong.cause, wrong.looks
+    cause, effect = wrong.cause, wrong.effect
     lesson, _, heading = cause.section.partition(", ")
     there, back = f"/lessons/{lesson}.ipynb", f"/mistakes/{exercise.name}/index.md"
     parts = [
-        _head(f"{cause.explanation} In training: {looks.kind}. A known mistake in {exercise.name}, PyTorch."),
+        _head(f"{cause.explanation} In training: {effect.kind}. A known mistake in {exercise.name}, PyTorch."),
         f"# `{exercise.name}`: {plain(cause.name)}\n",
         f"*A known mistake in* [`{exercise.name}`]({back}), lesson []({there}).\n",
         f"## What it is\n\n{plain(cause.explanation)}\n",
         f"## The question that leads out of it\n\n> {plain(cause.question)}\n",
         f"Read on in the lesson: [{plain(heading)}]({there}#{anchor(heading)}).\n",
-        f"## How it looks in training\n\n{_in_training(looks)}",
+        f"## How it looks in training\n\n{_in_training(effect)}",
         "## Does your code make it?\n",
         "The course's `check` runs what you wrote and tells you, in a notebook or anywhere in Python:\n",
         f"```python\nfrom {package()} import check\n\n{usage(exercise).strip('`')}\n```\n",
@@ -72,13 +73,13 @@ def _of_mistake(exercise: Exercise, wrong: Misconception) -> str:
     return "\n".join(parts)
 
 
-def _in_training(looks: Looks) -> str:
-    name, meaning = SYMPTOMS[looks.kind]
-    text = f"**{_upper(looks.kind)}.** {meaning} [Others that look like this](/mistakes/seen/{name}.md)\n"
+def _in_training(effect: TrainingEffect) -> str:
+    name, meaning = SYMPTOMS[effect.kind]
+    text = f"**{_upper(effect.kind)}.** {meaning} [Others that look like this](/mistakes/seen/{name}.md)\n"
     trained = what_was_trained()
-    if trained is None or looks.accuracy is None or looks.right is None:
+    if trained is None or effect.accuracy is None or effect.right is None:
         return text
-    return f"{text}\n{_bars(trained, looks.accuracy, looks.right)}\n"
+    return f"{text}\n{_bars(trained, effect.accuracy, effect.right)}\n"
 
 
 def _bars(trained: Trained, accuracy: float, right: float) -> str:
@@ -122,7 +123,7 @@ def _of_symptom(kind: InTraining, meaning: str, exercises: Iterable[Exercise]) -
     about = f"{bugs}: {kind}. A list of known mistakes, each with a page."
     lines = [_head(about), f"# {_upper(kind)}\n", f"{meaning} The known mistakes that look like this:\n"]
     for exercise in exercises:
-        found = [wrong for wrong in exercise.misconceptions if wrong.looks.kind == kind]
+        found = [wrong for wrong in exercise.misconceptions if wrong.effect.kind == kind]
         if found:
             lines.append(f"## `{exercise.name}`\n")
             lines += [_entry(wrong) for wrong in sorted(found, key=_by_name)] + [""]
@@ -135,7 +136,7 @@ def _entry(wrong: Misconception) -> str:
 
 
 def _symptoms(exercises: Iterable[Exercise]) -> str:
-    kinds = [wrong.looks.kind for exercise in exercises for wrong in exercise.misconceptions]
+    kinds = [wrong.effect.kind for exercise in exercises for wrong in exercise.misconceptions]
     rows = [
         f"| [{_upper(kind)}](/mistakes/seen/{name}.md) | {kinds.count(kind)} |"
         for kind, (name, _) in SYMPTOMS.items()

@@ -8,12 +8,10 @@ from functools import cache
 from itertools import islice
 
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
-from exercise_kit.engine.probes import Probe, fresh_settings
-from exercise_kit.engine.records import incomparable, same_record
+from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Evidence, Pair, likeliest_first, most_evaluated, pairs_of
 from exercise_kit.engine.verdict import Cause, Failure, Undecided
-from exercise_kit.engine.watchdog import TimeIsUpError
 
 Record = list[object]
 Observe = Callable[[Misconception, str], tuple[bool, Record]]
@@ -21,23 +19,6 @@ Observe = Callable[[Misconception, str], tuple[bool, Record]]
 MOST_EVIDENCE = 3
 # of one failure; with more a student would read a list and know nothing
 MOST_NAMES = 3
-
-
-def run(check: PublicCheck, student: Student) -> None:
-    """Run ``check`` with its own probe, so that all are evaluated on the same draws, and fresh global settings.
-
-    Raises:
-        Failure: with what is wrong. An answer at which the check itself breaks off is wrong too.
-        Undecided: when the check cannot tell.
-        TimeIsUpError: the answer did not end.
-    """
-    with fresh_settings():
-        try:
-            check.function(student, Probe(check.name, is_secret=False))
-        except (Failure, Undecided, KeyboardInterrupt, TimeIsUpError):
-            raise
-        except BaseException as error:  # whatever an odd answer sets off
-            raise incomparable(student.name, student.record, error) from None
 
 
 def diagnose(
@@ -287,7 +268,7 @@ def observed(wrong: Misconception, names: tuple[str, ...], check: PublicCheck) -
     """Whether a misconception fails a check, and what the check wrote down on the way."""
     student = Student(dict(zip(names, wrong.objects, strict=True)))
     try:
-        run(check, student)
+        check.ask(student)
     except (Failure, Undecided) as verdict:
         return isinstance(verdict, Failure), student.record
     return False, student.record

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.exercise import Exercise, InTraining, Looks, Misconception, what_was_trained
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.in_training import InTraining, TrainingEffect, what_was_trained
 from exercise_kit.engine.verdict import addresses
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def as_json() -> str:
             "explanation": wrong.cause.explanation,
             "question": wrong.cause.question,
             "section": wrong.cause.section,
-            **_in_training(wrong.looks),
+            **_in_training(wrong.effect),
             **_page(wrong),
         }
         for exercise in with_their_own()
@@ -42,9 +43,9 @@ def _page(wrong: Misconception) -> dict[str, str]:
     return {"page": found[wrong.name]} if found else {}
 
 
-def _in_training(looks: Looks) -> dict[str, object]:
-    entry: dict[str, object] = {"in_training": str(looks.kind)}
-    return entry if looks.accuracy is None else entry | {"accuracy": looks.accuracy, "right": looks.right}
+def _in_training(effect: TrainingEffect) -> dict[str, object]:
+    entry: dict[str, object] = {"in_training": str(effect.kind)}
+    return entry if effect.accuracy is None else entry | {"accuracy": effect.accuracy, "right": effect.right}
 
 
 def as_table() -> Table:
@@ -71,7 +72,7 @@ def as_table() -> Table:
     for exercise in with_their_own():
         heading(exercise.name, exercise.lesson)
         for wrong in exercise.misconceptions:
-            row(wrong.name, wrong.cause.explanation, _word(wrong.looks))
+            row(wrong.name, wrong.cause.explanation, _word(wrong.effect))
     if table.row_count:
         heading("In training", f"what the last column says{_of_the_right_model()}")
         for kind in InTraining:
@@ -80,16 +81,16 @@ def as_table() -> Table:
 
 
 def _of_the_right_model() -> str:
-    measured = (wrong.looks.right for exercise in course().exercises.values() for wrong in exercise.misconceptions)
+    measured = (wrong.effect.right for exercise in course().exercises.values() for wrong in exercise.misconceptions)
     right, trained = next((each for each in measured if each is not None), None), what_was_trained()
     if right is None or trained is None:
         return ""
     return f"; {trained.model} on {trained.data}, where the right one reaches {right:.1%}"
 
 
-def _word(looks: Looks) -> str:
-    measured = "" if looks.accuracy is None else f" {looks.accuracy:.1%}"
-    return f"{looks.kind.name.lower()}{measured}"
+def _word(effect: TrainingEffect) -> str:
+    measured = "" if effect.accuracy is None else f" {effect.accuracy:.1%}"
+    return f"{effect.kind.name.lower()}{measured}"
 
 
 def with_their_own() -> Iterator[Exercise]:

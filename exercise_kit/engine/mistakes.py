@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.exercise import Exercise, InTraining, Misconception
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.program import Bug, Implementations, Program, ProgramError, program_in
 
 TABLE = "mistakes.toml"
@@ -87,7 +88,7 @@ def _edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, An
     objects = Implementations(program, (bug,), exercise.objects)
     place = program.place_of(bug, exercise.objects)
     hunt = words.get("hunt", False)
-    return Edit(cause, looks=seen, place=place, objects=objects, program=program, bug=bug, hunt=hunt)
+    return Edit(cause, effect=seen, place=place, objects=objects, program=program, bug=bug, hunt=hunt)
 
 
 def _check(table: str, name: str, words: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from torch import nn
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course, package
-from exercise_kit.engine.diagnosis import Record, diagnose, run
+from exercise_kit.engine.diagnosis import Record, diagnose
 from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
 from exercise_kit.engine.first_cause import with_first_causes
@@ -400,7 +400,7 @@ def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
 
 def _run_one(each: PublicCheck, student: Student) -> CheckResult:
     try:
-        run(each, student)
+        each.ask(student)
     except (Failure, Undecided) as found:
         return as_result(each.name, each.claim, found)
     except TimeIsUpError as late:

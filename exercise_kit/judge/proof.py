@@ -10,7 +10,6 @@ from typing import Any
 
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, with_line
 from exercise_kit.engine.course import course
-from exercise_kit.engine.diagnosis import run
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
@@ -81,7 +80,7 @@ def _broken_public(exercise: Exercise, answer: Objects, class_dir: Path) -> Iter
     where = f"{EXERCISES}/{exercise.name}.py"
     for check in exercise.checks:
         try:
-            run(check, Student(dict(zip(exercise.objects, answer, strict=True))))
+            check.ask(Student(dict(zip(exercise.objects, answer, strict=True))))
         except Undecided:
             continue
         except Failure as failure:

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from exercise_kit.engine.exercise import what_was_trained
+from exercise_kit.engine.in_training import what_was_trained
 from exercise_kit.engine.rendering import rich
 from exercise_kit.files import write
 from exercise_kit.quoting import legible

@@ -17,7 +17,8 @@ from math import atanh, sqrt, tanh
 from statistics import StatisticsError, correlation, median
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.exercise import InTraining, Misconception
+from exercise_kit.engine.exercise import Misconception
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.verdict import BETWEEN
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.report.answers import (
@@ -67,9 +68,9 @@ def _described(wrong: Misconception) -> KnownMistake:
 
 
 def _in_training(wrong: Misconception) -> str:
-    if wrong.looks.kind is InTraining.UNMEASURED:
+    if wrong.effect.kind is InTraining.UNMEASURED:
         return ""
-    return wrong.looks.sentence or f"{wrong.looks.kind[:1].upper()}{wrong.looks.kind[1:]}."
+    return wrong.effect.sentence or f"{wrong.effect.kind[:1].upper()}{wrong.effect.kind[1:]}."
 
 
 @dataclass

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from exercise_kit.engine.diagnosis import observed
-from exercise_kit.engine.exercise import Exercise, InTraining, Misconception
+from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict

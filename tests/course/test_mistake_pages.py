@@ -91,11 +91,11 @@ def test_a_page_says_what_it_is_asks_its_question_and_shows_training(texts: dict
     assert "# `patchify`: column order" in page
     assert wrong.cause.explanation in page
     assert f"> {wrong.cause.question}" in page
-    assert f"{wrong.looks.accuracy:.1%}" in page
+    assert f"{wrong.effect.accuracy:.1%}" in page
     assert "(/lessons/01_patchify.ipynb#two-kinds-of-axes)" in page
     description = re.search(r'description: "(.*)"\n', page)[1]
     assert description.startswith(wrong.cause.explanation)
-    assert str(wrong.looks.kind) in description
+    assert str(wrong.effect.kind) in description
 
 
 def test_no_published_page_is_lost() -> None:

@@ -4,7 +4,7 @@ from functools import wraps
 
 import pytest
 
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l06_training.early_stopping import claims
 

@@ -5,7 +5,7 @@ What a model does with images of another size than its config's is not asked, fo
 
 import pytest
 
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_modes_kept
 from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l05_vit.small_models import a_config

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l01_patchify.conv_from_linear import claims

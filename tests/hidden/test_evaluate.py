@@ -2,7 +2,7 @@
 
 import pytest
 
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l06_training.evaluate import claims
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own, expect_value_error
 from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l01_patchify.patchify import claims

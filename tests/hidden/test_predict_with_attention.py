@@ -5,7 +5,7 @@ In training mode every block of these models is the identity, so whoever asks th
 
 import pytest
 
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l08_inside.predict_with_attention import claims
 

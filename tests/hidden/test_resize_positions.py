@@ -6,7 +6,7 @@ align_corners, is off by 1e-1.
 
 import pytest
 
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
 from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l02_positions.resize_positions import claims

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
 from exercise_kit.judge.claims import as_hidden
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import claims

@@ -6,7 +6,7 @@ One check asks for float32, as the exercise does; in all others a table of other
 import pytest
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.exercise import expect_example
+from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_result_of_its_own
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.judge.claims import as_hidden

@@ -5,7 +5,7 @@ import json
 from broken_vit import RESULTS, RIGHT, SELECTIONS, Row
 from for_library import LIBRARY, findings
 
-from exercise_kit.engine.exercise import InTraining, Looks, looks
+from exercise_kit.engine.in_training import InTraining, TrainingEffect, effect_of
 
 REASONS = {
     "Mlp: same": "same logits and gradients as the right model",
@@ -25,11 +25,11 @@ def test_the_library_reads_what_is_written():
     wrong = [row("Mlp: no activation", 0.2, 2.0), row("Mlp: nan", None, 2.0, "the loss is NaN"), Row("Mlp: waiting")]
     known = json.loads(json.dumps(findings(row(RIGHT, 0.4, 1.6), wrong, REASONS, 10)))
     assert known["right"] == {"accuracy": 0.405, "loss": 1.6, "spread": 0.01, "seeds": 2, "classes": 10}
-    worse = Looks(InTraining.WORSE, 0.205, 0.405)
-    assert looks("Mlp: no activation", known) == looks("Mlp: twin", known) == worse
-    assert looks("Mlp: same", known).kind == InTraining.UNSEEN
-    assert looks("Mlp: error", known).kind == looks("Mlp: nan", known).kind == InTraining.STOPS
-    assert looks("Mlp: waiting", known).kind == InTraining.UNMEASURED
+    worse = TrainingEffect(InTraining.WORSE, 0.205, 0.405)
+    assert effect_of("Mlp: no activation", known) == effect_of("Mlp: twin", known) == worse
+    assert effect_of("Mlp: same", known).kind == InTraining.UNSEEN
+    assert effect_of("Mlp: error", known).kind == effect_of("Mlp: nan", known).kind == InTraining.STOPS
+    assert effect_of("Mlp: waiting", known).kind == InTraining.UNMEASURED
 
 
 def test_the_packaged_file_is_what_the_kept_results_say():

@@ -10,7 +10,8 @@ from exercise_kit.authoring import mistake_pages
 from exercise_kit.authoring.mistake_pages import PagesError, anchor, pages, plain, redirects, with_new
 from exercise_kit.engine import run
 from exercise_kit.engine.course import course
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.run import check
 from vit_course.exercises.catalog import EXERCISES
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from exercise_kit.engine.exercise import EXAMPLES, expect_example
+from exercise_kit.engine.examples import EXAMPLES, expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.judge.fixtures import reference_student

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.engine.exercise import NOT_MEASURED, TIE, Exercise, InTraining, Looks, looks
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import NOT_MEASURED, TIE, InTraining, TrainingEffect, effect_of
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from vit_course.exercises.catalog import EXERCISES
 
@@ -14,7 +15,7 @@ RIGHT = {"accuracy": 0.41, "loss": 1.58, "classes": 10}
 
 
 def found(accuracy=0.41, loss=1.58):
-    return looks("Mlp: x", {"right": RIGHT, "mistakes": {"Mlp: x": {"accuracy": accuracy, "loss": loss}}})
+    return effect_of("Mlp: x", {"right": RIGHT, "mistakes": {"Mlp: x": {"accuracy": accuracy, "loss": loss}}})
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def found(accuracy=0.41, loss=1.58):
     ],
 )
 def test_the_kind_follows_from_accuracy_and_loss(accuracy, loss, kind):
-    assert found(accuracy, loss) == Looks(kind, accuracy, 0.41)
+    assert found(accuracy, loss) == TrainingEffect(kind, accuracy, 0.41)
 
 
 def test_what_equals_another_mistake_looks_like_it_and_what_equals_the_right_model_is_not_seen():
@@ -42,14 +43,14 @@ def test_what_equals_another_mistake_looks_like_it_and_what_equals_the_right_mod
             "Mlp: w": {"stops": "RuntimeError: no"},
         },
     }
-    assert looks("Mlp: y", known) == looks("Mlp: x", known) == Looks(InTraining.WORSE, 0.3, 0.41)
-    assert looks("Mlp: z", known) == Looks(InTraining.UNSEEN)
-    assert looks("Mlp: w", known) == Looks(InTraining.STOPS)
-    assert looks("Mlp: v", known) == NOT_MEASURED
+    assert effect_of("Mlp: y", known) == effect_of("Mlp: x", known) == TrainingEffect(InTraining.WORSE, 0.3, 0.41)
+    assert effect_of("Mlp: z", known) == TrainingEffect(InTraining.UNSEEN)
+    assert effect_of("Mlp: w", known) == TrainingEffect(InTraining.STOPS)
+    assert effect_of("Mlp: v", known) == NOT_MEASURED
 
 
 def test_only_what_was_measured_is_reported():
-    assert Looks(InTraining.WORSE).sentence == ""
+    assert TrainingEffect(InTraining.WORSE).sentence == ""
     measured = "With this bug, a small ViT reached 34.6% on CIFAR-10; without the bug, 41.0%"
     assert found(0.346).sentence == f"{measured} (one run each, ± 2 points)."
 
@@ -74,7 +75,7 @@ def test_a_decision_by_hand_goes_before_the_exercises_and_that_before_what_was_m
 
     exercise.misconception("What?", "04_block, Gate")(no_activation)
     exercise.misconception("What?", "04_block, Gate", InTraining.STOPS)(no_activation)
-    assert [each.looks.kind for each in exercise.misconceptions] == [InTraining.HIDDEN, InTraining.STOPS]
+    assert [each.effect.kind for each in exercise.misconceptions] == [InTraining.HIDDEN, InTraining.STOPS]
 
 
 def test_all_is_decided_but_what_the_benchmark_has_still_to_train():
@@ -83,7 +84,7 @@ def test_all_is_decided_but_what_the_benchmark_has_still_to_train():
         f"{exercise.name}: {wrong.name}"
         for exercise in {id(each.misconceptions): each for each in reversed(EXERCISES.values())}.values()
         for wrong in exercise.misconceptions
-        if wrong.looks.kind == InTraining.UNMEASURED
+        if wrong.effect.kind == InTraining.UNMEASURED
     }
     assert unknown <= waiting | {key for key in unknown if _stands_for(key) in waiting}
 
@@ -94,5 +95,5 @@ def _stands_for(key):
 
 
 def test_every_word_stands_for_some_mistake():
-    used = {wrong.looks.kind for exercise in EXERCISES.values() for wrong in exercise.misconceptions}
+    used = {wrong.effect.kind for exercise in EXERCISES.values() for wrong in exercise.misconceptions}
     assert used >= set(InTraining) - {InTraining.UNMEASURED}

@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_value_error
+from exercise_kit.engine.in_training import InTraining
 
 LESSON = "00_numbers"
 AXES = ("row", "place")

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from exercise_kit.engine.compare import kind_of
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student

@@ -13,8 +13,9 @@ from typing import Any
 from torch import Tensor
 
 from exercise_kit.engine.compare import kind_of
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_value_error
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student

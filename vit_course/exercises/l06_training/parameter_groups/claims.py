@@ -10,7 +10,8 @@ from numbers import Real
 from typing import Any
 
 from exercise_kit.engine.compare import kind_of, listed
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student

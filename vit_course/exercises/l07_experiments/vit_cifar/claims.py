@@ -19,7 +19,8 @@ from torch import Tensor
 
 from exercise_kit.conventions import MOST_BYTES, MOST_BYTES_BESIDE
 from exercise_kit.engine.course import FileBytes
-from exercise_kit.engine.exercise import CheckFunction, Exercise, FileAnswer, InTraining
+from exercise_kit.engine.exercise import CheckFunction, Exercise, FileAnswer
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Waiting

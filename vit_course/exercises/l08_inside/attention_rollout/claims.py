@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor, shape, short
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_device_of_input
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student

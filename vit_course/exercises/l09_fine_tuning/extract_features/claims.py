@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor, kind_of, listed, short
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from exercise_kit.engine.compare import listed
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student

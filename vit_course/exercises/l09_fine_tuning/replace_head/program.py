@@ -21,7 +21,7 @@ def replace_head(model: Any, num_classes: int) -> Any:
     # bug "the backbone started anew":         part.reset_parameters()
     old = other.head
     width, like = old.in_features, {"dtype": old.weight.dtype, "device": old.weight.device}
-    # bug "always float32": width, like = old.in_features, {}
+    # bug "always float32": width, like = old.in_features, {"device": old.weight.device}
     other.head = nn.Linear(width, num_classes, **like)
     # bug "no bias": other.head = nn.Linear(width, num_classes, bias=False, **like)
     # bug "under another name": other.new_head = nn.Linear(width, num_classes, **like)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_left_alone
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, shape
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, gradient_of
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule

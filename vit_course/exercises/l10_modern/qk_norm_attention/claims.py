@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.exercise import Exercise, InTraining
+from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
     expect_gradients_of_inputs,
     expect_left_alone,
@@ -20,6 +20,7 @@ from exercise_kit.engine.expect import (
     gradient_of,
     located,
 )
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule

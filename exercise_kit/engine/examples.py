@@ -1,0 +1,88 @@
+"""The worked example in an answer's docstring as a check: it gives what it shows."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import math
+import re
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.course import course
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
+from exercise_kit.quoting import quoted
+
+EXAMPLES: dict[str, str] = {}
+"""The doctest in the docstring of the object of that name."""
+# examples print four decimals at least where they do not round themselves
+_ROUNDING = 1e-4
+_LONGEST = 160
+
+
+def expect_example(student: Student) -> None:
+    """Fail unless the example in the docstring of each of the exercise's objects gives the result that it shows."""
+    for name in student.names:
+        steps = list(doctest.DocTestParser().get_examples(EXAMPLES[name]))
+        source = "".join(each.source for each in steps)
+        others = {**course().records, **course().examples}
+        used = {each: module for each, module in others.items() if each != name and re.search(rf"\b{each}\b", source)}
+        found = student.example(name, source, used)
+        shown = [each for each in steps if each.want]
+        for step, value in zip(shown, found, strict=True):
+            if not _alike(_described(value), _read(step.want)):
+                source, wanted, gave = (" ".join(text.split()) for text in (step.source, step.want, _shown(value)))
+                seen = f"the docstring's example {quoted(source)} gave {quoted(gave, _LONGEST)}"
+                look = "Run that example in a cell, line by line. Which number is the first that you do not expect?"
+                if _lost_ones(_described(value), _read(step.want)):
+                    look = "The numbers are right, and an axis with one entry is lost. Which line drops it?"
+                raise Failure(seen, f"`{wanted}`, as the docstring says", look)
+
+
+def _lost_ones(found: Any, wanted: Any) -> bool:
+    """Whether a value is the expected one but for axes with one entry, which are missing."""
+    while isinstance(wanted, list | tuple) and len(wanted) == 1:
+        wanted = wanted[0]
+        if _alike(found, wanted):
+            return True
+    if isinstance(wanted, list | tuple) and isinstance(found, list | tuple) and len(wanted) == len(found):
+        return all(_alike(*each) or _lost_ones(*each) for each in zip(found, wanted, strict=True))
+    return False
+
+
+def _shown(value: Any) -> str:
+    """A value as Python prints it; of what no example gives, the type alone."""
+    if type(value) in (list, tuple):
+        left, right = "[]" if type(value) is list else "()"
+        return f"{left}{', '.join(map(_shown, value))}{right}"
+    plain = value is None or isinstance(value, bool | int | float | str | Tensor)
+    return repr(value) if plain else f"<{type(value).__name__}>"
+
+
+def _read(want: str) -> Any:
+    """What an example prints as a value; a tensor as ("tensor", its numbers)."""
+    bare = re.sub(r",\s*(grad_fn=<\w+>|dtype=torch\.\w+)", "", want)
+    return ast.literal_eval(bare.replace("tensor(", "('tensor', ").strip())
+
+
+def _described(value: Any) -> Any:
+    """A value of a student's in the form of :func:`_read`."""
+    if isinstance(value, Tensor):
+        is_answer = value.dtype == torch.bool and not value.dim()  # tensor(True) is as good an answer as True
+        return value.item() if is_answer else ("tensor", value.tolist())
+    if isinstance(value, np.generic):  # np.float64(0.5) is as good a number as 0.5
+        return value.item()
+    return type(value)(map(_described, value)) if type(value) in (list, tuple) else value
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list | tuple):
+        same = type(found) is type(wanted) and len(found) == len(wanted)
+        return same and all(map(_alike, found, wanted))
+    if isinstance(wanted, float) and isinstance(found, float | int) and not isinstance(found, bool):
+        return math.isclose(found, wanted, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return type(found) is type(wanted) and bool(found == wanted)
