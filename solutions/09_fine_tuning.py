@@ -252,8 +252,9 @@ check("replace_head", replace_head)
 def extract_features(model, loader, device):
     """The head's input for every image, in evaluation mode.
 
-    model:   is on `device` and has a head, which may read the class token or the mean
-             of all tokens; it may have dropout, and may be in training or evaluation mode
+    model:   is on `device` and has a head, which may read the class token or the
+             mean of all tokens; it may have dropout, and may be in training or
+             evaluation mode
     loader:  batches of images (batch, channels, height, width) and labels (batch,)
              int64, which may be on another device; the last batch may be shorter. Go
              through it once: a loader that shuffles has another order next time.
