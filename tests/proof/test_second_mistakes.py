@@ -13,7 +13,17 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Misconception
 from exercise_kit.engine.verdict import Cause
 from tests.our_hidden_checks import hidden_checks
-from tests.proof.second_mistakes import KINDS, MOST_KEPT, Finding, accounts_for, examined, kind_of_failure, listed
+from tests.proof.second_mistakes import (
+    KINDS,
+    MOST_KEPT,
+    Finding,
+    accounts_for,
+    distinct_exercises,
+    examined,
+    kind_of_failure,
+    listed,
+    main,
+)
 from vit_course.patches import patchify
 
 RIGHT = torch.arange(6.0).reshape(2, 3)
@@ -100,3 +110,11 @@ def test_every_listed_reason_is_about_a_known_mistake_or_a_hidden_check() -> Non
 
 def fnmatch_any(names: Sequence[str], pattern: str) -> bool:
     return any(fnmatch(each, pattern) for each in names)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("exercise", [each.name for each in distinct_exercises()])
+def test_a_known_mistake_is_one_mistake_and_costs_a_third_or_has_a_reason(
+    exercise: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([exercise, "--points"]) == 0, capsys.readouterr().out
