@@ -111,8 +111,8 @@ show_patches(one_liner[0], grid_size=(18, 15))
 #
 # Split the height into two axes: *which row of patches*, and *which pixel row inside the patch*. The second changes
 # faster. Split the width in the same way. Now six axes say where a number stands: image, patch row and patch column
-# name **the patch**; channel, pixel row and pixel column the place **inside**. In the result the first three must
-# come first.
+# name **the patch**; channel, pixel row and pixel column the place **inside**. In the result, image, patch row and
+# patch column must come first, and channel, pixel row and pixel column last.
 #
 # `permute` changes the order of the axes, and a `reshape` after it reads in the new order. On two axes:
 
@@ -233,7 +233,8 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 # ### Question: why not one token per pixel? (5 minutes, 2 points)
 #
 # Attention compares every token with every token, itself included. Take a 224 × 224 image. How many comparisons does
-# a layer make with patches of 16, and how many with one token per pixel? And what do you lose with the larger patch?
+# a layer make with patches of 16, and how many with one token per pixel? And what do you lose with the larger patch, if
+# one Linear turns each patch into a vector of fixed length, and attention sees only these vectors?
 #
 # ### BEGIN SOLUTION
 # With patches of 16 there are 14 · 14 = 196 tokens and 196² ≈ 38 thousand comparisons. With one token per pixel there
@@ -308,6 +309,8 @@ def unpatchify(patches, patch_size, image_size):
 check("unpatchify", unpatchify)
 
 # %%
+back = unpatchify(patches, patch_size, (288, 240))
+print("there and back gives the photo:", torch.equal(back, picture))
 middle = patches.clone()
 middle[:, ::2] = 0.5  # every second token turns gray
 show_images(
@@ -382,7 +385,7 @@ class PatchEmbedding(nn.Module):
 check("PatchEmbedding", PatchEmbedding)
 
 # %% [markdown]
-# How short may a token be? Twelve numbers are enough to recognize her, if the Linear keeps the right directions, and
+# How short may a token be? Twelve numbers are enough to recognize her, if the Linear keeps the right ones, and
 # 48 random ones are not: [a side note](https://vit-course.github.io/vit_course/notes/directions.html) shows it.
 
 # %% [markdown]
@@ -481,7 +484,7 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # `patchify` (channel, pixel row, pixel column), and so do the axes of a kernel. So a ViT does contain a convolution,
 # one whose windows do not overlap. The pictures show one number of each token, at the place of its patch.
 #
-# Be careful with the last step. The convolution gives (batch, embed_dim, rows, columns). `flatten(2)` joins rows and
+# In the cell above, look at the last step. The convolution gives (batch, embed_dim, rows, columns). `flatten(2)` joins rows and
 # columns, and `transpose(1, 2)` puts the tokens before their numbers. If you write `reshape` instead, you get the
 # right shape and the wrong tokens, as in the third picture: each holds one number from each of 192 patches.
 #

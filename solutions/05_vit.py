@@ -107,7 +107,8 @@ reveal("tokens-in-the-stream", stages["embedding"].shape[1])
 # | `head` | `nn.Linear` | `embed_dim` to `num_classes` |
 #
 # All sizes are fields of the `config`, which is a `ViTConfig`. An `EncoderBlock` takes `embed_dim`, `num_heads` and
-# `mlp_ratio`, then `qkv_bias=` and `layer_norm_eps=` by name.
+# `mlp_ratio`, then `qkv_bias=` and `layer_norm_eps=` by name; `add_class_token(tokens, class_token, positions)` of
+# lesson 02 joins the class token *and* adds the positions.
 
 # %%
 print(config.image_size, "gives", config.num_patches, "patches")
@@ -480,7 +481,8 @@ axes.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# Would you have looked for a bug in any of these curves?
+# Would you have looked for a bug in any of these curves? **A loss that falls, or a good accuracy, does not show that a
+# model is correct. To find its mistakes, test its parts.**
 #
 # <details><summary>Our three runs</summary>
 #
@@ -496,7 +498,7 @@ plt.show()
 #
 # Every token of `ScrambledViT` mixes numbers from all patches. Why can it still be trained? Name one possible reason
 # why it even won in our runs here, and how you would test that reason. And since accuracy does not show such a bug:
-# name two tests that do, and that need no training.
+# name two tests that do, and that need no training. (What if one patch changes? What if a second program is there?)
 #
 # ### BEGIN SOLUTION
 # The scramble only moves numbers to other places, always the same ones. Nothing is lost and gradients flow through it,
@@ -851,7 +853,7 @@ for model in (mine, ScrambledViT(tiny), ViTFromTheInternet(tiny)):
 # %% [markdown]
 # Whenever a model of yours and a reference disagree, look for the first stage that differs before you read any code.
 # In the model from the internet the patches are still right, so the mistake is in how class token and positions join
-# them. (There is a stage `class_token` between the two, but `record` puts it together itself, in the right order.)
+# them. (The stage `class_token` between the two says nothing here: `record` makes it itself, in the right order.)
 
 # %% [markdown]
 # ## Three hundred thousand trained parameters

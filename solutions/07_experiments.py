@@ -627,7 +627,7 @@ compare(
 #
 # Give your table and one sentence on the interval. Give one reason why the mean might learn faster, and one why the
 # class token might win in the end. And plan: how many new seeds would you need to find a difference of one point, by
-# "Measuring honestly" and the *s* of your three differences? You need not run them.
+# "Measuring honestly" and the *s* of your three differences (0.4 times what stands after ±)? You need not run them.
 #
 # ### BEGIN SOLUTION
 # Our runs: class token 46.9, 45.1 and 46.0 %, mean 43.6, 43.9 and 44.3 %, a difference of −2.1 ± 2.7. All three seeds
@@ -647,7 +647,8 @@ compare(
 # We try it where it should help most: on 2,000 images, which the model learns by heart, as you saw in lesson 06.
 # Thirty epochs of them are 480 steps, about as many as six epochs of 10,000.
 #
-# For your `mixup` only the loader changes: `F.cross_entropy` takes rows of targets instead of labels.
+# For your `mixup` only the loader changes: `F.cross_entropy` takes rows of targets instead of labels. Skipped it?
+# Delete the line `"and mixed"` below, and answer for three arms.
 
 
 # %%
@@ -737,8 +738,8 @@ axes.figure
 # measured on the same pictures, with the whole model, for all. Validation images must be the same every time, or
 # measurements differ by chance, and the model would be judged on pictures that it will not be used on.
 #
-# **Rubric.** 1 point: prediction, table, intervals read. 1 point: a harder task raises the training loss; validation
-# stays fixed.
+# **Rubric.** 1 point: prediction, table, intervals read (of three arms, if mixup was skipped). 1 point: a harder task
+# raises the training loss; validation stays fixed.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -979,9 +980,9 @@ show_confusions(
 # was wrong was the baseline.
 #
 # Why did the bug win? Positions from 0.02 showed no gain over none at all. The bug may supply this missing
-# information about place, by accident: inside a scrambled token the *index* of a number tells from which patch it
-# came. That is a suspicion, and a suspicion has to be tested. If it is right, what should happen to the lead when
-# positions start at 0.5?
+# information about place, by accident. With 16 tokens of 64 numbers, the first scrambled token holds the numbers 0 to
+# 3 of all sixteen patches, so the *index* of a number tells from which patch it came. That is a suspicion, and a
+# suspicion has to be tested. If it is right, what should happen to the lead when positions start at 0.5?
 
 
 # %% tags=["experiment"]

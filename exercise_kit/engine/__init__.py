@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 
 if TYPE_CHECKING:
-    from exercise_kit.engine.borrow import borrow, reset
+    from exercise_kit.engine.borrow_and_reset import borrow, reset
     from exercise_kit.engine.own_parts import keep, own
     from exercise_kit.engine.run import check
     from exercise_kit.progress.predictions import predict, reveal
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _MODULE_OF = {"check": "engine.run", "keep": "engine.own_parts", "own": "engine.own_parts"}
-_MODULE_OF |= {"borrow": "engine.borrow", "reset": "engine.borrow"}
+_MODULE_OF |= {"borrow": "engine.borrow_and_reset", "reset": "engine.borrow_and_reset"}
 _MODULE_OF |= {"predict": "progress.predictions", "reveal": "progress.predictions", "progress": "progress.summary"}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 import traceback
 from importlib.resources import files
 
@@ -13,9 +15,9 @@ from IPython.core.oinspect import getsource as shown_by_jupyter
 
 import vit_course
 from exercise_kit.authoring.release import packaged
-from exercise_kit.engine import borrow as lending
+from exercise_kit.engine import borrow_and_reset as lending
 from exercise_kit.engine import run
-from exercise_kit.engine.borrow import borrow, reset
+from exercise_kit.engine.borrow_and_reset import borrow, reset
 from exercise_kit.engine.course import course
 from exercise_kit.engine.lent import is_lent, right_parts
 from exercise_kit.engine.own_parts import keep
@@ -25,6 +27,14 @@ from vit_course import check
 LENDABLE = [name for name, each in course().exercises.items() if right_parts(each)]
 NO_PART = {name for name in course().exercises if name not in LENDABLE}
 STUBS = json.loads((files("vit_course") / "exercises" / "stubs.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("ask", ["vit_course.borrow('patchify')", "borrow('patchify')"])
+def test_a_notebook_borrows_by_the_name_that_it_imports(ask):
+    """In a process of its own: once a module of that name is imported, Python gives it in place of the function."""
+    cell = f"import vit_course; from vit_course import borrow; print({ask}); print(patchify)"
+    done = subprocess.run([sys.executable, "-c", cell], capture_output=True, text=True, check=True)
+    assert "patchify" in done.stdout
 
 
 def borrowed(name):

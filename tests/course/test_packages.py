@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import vit_course
+from exercise_kit import engine
 from vit_course import data, training
 
 each_package = pytest.mark.parametrize("package", [data, training], ids=lambda package: package.__name__)
@@ -20,10 +22,10 @@ def test_every_name_that_it_offers_is_there(package: ModuleType) -> None:
     assert all(getattr(package, name) is not None for name in package.__all__)
 
 
-@each_package
+@pytest.mark.parametrize("package", [data, training, engine, vit_course], ids=lambda package: package.__name__)
 def test_no_name_is_that_of_a_module(package: ModuleType) -> None:
     """Python would put the module in the place of the name as soon as it is imported."""
-    modules = {path.stem for path in Path(package.__path__[0]).glob("*.py")}
+    modules = {each.name for each in pkgutil.iter_modules(package.__path__)}
     assert set(package.__all__) & modules == set()
 
 
