@@ -484,8 +484,8 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # `patchify` (channel, pixel row, pixel column), and so do the axes of a kernel. So a ViT does contain a convolution,
 # one whose windows do not overlap. The pictures show one number of each token, at the place of its patch.
 #
-# In the cell above, look at the last step. The convolution gives (batch, embed_dim, rows, columns). `flatten(2)` joins rows and
-# columns, and `transpose(1, 2)` puts the tokens before their numbers. If you write `reshape` instead, you get the
+# Look at the last step of that cell. The convolution gives (batch, embed_dim, rows, columns). `flatten(2)` joins rows
+# and columns, and `transpose(1, 2)` puts the tokens before their numbers. If you write `reshape` instead, you get the
 # right shape and the wrong tokens, as in the third picture: each holds one number from each of 192 patches.
 #
 # Two more tools, images whose numbers say where they stood, and `patchify` in one line of einops, are in [a side
