@@ -33,7 +33,7 @@ test_the_queries_keys_and_values_have_a_bias_only_if_asked = as_hidden(
 )
 test_every_parameter_learns = as_hidden(claims.every_parameter_learns, EncoderBlock=0.25, fix_block=0.125)
 test_the_mlp_is_as_wide_as_mlp_ratio_says = as_hidden(
-    claims.the_mlp_is_as_wide_as_mlp_ratio_says, numbers_first, EncoderBlock=0.5, fix_block=0.125
+    claims.the_mlp_is_as_wide_as_mlp_ratio_says, numbers_first, EncoderBlock=0.25, fix_block=0.0625
 )
 test_it_follows_its_dtype = as_hidden(claims.it_follows_its_dtype, numbers_first, EncoderBlock=0.375, fix_block=0.125)
 test_nothing_depends_on_the_mode = as_hidden(claims.nothing_depends_on_the_mode, EncoderBlock=0.125, fix_block=0.05)
@@ -49,6 +49,13 @@ test_the_tokens_that_go_in_are_left_alone = as_hidden(
 test_the_gradient_takes_the_stream_and_both_branches = as_hidden(
     claims.the_gradient_takes_the_stream_and_both_branches, numbers_first, EncoderBlock=0.375, fix_block=0.25
 )
+
+
+@pytest.mark.exercise("EncoderBlock", points=0.25)
+@pytest.mark.exercise("fix_block", points=0.0625)
+def test_a_block_of_the_usual_width_is_right(student, probe):
+    """Where no mlp_ratio is given, the numbers are right too."""
+    claims.expect_right(student, probe, "Which value does mlp_ratio have when nobody gives one?", without_ratio=True)
 
 
 @pytest.mark.exercise("EncoderBlock", points=0.25)

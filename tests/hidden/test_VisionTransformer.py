@@ -12,6 +12,17 @@ from vit_course.exercises.l05_vit.small_models import a_config
 from vit_course.exercises.l05_vit.vision_transformer import claims
 
 RIGHT = claims.the_logits_are_right
+
+
+@pytest.mark.exercise("VisionTransformer", points=1)
+@pytest.mark.exercise("fix_vit", points=0.5)
+def test_both_ends_are_right(student, probe):
+    """Without any block (depth 0) the logits are those of the class token, at its position, after the norm."""
+    config = a_config(probe, claims.WIDE_MODEL, depth=0)
+    look = "No block mixes tokens here. Which token does your head read?"
+    claims.expect_logits(student, probe, config, "the output of a model of depth 0", look)
+
+
 test_the_logits_are_right = as_hidden(RIGHT, VisionTransformer=1.5, fix_vit=0.5)
 test_the_config_is_followed = as_hidden(claims.the_config_is_followed, VisionTransformer=2, fix_vit=0.5)
 test_the_epsilon_of_every_norm_is_the_configs = as_hidden(
@@ -29,15 +40,6 @@ test_it_computes_where_the_images_are = as_hidden(
 test_class_token_and_positions_start_as_asked = as_hidden(
     claims.class_token_and_positions_start_as_asked, RIGHT, VisionTransformer=0.5, fix_vit=0.125
 )
-
-
-@pytest.mark.exercise("VisionTransformer", points=1)
-@pytest.mark.exercise("fix_vit", points=0.5)
-def test_both_ends_are_right(student, probe):
-    """Without any block (depth 0) the logits are those of the class token, at its position, after the norm."""
-    config = a_config(probe, claims.WIDE_MODEL, depth=0)
-    look = "No block mixes tokens here. Which token does your head read?"
-    claims.expect_logits(student, probe, config, "the output of a model of depth 0", look)
 
 
 @pytest.mark.exercise("VisionTransformer", points=0.75)

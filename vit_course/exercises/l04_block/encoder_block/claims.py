@@ -343,9 +343,10 @@ True
 """)
 
 
-def expect_right(student: Student, probe: Probe, look: str) -> None:
+def expect_right(student: Student, probe: Probe, look: str, without_ratio: bool = False) -> None:
     """The block is right while it trains and in evaluation, for tokens that are other in number each time."""
-    block = _block(student, probe)
+    embed_dim, num_heads, ratio = _arguments(probe)
+    block = _block(student, probe, arguments=(embed_dim, num_heads) if without_ratio else (embed_dim, num_heads, ratio))
     for change in (block.module.train, block.module.eval, block.module.train):
         change()
         block.expect_stream(_tokens(probe, block.embed_dim), look)
