@@ -935,9 +935,9 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 def parameter_groups(model, weight_decay):
     """Two groups for an optimizer: one with weight decay, one without.
 
-    Decayed are the weights of Linear layers and convolutions (here all parameters with
-    two axes or more whose name ends in "weight"). Left alone is all the rest: biases,
-    norms, class token, positions.
+    Decayed are the weights of Linear layers and convolutions (in models that are made
+    of these, all parameters with two axes or more whose name ends in "weight"). Left
+    alone is all the rest: biases, norms, class token, positions.
 
     returns: [{"params": [...], "weight_decay": weight_decay}, {"params": [...],
              "weight_decay": 0.0}], the decayed first; every parameter, frozen or not,
