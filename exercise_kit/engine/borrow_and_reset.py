@@ -31,7 +31,7 @@ def borrow(name: str) -> Any:
     """
     known = find(name)
     if known is None:
-        print(unknown(name, ()))
+        print(unknown(name, called="borrow"))
         return None
     if not release_settings().borrow:
         print("Your teacher has switched borrowing off. Ask them, or go on with what does not need this part.")
@@ -56,7 +56,7 @@ def reset(name: str) -> None:
     known = find(name)
     text = _stubs().get(known.name) if known else None
     if known is None or text is None:
-        print(f"{known.name} has no cell to fill in." if known else unknown(name, ()))
+        print(f"{known.name} has no cell to fill in." if known else unknown(name, called="reset"))
         return
     shell = shell_here()
     if shell is None or not hasattr(shell, "kernel"):

@@ -50,7 +50,7 @@ def keep(*names: str) -> None:
         known = find(name)
         try:
             if known is None:
-                raise CannotKeepError(unknown(name, ()))
+                raise CannotKeepError(unknown(name, called="keep"))
             _keep(known, place)
             kept.append(f"`{known.name}`")
         except CannotKeepError as why:

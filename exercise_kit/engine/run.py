@@ -51,18 +51,23 @@ def _by_lower_case() -> dict[str, Exercise]:
     return {name.lower(): exercise for name, exercise in course().exercises.items()}
 
 
-def unknown(name: object, objects: tuple[object, ...]) -> str:
-    """What to say when ``name`` is no exercise."""
+def unknown(name: object, objects: tuple[object, ...] = (), called: str = "check") -> str:
+    """What to say when ``name`` is no exercise, to who ``called`` a function with it."""
     if not isinstance(name, str):
         meant = next(filter(None, map(find, (*objects, getattr(name, "__name__", None)))), _first())
-        return f"The name of the exercise comes first, in quotes: {usage(meant)}. This is {kind_of(name)}."
+        return f"The name of the exercise comes first, in quotes: {_call_of(called, meant)}. This is {kind_of(name)}."
     if not name.strip():
-        return f"Which exercise? Give its name, and what you wrote for it: {usage(_first())}."
+        wanted = "its name, and what you wrote for it" if called == "check" else "its name"
+        return f"Which exercise? Give {wanted}: {_call_of(called, _first())}."
     known = _by_lower_case()
     near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
     all_of_them = ", ".join(each.name for each in known.values())
-    hint = f"Did you mean {usage(known[near[0]])}?" if near else f"There are: {all_of_them}."
+    hint = f"Did you mean {_call_of(called, known[near[0]])}?" if near else f"There are: {all_of_them}."
     return f"There is no exercise called {quoted(name, 60)}. {hint}"
+
+
+def _call_of(called: str, exercise: Exercise) -> str:
+    return usage(exercise) if called == "check" else f'`{called}("{exercise.name}")`'
 
 
 def _first() -> Exercise:

@@ -139,7 +139,7 @@ def test_an_instructor_can_forbid_it(monkeypatch, capsys):
     ("name", "said"),
     [
         ("vit_cifar", "There is no part to borrow for vit_cifar. Go on"),
-        ("patchfy", "There is no exercise called `patchfy`. Did you mean"),
+        ("patchfy", 'There is no exercise called `patchfy`. Did you mean `borrow("patchify")`?'),
         (3, "The name of the exercise comes first, in quotes"),
     ],
 )
@@ -171,7 +171,11 @@ def test_reset_puts_the_empty_cell_below_in_jupyter(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("vit_cifar", "vit_cifar has no cell to fill in."), ("pachify", "There is no exercise called")]
+    ("name", "said"),
+    [
+        ("vit_cifar", "vit_cifar has no cell to fill in."),
+        ("pachify", 'There is no exercise called `pachify`. Did you mean `reset("patchify")`?'),
+    ],
 )
 def test_what_cannot_be_reset_is_said(name, said, capsys):
     reset(name)

@@ -174,7 +174,7 @@ def test_what_has_not_passed_is_not_kept(notebook, place, capsys):
     keep("patchify", "patchfy")
     said = capsys.readouterr().out
     assert 'patchify is not kept. It has to pass its check first: `check("patchify", patchify)`.' in said
-    assert "Did you mean" in said
+    assert 'Did you mean `keep("' in said
     assert not place.exists()
 
 
