@@ -46,14 +46,15 @@ class Log:
         arms: names of the arms, each of which has a place in ``found["results"]``.
 
     Raises:
-        ValueError: the file holds results under other conditions, which are not to be lost.
+        SystemExit: the file holds results under other conditions, which are not to be lost; the benchmark ends with
+            one sentence on stderr.
     """
 
     def __init__(self, path: Path, known: Mapping[str, Any], arms: Iterable[str] = ()) -> None:
         self.path = path
         earlier: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else dict(known)
         if other := [name for name, value in known.items() if name != "arms" and earlier.get(name) != value]:
-            raise ValueError(f"{path} holds results of another {', '.join(other)}: give another --output, or move it")
+            raise SystemExit(f"{path} holds results of another {', '.join(other)}: give another --output, or move it")
         self.found = earlier | dict(known)
         if arms:
             now, before, runs = known.get("arms", {}), earlier.get("arms", {}), earlier.get("results", {})

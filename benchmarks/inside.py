@@ -24,7 +24,7 @@ from torch import Tensor
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, load_npz, shapes, train_validation_split
 from vit_course.interpret import attention_rollout, mean_attention_distance, record
-from vit_course.trained import trained_vit
+from vit_course.trained import DIGEST, trained_vit
 from vit_course.training import TrainingSettings, fit
 from vit_course.vit import VisionTransformer
 
@@ -151,7 +151,7 @@ def course_model(data: Path, draw: int) -> dict[str, Any]:
 def main() -> None:
     arguments = parser_of(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
-    log = Log(arguments.output, conditions("inside"))
+    log = Log(arguments.output, conditions("inside", model=DIGEST))
     log.measure("photos_before_any_block", by=partial(before_any_block, arguments.data))
     log.measure("photos_read_by_the_head", by=partial(read_by_its_head, arguments.data))
     ways = {"photos": partial(course_model, arguments.data), "drawings": small_model, "heads": heads}

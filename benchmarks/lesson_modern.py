@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,16 +39,19 @@ WIDTHS = (1, 1.5, 2, 3, 4)  # of a blur, in pixels
 SHORT = ("growth", "lengths_after", "largest_weights")
 
 
-def short_cells() -> dict[str, Any]:
-    """What the lesson's short cells print."""
+def short_cells() -> dict[str, Callable[[], Any]]:
+    """What the lesson's short cells print, by name: each is measured when it is called."""
     growth, lengths_after, largest_weights = right_objects(LESSON, SHORT, "vit_course")
     names = {"torch": torch, "F": F, "nn": nn, "math": math, "time": time, "device": "cpu"}
     speed_up = define_from_note("what_else", names)["speed_up"]
+    depth = trained_vit().config.depth
     return {
-        "growth": {str(initial): round(growth(initial), 3) for initial in (None, 0.1, 1e-4)},
-        "lengths": [[round(each, 2) for each in lengths_after(number)] for number in range(trained_vit().config.depth)],
-        "largest_weights": {str(factor): [round(each, 3) for each in largest_weights(factor)] for factor in (1, 3, 10)},
-        "speed_up": {str(each): [round(speed_up(each), 2) for _ in range(REPEATS)] for each in (65, 257, 1025)},
+        "growth": lambda: {str(initial): round(growth(initial), 3) for initial in (None, 0.1, 1e-4)},
+        "lengths": lambda: [[round(each, 2) for each in lengths_after(number)] for number in range(depth)],
+        "largest_weights": lambda: {
+            str(factor): [round(each, 3) for each in largest_weights(factor)] for factor in (1, 3, 10)
+        },
+        "speed_up": lambda: {str(each): [round(speed_up(each), 2) for _ in range(REPEATS)] for each in (65, 257, 1025)},
     }
 
 
@@ -116,7 +120,9 @@ def main() -> None:
     torch.set_num_threads(1)
     os.environ["VIT_COURSE_DATA"] = str(arguments.data.parent)  # where the lesson's load_dataset looks
     log = Log(arguments.output, conditions("lesson_modern"))
-    for name, measure in (("short", short_cells), ("pixels", pixels), ("blur", blur)):
+    for name, measure in short_cells().items():
+        log.measure("short", name, by=measure)
+    for name, measure in (("pixels", pixels), ("blur", blur)):
         log.measure(name, by=measure)
     for seed in SEEDS:
         log.measure("by_side", str(seed), by=partial(by_side, seed))
