@@ -24,7 +24,6 @@ import torch.nn.functional as F
 from arms import NUM_VALIDATION, SPLIT_SEED, Log, conditions, images_of, parser_of, set_rates, train_for
 from torch import Tensor, nn
 from torch.optim import AdamW
-from torchvision.ops import stochastic_depth
 
 from exercise_kit.authoring.lesson import Role, read_lesson
 from vit_course.config import ViTConfig
@@ -152,6 +151,8 @@ def scramble(model: VisionTransformer) -> None:
 
 def drop_branches(model: VisionTransformer, highest: float) -> None:
     """Stochastic depth: in training leave branches out, with a probability that grows from 0 to ``highest``."""
+    from torchvision.ops import stochastic_depth  # a second, which those that import this file for another name save
+
     for block, probability in zip(model.blocks, torch.linspace(0, highest, len(model.blocks)).tolist(), strict=True):
         for branch in (block.attention, block.mlp):
             branch.register_forward_hook(

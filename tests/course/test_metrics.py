@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from types import ModuleType
 
 import pytest
 import torch
@@ -19,7 +20,10 @@ from vit_course.metrics import (
     worst_confusions,
 )
 
-sklearn_metrics = pytest.importorskip("sklearn.metrics", reason="precision, recall and F1 come from scikit-learn")
+
+@pytest.fixture(autouse=True, scope="module")
+def sklearn_metrics() -> ModuleType:
+    return pytest.importorskip("sklearn.metrics", reason="precision, recall and F1 come from scikit-learn")
 
 
 def answers(*guesses: int, num_classes: int = 3, sure: float = 2.0) -> Tensor:
@@ -106,7 +110,9 @@ class TestConfusions:
         matrix = confusion_matrix(torch.tensor([0, 0, 2]), torch.tensor([1, 0, 2]), 4)
         assert matrix.tolist() == [[1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
 
-    def test_a_lesson_needs_no_scikit_learn_for_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_lesson_needs_no_scikit_learn_for_it(
+        self, monkeypatch: pytest.MonkeyPatch, sklearn_metrics: ModuleType
+    ) -> None:
         logits, labels = random_case()
         wanted = sklearn_metrics.confusion_matrix(labels, logits.argmax(dim=-1), labels=range(7)).tolist()
         for name in ("sklearn", "sklearn.metrics"):

@@ -10,10 +10,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from timm.layers import RmsNorm, apply_rot_embed_cat
-from timm.layers.pos_embed_sincos import build_rotary_pos_embed
-from timm.models.eva import Eva
-from timm.models.vision_transformer import VisionTransformer as TimmVisionTransformer
 from torch import Tensor, nn
 
 from exercise_kit.authoring.lesson import Role, read_lesson
@@ -126,6 +122,9 @@ def test_with_every_part_off_it_is_the_vit_of_lesson_05(lesson):
 
 @pytest.mark.parametrize("norm", ["LayerNorm and QK-norm", "RMSNorm"])
 def test_with_registers_layer_scale_and_norms_it_is_timms(lesson, norm):
+    from timm.layers import RmsNorm
+    from timm.models.vision_transformer import VisionTransformer as TimmVisionTransformer
+
     parts = lesson["Parts"](registers=3, layer_scale=0.1, qk_norm=norm != "RMSNorm", rms_norm=norm == "RMSNorm")
     ours = with_random_weights(lesson["ModernViT"](CONFIG, parts))
     theirs = TimmVisionTransformer(
@@ -143,6 +142,8 @@ def test_with_registers_layer_scale_and_norms_it_is_timms(lesson, norm):
 
 def test_with_rotation_too_it_is_timms_eva(lesson):
     """Every part but RMSNorm; timm's Eva has the rotation, and timm's other ViT has not."""
+    from timm.models.eva import Eva
+
     parts = lesson["Parts"](registers=3, rotary=True, qk_norm=True, layer_scale=0.1, drop_path=0.2)
     ours = with_random_weights(lesson["ModernViT"](CONFIG, parts))
     theirs = Eva(
@@ -168,6 +169,9 @@ def test_with_rotation_too_it_is_timms_eva(lesson):
 
 
 def test_rotary_2d_is_timms():
+    from timm.layers import apply_rot_embed_cat
+    from timm.layers.pos_embed_sincos import build_rotary_pos_embed
+
     query, key = torch.randn(2, 2, 3, 6, 16)
     sin, cos = build_rotary_pos_embed([2, 3], dim=16, temperature=100.0, in_pixels=False)
     table = torch.cat([sin, cos], dim=-1)

@@ -12,7 +12,6 @@ from types import ModuleType
 
 import pytest
 import torch
-import torchvision
 
 import vit_course
 from exercise_kit.authoring.lesson import Role, read_lesson
@@ -110,6 +109,8 @@ def notebook() -> Notebook:
 
 def test_the_model_solutions_build_on_one_another(place, capsys):
     """Each lesson takes its parts from those before, and the class gives torchvision's logits and the trained ViT's."""
+    from torchvision.models import VisionTransformer as TorchvisionTransformer
+
     for lesson in LESSONS:
         notebook = Notebook()
         for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
@@ -130,7 +131,7 @@ def test_the_model_solutions_build_on_one_another(place, capsys):
     model_class, load_torchvision = own("VisionTransformer", "load_torchvision")
     for name in ("VisionTransformer", "EncoderBlock", "MultiHeadSelfAttention", "scaled_dot_product_attention"):
         assert inspect.getsourcefile(getattr(sys.modules["my_vit"], name)) == str(place)
-    theirs = torchvision.models.VisionTransformer(32, 8, 2, 4, 48, 96, num_classes=5).eval()
+    theirs = TorchvisionTransformer(32, 8, 2, 4, 48, 96, num_classes=5).eval()
     for parameter in theirs.parameters():
         torch.nn.init.normal_(parameter, 0.1, 0.3)
     config = ViTConfig(32, 8, num_classes=5, embed_dim=48, depth=2, num_heads=4, mlp_ratio=2.0)

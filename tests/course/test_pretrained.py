@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from timm.models.vision_transformer import VisionTransformer as TimmTransformer
 from torch import Tensor, nn
-from torchvision.models import VisionTransformer as TorchvisionTransformer
-from transformers import ViTConfig as TransformersConfig
-from transformers import ViTForImageClassification
 
 from vit_course.config import ViTConfig
 from vit_course.pretrained import (
@@ -41,13 +37,21 @@ def random_ours(config: ViTConfig = SMALL, **changes: Any) -> VisionTransformer:
     return model
 
 
-def random_torchvision(representation_size: int | None = None) -> TorchvisionTransformer:
-    model = TorchvisionTransformer(16, 4, 3, 3, 24, 48, num_classes=7, representation_size=representation_size)
+def fresh_torchvision(representation_size: int | None = None) -> nn.Module:
+    from torchvision.models import VisionTransformer as TorchvisionTransformer
+
+    return TorchvisionTransformer(16, 4, 3, 3, 24, 48, num_classes=7, representation_size=representation_size)
+
+
+def random_torchvision(representation_size: int | None = None) -> nn.Module:
+    model = fresh_torchvision(representation_size)
     randomize(model)
     return model
 
 
-def random_timm(**choices: Any) -> TimmTransformer:
+def random_timm(**choices: Any) -> nn.Module:
+    from timm.models.vision_transformer import VisionTransformer as TimmTransformer
+
     model = TimmTransformer(
         img_size=(16, 8), patch_size=4, num_classes=7, embed_dim=24, depth=3, num_heads=3, mlp_ratio=2, **choices
     )
@@ -55,7 +59,10 @@ def random_timm(**choices: Any) -> TimmTransformer:
     return model
 
 
-def random_transformers() -> ViTForImageClassification:
+def random_transformers() -> nn.Module:
+    from transformers import ViTConfig as TransformersConfig
+    from transformers import ViTForImageClassification
+
     config = TransformersConfig(
         image_size=(8, 16),
         patch_size=4,
@@ -93,7 +100,7 @@ def test_torchvision_weights_give_torchvision_logits(kind: Any, representation_s
 @pytest.mark.parametrize("representation_size", [None, 10])
 def test_our_weights_give_our_logits_in_torchvision(kind: Any, representation_size: int | None) -> None:
     ours = random_ours(patch_embedding=kind, representation_size=representation_size)
-    theirs = TorchvisionTransformer(16, 4, 3, 3, 24, 48, num_classes=7, representation_size=representation_size)
+    theirs = fresh_torchvision(representation_size)
     theirs.load_state_dict(to_torchvision(ours))
     assert_same_logits(ours, theirs.eval())
 
@@ -101,7 +108,7 @@ def test_our_weights_give_our_logits_in_torchvision(kind: Any, representation_si
 @pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_2d", "learned_from_sinusoidal"])
 def test_tables_of_sines_go_to_torchvision_too(positions: Any) -> None:
     ours = random_ours(positions=positions)
-    theirs = TorchvisionTransformer(16, 4, 3, 3, 24, 48, num_classes=7)
+    theirs = fresh_torchvision()
     theirs.load_state_dict(to_torchvision(ours))
     assert_same_logits(ours, theirs.eval())
 

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from torchvision.models import VisionTransformer
-
 from exercise_kit.engine.probes import Probe
 from vit_course.exercises.l05_vit.load_torchvision.claims import MODEL, torchvision_weights
 
 
 def test_names_and_shapes_are_torchvisions() -> None:
+    from torchvision.models import VisionTransformer
+
     config = replace(MODEL, image_size=12)
     theirs = VisionTransformer(
         image_size=config.height,

@@ -12,13 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-import torchvision
-from torchvision.models.vision_transformer import VisionTransformer
+from torch import nn
 
 from vit_course import torchvision_vit
 
 
-def tiny() -> VisionTransformer:
+def tiny() -> nn.Module:
+    from torchvision.models.vision_transformer import VisionTransformer
+
     return VisionTransformer(16, 8, num_layers=2, num_heads=2, hidden_dim=8, mlp_dim=12, num_classes=5)
 
 
@@ -26,7 +27,7 @@ def tiny() -> VisionTransformer:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache for torch's downloads, and a ViT-B/16 that is not as large."""
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    monkeypatch.setattr(torchvision.models, "vit_b_16", tiny)
+    monkeypatch.setattr("torchvision.models.vit_b_16", tiny)
     return tmp_path
 
 
@@ -60,10 +61,10 @@ def served() -> Iterator[SimpleNamespace]:
 
 def point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = SimpleNamespace(IMAGENET1K_V1=SimpleNamespace(url=url))
-    monkeypatch.setattr(torchvision.models, "ViT_B_16_Weights", weights)
+    monkeypatch.setattr("torchvision.models.ViT_B_16_Weights", weights)
 
 
-def saved(model: VisionTransformer) -> tuple[bytes, str]:
+def saved(model: nn.Module) -> tuple[bytes, str]:
     buffer = io.BytesIO()
     torch.save(model.state_dict(), buffer)
     content = buffer.getvalue()

@@ -25,14 +25,17 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.proof
 
-pytest.importorskip("distributed", reason="dask is an extra")
-
 LESSON = "01_patchify"
 STUDENTS = 12
 SCHEDULER = "tcp://10.77.0.1:8786"
 MACHINES = {"scheduler": 1, "grader": 2, "first": 3, "second": 4, "other": 5, "third": 6, "full": 7}
 SMALL = "-t tmpfs -o size=512k tmpfs"
 SHORT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "12s"}  # dask takes no less than 11
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _distributed():
+    pytest.importorskip("distributed", reason="dask is an extra")
 
 
 def ip(*arguments):

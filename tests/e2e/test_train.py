@@ -22,9 +22,12 @@ from vit_course.cli import app
 from vit_course.data import shapes
 
 pytestmark = pytest.mark.proof
-
-pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 RECIPE = "cpu-coffee"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sklearn() -> None:
+    pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 
 
 def vit_course(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -11,21 +11,25 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torchvision.transforms import v2
-from torchvision.transforms.v2 import functional
 
 from tests.course.data.conftest import generator
 from vit_course.data.randaugment import all_at_once, changes, in_groups, one_operation, randaugment
 
 CPU = torch.device("cpu")
 BLENDED = torch.linspace(0.0, 0.9, 31)[9].item()  # 0.27 in float32: another rounding is a gray level here and there
-UNSIGNED = {
-    "identity": lambda images: images,
-    "posterize": partial(functional.posterize, bits=7),
-    "solarize": partial(functional.solarize, threshold=178.5),
-    "autocontrast": functional.autocontrast,
-    "equalize": functional.equalize,
-}
+
+
+def unsigned() -> dict[str, Callable[[Tensor], Tensor]]:
+    """torchvision's own calls that have no sign."""
+    from torchvision.transforms.v2 import functional
+
+    return {
+        "identity": lambda images: images,
+        "posterize": partial(functional.posterize, bits=7),
+        "solarize": partial(functional.solarize, threshold=178.5),
+        "autocontrast": functional.autocontrast,
+        "equalize": functional.equalize,
+    }
 
 
 def noise(*shape: int) -> Tensor:
@@ -34,6 +38,8 @@ def noise(*shape: int) -> Tensor:
 
 def signed(sign: int, height: int, width: int) -> dict[str, Callable[[Tensor], Tensor]]:
     """torchvision's own calls at level 9 of 30."""
+    from torchvision.transforms.v2 import functional
+
     shear, factor = sign * math.degrees(math.atan(0.09)), 1 + sign * BLENDED
     right, down = (sign * math.floor(150 / 331 * 9 / 30 * length) for length in (width, height))
     affine = partial(functional.affine, angle=0.0, scale=1.0)
@@ -56,7 +62,7 @@ def test_each_operation_is_torchvisions(channels: int, size: tuple[int, int]) ->
     images = noise(40, channels, *size)
     images[0] = 7  # of one color, which autocontrast and equalize leave alone
     images[1, :, :1] = 255
-    expected = [*signed(1, *size).items(), *UNSIGNED.items(), *signed(-1, *size).items()]
+    expected = [*signed(1, *size).items(), *unsigned().items(), *signed(-1, *size).items()]
     for (name, theirs), ours in zip(expected, changes(*size, CPU), strict=True):
         assert torch.equal(ours(images), theirs(images)), name
 
@@ -66,6 +72,8 @@ def outcomes(images: Iterator[Tensor] | Tensor) -> Counter[bytes]:
 
 
 def test_operations_come_as_often_as_torchvisions() -> None:
+    from torchvision.transforms import v2
+
     image, draws = noise(1, 3, 16, 16), 1400
     transform = v2.RandAugment(num_ops=1)
     with torch.random.fork_rng(devices=[]):
@@ -74,7 +82,7 @@ def test_operations_come_as_often_as_torchvisions() -> None:
     ours = outcomes(one_operation(image.repeat(draws, 1, 1, 1), generator()))
     assert set(ours) == set(theirs)
     assert len(ours) == 23  # nine operations with a sign and five without
-    without_sign = {operation(image)[0].numpy().tobytes() for operation in UNSIGNED.values()}
+    without_sign = {operation(image)[0].numpy().tobytes() for operation in unsigned().values()}
     for outcome in theirs:
         expected = draws / 14 if outcome in without_sign else draws / 28
         for counts in (ours, theirs):
@@ -128,6 +136,8 @@ class Waits(TorchDispatchMode):
 
 def test_nothing_waits_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device of shapes without numbers stands in for it: no number can be read there."""
+    from torchvision.transforms.v2 import functional
+
     images = noise(256, 3, 32, 32).to("meta")
     randaugment(images, generator())  # once, where each pixel comes from is copied
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torchvision import datasets
 
 from vit_course.data import DatasetError, MissingDatasetError, load_dataset
 from vit_course.data.torchvision_sets import TITLES, is_begun, is_complete, load_published
@@ -21,6 +20,8 @@ def everything_in(folder: Path) -> set[str]:
 @pytest.mark.parametrize("name", TITLES)
 class TestDownload:
     def test_it_lies_in_place_as_torchvision_reads_it(self, name: str, mirror: Path, tmp_path: Path) -> None:
+        from torchvision import datasets
+
         train, test = load_published(name, tmp_path / "new" / "root")
         published = getattr(datasets, TITLES[name])(tmp_path / "new" / "root", train=False)
         assert (len(train), len(test)) == (12, len(published))
@@ -92,7 +93,7 @@ def test_an_interrupted_download_leaves_nothing(mirror: Path, tmp_path: Path, mo
         (Path(self.root) / "half").write_bytes(b"x")  # type: ignore[attr-defined]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(datasets.CIFAR10, "download", stopped)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", stopped)
     with pytest.raises(KeyboardInterrupt):
         load_published("cifar10", tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -105,7 +106,7 @@ def test_a_folder_that_takes_nothing_asks_for_another(
     def full(self: object) -> None:
         raise error
 
-    monkeypatch.setattr(datasets.CIFAR10, "download", full)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", full)
     with pytest.raises(MissingDatasetError, match=rf"{error.strerror}\. Name a folder with room to write by --data"):
         load_published("cifar10", tmp_path)
 
@@ -119,14 +120,16 @@ def test_a_root_that_is_a_file_is_refused(mirror: Path, tmp_path: Path) -> None:
 def test_a_download_gives_up_on_silence_and_draws_no_bar_here(
     mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen = []
-    real = datasets.CIFAR10.download
+    from torchvision.datasets import CIFAR10
 
-    def watched(self: datasets.CIFAR10) -> None:
+    seen = []
+    real = CIFAR10.download
+
+    def watched(self: CIFAR10) -> None:
         seen.append(socket.getdefaulttimeout())
         real(self)
 
-    monkeypatch.setattr(datasets.CIFAR10, "download", watched)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", watched)
     load_published("cifar10", tmp_path)
     assert seen == [30]
     assert socket.getdefaulttimeout() is None

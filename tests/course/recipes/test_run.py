@@ -23,8 +23,6 @@ from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
 from vit_course.training import CheckpointError, History, OutOfMemoryError, TrainingDivergedError, TrainingSettings
 from vit_course.training.progress import TrackerError
 
-pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
-
 TINY = Recipe(
     name="tiny",
     summary="A test's own recipe.",
@@ -37,6 +35,11 @@ TINY = Recipe(
 )
 CPU = torch.device("cpu")
 PICTURES = {"curves.png", "confusion.png", "attention.png"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sklearn() -> None:
+    pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 
 
 @pytest.fixture(scope="module")

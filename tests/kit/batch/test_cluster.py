@@ -25,8 +25,6 @@ from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part,
 from exercise_kit.worker import capabilities
 from tests.waiting import wait_until
 
-distributed = pytest.importorskip("distributed", reason="dask is an extra")
-
 ROOT = Path(__file__).parents[3]
 HIDDEN = ROOT / "tests" / "hidden"
 SECRET = b"the secret of the class"
@@ -34,8 +32,15 @@ REPLIES = {}  # a worker's name → what it replies to a submission, or raises; 
 BLOCKED, GO_ON = threading.Event(), threading.Event()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def distributed():
+    return pytest.importorskip("distributed", reason="dask is an extra")
+
+
 def made_up(request):
-    worker, content = distributed.get_worker(), json.loads(request)
+    from distributed import get_worker
+
+    worker, content = get_worker(), json.loads(request)
     found = REPLIES[worker.name](content) if "submission" in content or REPLIES[worker.name] is refusing else {}
     return json.dumps({"host": "there", **found}).encode()
 
@@ -68,7 +73,7 @@ def hanging(request):
 
 
 @pytest.fixture
-def workers(monkeypatch):
+def workers(monkeypatch, distributed):
     """A scheduler and two workers in this process."""
     monkeypatch.setattr(cluster, "reply_to", made_up)
     monkeypatch.setattr(cluster, "LOOK", 0.02)
@@ -140,7 +145,9 @@ def test_a_submission_with_which_workers_fail_three_times_is_our_error(workers, 
 
 
 async def joining(address):
-    return await distributed.Worker(address, name="new", nthreads=1)
+    from distributed import Worker
+
+    return await Worker(address, name="new", nthreads=1)
 
 
 def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
@@ -247,7 +254,7 @@ def test_what_was_judged_on_two_machines_is_one_result():
 
 
 @pytest.mark.proof
-def test_a_cluster_grades_as_this_machine_does(work, tmp_path):
+def test_a_cluster_grades_as_this_machine_does(work, tmp_path, distributed):
     """In real processes: the judge, the sandbox and dask's own daemons; asked again, nobody is asked but the store."""
     right, broken = work(solved=True).write(), tmp_path / "b.ipynb"
     broken.write_text("{", encoding="utf-8")
