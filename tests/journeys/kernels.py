@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
 from exercise_kit.authoring.release import build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG
 from tests.journeys.roads import ROOT
+from tests.journeys.warm_kernel import warm_process
 
 SECONDS_PER_CELL = 120
 # stands for a machine like Colab: what is installed here for authors and instructors cannot be imported
@@ -63,15 +65,22 @@ def execute(notebooks: dict[str, nbformat.NotebookNode], site: Path, folder: Pat
         home.mkdir()
         client = NotebookClient(
             notebooks[lesson],
+            kernel_manager_class=Manager,
             timeout=SECONDS_PER_CELL,
             skip_cells_with_tag=EXPERIMENT_TAG,
             allow_errors=True,
             resources={"metadata": {"path": str(home)}},
         )
-        client.execute(env={**os.environ, "PYTHONPATH": str(site), "XDG_DATA_HOME": str(home)})
+        client.execute(env={**environment, "XDG_DATA_HOME": str(home)})
 
-    with ThreadPoolExecutor(2) as both:
-        list(both.map(one, notebooks))
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    with warm_process(folder, environment) as command, ThreadPoolExecutor(2) as both:
+
+        class Manager(AsyncKernelManager):
+            def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
+                return [*command, self.connection_file]
+
+        list(both.map(one, reversed(notebooks)))  # the longest are among the last
 
 
 def errors_in(notebook: nbformat.NotebookNode) -> dict[str, str]:
