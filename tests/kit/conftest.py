@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from exercise_kit.engine import class_exercises
+from exercise_kit.judge.judge import Judge
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
@@ -21,6 +23,31 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def lessons():
     return Lessons(None, ROOT)
+
+
+@pytest.fixture(scope="session")
+def open_judge():
+    """A judge without a sandbox, whose process is warm for all tests: to start one takes seconds."""
+    with Judge(ROOT / "tests" / "hidden", b"secret", sandboxed=False) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def warm_sandbox(open_judge):
+    """The judge's hold on its workers, which may read the view of any lesson; `limited` gives it other limits."""
+    return open_judge._sandbox
+
+
+@contextmanager
+def limited(sandbox, limits):
+    """Inside, the workers of a sandbox have these limits, whose scratch folder is as large as before."""
+    before = sandbox.limits
+    assert limits.scratch_bytes == before.scratch_bytes, "the warm process has it already"
+    sandbox.limits = limits
+    try:
+        yield sandbox
+    finally:
+        sandbox.limits = before
 
 
 class Work:

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.judge.judge import Judge
-from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 
@@ -49,18 +47,12 @@ class PatchEmbedding(nn.Module):
 """
 
 
-@pytest.fixture(scope="module")
-def judge():
-    with Judge(HIDDEN, b"secret", Limits(), sandboxed=False) as judge:
-        yield judge
-
-
 @pytest.fixture
-def graded(judge, work):
+def graded(open_judge, work):
     """The exercises by name, of a solved lesson in which some answers are others."""
 
     def grade(lesson, **answers):
-        result = judge.grade(work(lesson, solved=True).answer(**answers).read())
+        result = open_judge.grade(work(lesson, solved=True).answer(**answers).read())
         assert result.status == "graded"
         return {each.name: each for each in result.exercises}
 

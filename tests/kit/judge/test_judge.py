@@ -15,6 +15,7 @@ from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
+from tests.kit.conftest import limited
 from tests.machine import needs_sandbox
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
@@ -38,9 +39,9 @@ def fix_patchify(images, patch_size):
 
 
 @pytest.fixture(scope="module")
-def judge():
-    with Judge(HIDDEN, b"secret", Limits(cell_seconds=1.5, call_seconds=1.5), sandboxed=False) as judge:
-        yield judge
+def judge(open_judge, warm_sandbox):
+    with limited(warm_sandbox, Limits(cell_seconds=1.5, call_seconds=1.5)):
+        yield open_judge
 
 
 def submission(*answers, lesson="01_patchify", digest="1" * 64, **options):

@@ -15,8 +15,8 @@ from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
-from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
+from tests.kit.conftest import limited
 from vit_course.exercises.catalog import EXERCISES
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
@@ -270,15 +270,14 @@ LOCAL_ONLY = {"every_parameter_learns", "the_weights_are_copies", "nothing_is_bu
 
 
 @pytest.fixture(scope="module")
-def sandbox():
-    with Sandbox(sandboxed=False, views=[view_of("05_vit")]) as sandbox:
-        yield sandbox
+def sandbox(warm_sandbox):
+    return warm_sandbox
 
 
-@pytest.fixture(scope="module")
-def short_timeouts():
+@pytest.fixture
+def short_timeouts(sandbox):
     limits = Limits(call_seconds=1, reply_bytes=1 << 20)
-    with Sandbox(limits, sandboxed=False, views=[view_of("05_vit")]) as sandbox:
+    with limited(sandbox, limits):
         yield sandbox
 
 

@@ -7,9 +7,9 @@ import pytest
 from exercise_kit.sandbox import request_clock, warm_process
 from exercise_kit.sandbox.limits import Limits, WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP, RequestClock
-from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.wire import Late
+from tests.kit.conftest import limited
 
 
 class Machine:
@@ -63,18 +63,18 @@ WORK = "import time\nbegan = time.monotonic()\nwhile time.monotonic() - began < 
 SHORT = Limits(cell_seconds=0.3, call_seconds=0.3, total_seconds=3.0)
 
 
-def test_a_busy_machine_stops_nobody(monkeypatch):
+def test_a_busy_machine_stops_nobody(warm_sandbox, monkeypatch):
     began = request_clock.time.monotonic()
     monkeypatch.setattr(warm_process.WarmProcess, "waited", lambda *_: request_clock.time.monotonic() - began)
-    with Sandbox(SHORT, sandboxed=False) as sandbox, sandbox.worker() as worker:
+    with limited(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
         (run,) = worker.run([CellSource(0, f"{WORK}def f():\n    began = 0\n    {WORK.splitlines()[2]}\n    return 7")])
         assert (run.error, run.stopped) == (None, False)
         assert worker.request("call", name="f", inputs=())["result"] == 7
 
 
 @pytest.mark.parametrize("does", ["while True: pass", "time.sleep(1000)"], ids=["works", "sleeps"])
-def test_work_and_sleep_end(does):
-    with Sandbox(SHORT, sandboxed=False) as sandbox, sandbox.worker() as worker:
+def test_work_and_sleep_end(warm_sandbox, does):
+    with limited(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
         runs = list(worker.run([CellSource(0, f"import time\n{does}"), CellSource(1, f"def f():\n    {does}")]))
         assert [run.stopped for run in runs] == [True, False]
         with pytest.raises(WorkerLost) as caught:
@@ -82,8 +82,8 @@ def test_work_and_sleep_end(does):
         assert caught.value.kind == "time"
 
 
-def test_the_kernel_tells_how_long_a_worker_waited():
-    with Sandbox(SHORT, sandboxed=False) as sandbox, sandbox.worker() as worker:
+def test_the_kernel_tells_how_long_a_worker_waited(warm_sandbox):
+    with limited(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
         assert worker._warm.waited(worker._child) >= 0
         assert worker._warm.waited(worker._child + 1) == 0
         assert request_clock.queued_seconds() >= 0

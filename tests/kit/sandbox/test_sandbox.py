@@ -19,6 +19,7 @@ from exercise_kit.sandbox.limits import Limits, WorkerLost
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.warm_process import _HOME, WarmProcessLost, _locked, remove_abandoned_homes
 from exercise_kit.submission.submission import CellSource
+from tests.kit.conftest import limited
 from tests.machine import CAPABILITIES
 
 LIMITS = Limits(cell_seconds=1.0, call_seconds=1.0, total_seconds=20.0, memory_bytes=512 << 20, reply_bytes=1 << 20)
@@ -42,9 +43,12 @@ def reply(packed, number=None):
 
 @pytest.fixture(scope="module", params=["confined", "open"])
 def sandbox(request):
-    sandboxed = request.param == "confined" and CAPABILITIES.is_sufficient
-    with Sandbox(LIMITS, sandboxed=sandboxed) as opened:
-        yield opened
+    if request.param == "confined" and CAPABILITIES.is_sufficient:
+        with Sandbox(LIMITS) as opened:
+            yield opened
+    else:
+        with limited(request.getfixturevalue("warm_sandbox"), LIMITS) as opened:
+            yield opened
 
 
 def work(worker, source, calls):
@@ -216,7 +220,7 @@ def test_a_worker_that_took_all_memory_still_ends_in_words(sandbox):
     if "landlock" not in sandbox.protections:
         return
     source = "kept = []\ntry:\n    while True: kept.append(bytearray(1 << 16))\nexcept MemoryError: pass"
-    with Sandbox(replace(LIMITS, cell_seconds=15.0)) as patient:
+    with limited(sandbox, replace(LIMITS, cell_seconds=15.0)) as patient:
         with patient.worker() as worker:
             list(worker.run([CellSource(4, source)]))
             with pytest.raises(WorkerLost) as caught:
@@ -286,8 +290,9 @@ def test_an_honest_notebook_attempts_nothing(sandbox):
         assert worker.attempts == ()
 
 
-def test_time_is_limited_altogether():
-    with Sandbox(Limits(cell_seconds=5, total_seconds=1.0), sandboxed=False) as sandbox, sandbox.worker() as worker:
+def test_time_is_limited_altogether(warm_sandbox):
+    limits = Limits(cell_seconds=5, total_seconds=1.0)
+    with limited(warm_sandbox, limits) as sandbox, sandbox.worker() as worker:
         with pytest.raises(WorkerLost) as caught:
             list(worker.run([CellSource(number, "import time; time.sleep(0.3)") for number in range(9)]))
         assert caught.value.kind == "time"

@@ -12,7 +12,6 @@ from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.sandbox.package_view import view_of
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
-from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
 from vit_course.exercises.catalog import EXERCISES
 
@@ -79,9 +78,8 @@ def hidden():
 
 
 @pytest.fixture(scope="module")
-def sandbox():
-    with Sandbox(sandboxed=False, views=[view_of("06_training"), view_of("08_inside")]) as sandbox:
-        yield sandbox
+def sandbox(warm_sandbox):
+    return warm_sandbox
 
 
 @pytest.fixture
