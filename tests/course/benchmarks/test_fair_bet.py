@@ -24,7 +24,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
     rows[0].tried["0.001"] = 0.5
     save(log, rows)
     assert rows_of(Log(log.path, known(TrainingSettings(6))), names) == rows
-    with pytest.raises(ValueError, match="another settings"):
+    with pytest.raises(SystemExit, match="another settings"):
         Log(log.path, known(TrainingSettings(7)))
 
 
