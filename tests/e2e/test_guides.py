@@ -93,6 +93,12 @@ def test_every_guide_is_run() -> None:
         assert any(block.is_run for block in blocks_of(guide)), guide
 
 
+@pytest.mark.parametrize("guide", sorted(path.stem for path in GUIDES.glob("*.md")))
+def test_every_guide_stands_in_the_list_of_the_site(guide: str) -> None:
+    listed = (GUIDES.parent / "site" / "guides" / "index.md").read_text(encoding="utf-8").splitlines()
+    assert f"instructors/{guide}" in listed, "Sphinx refuses to build a site with a page that no list names"
+
+
 @pytest.mark.parametrize("guide", GUIDES_RUN)
 def test_what_is_not_run_says_why_and_is_a_shell_s(guide: str) -> None:
     for block in blocks_of(guide):
