@@ -23,7 +23,7 @@ from exercise_kit.authoring.route import LessonRoute, read_route, route_problems
 from exercise_kit.authoring.route_text import HOURS, hours_table, with_route
 from exercise_kit.authoring.way_on import lent_names, with_way_on
 from exercise_kit.conventions import STUBS
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 from exercise_kit.files import content_of, put
 
 SOURCES, STUDENT_FOLDER, README = Path("solutions"), Path("notebooks"), Path("README.md")

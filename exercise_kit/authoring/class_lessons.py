@@ -32,7 +32,8 @@ from exercise_kit.authoring.build import OUTLINE, SOURCES, STUBS_FILE, STUDENT_F
 from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Problem
 from exercise_kit.authoring.route import FILE as ROUTE
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PACKED
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import content_of, put
 from exercise_kit.nbgrader.class_folder import OF_CLASS

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining, Trained, TrainingEffect, what_was_trained
 from exercise_kit.engine.library import with_their_own

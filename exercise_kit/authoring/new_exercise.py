@@ -14,7 +14,8 @@ from exercise_kit.authoring.build import SOURCES
 from exercise_kit.authoring.class_lessons import sources_of
 from exercise_kit.conventions import AS_HIDDEN, marked_exercises
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.lesson_answers import cell_of, surroundings
 from exercise_kit.files import write
 

@@ -39,7 +39,7 @@ from nbgrader.preprocessors import (
 from exercise_kit.authoring.lesson import AuthoringError, Cell, Lesson, Problem, Role
 from exercise_kit.authoring.predictions import ClearPredictions
 from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 from exercise_kit.palette import INK, ORANGE, WHITE
 
 FILE = Path(__file__).with_name("colab_badge.png")

@@ -26,7 +26,8 @@ from uuid import uuid4
 from exercise_kit.authoring.build import STUDENT_FOLDER
 from exercise_kit.authoring.route import FILE as ROUTE
 from exercise_kit.authoring.route import read_route
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.release_settings import FILE as SETTINGS
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import put, write

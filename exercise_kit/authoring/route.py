@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 
 FILE = Path("exercises") / "route.toml"  # in the course's package
 MOST = 5  # of difficulty and importance

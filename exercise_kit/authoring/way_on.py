@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from exercise_kit.authoring.lesson import Cell, Lesson, Role
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 
 _LAST_HINT = "<summary>Hint 3"
 _FOLDED = "\n<details><summary>Still stuck, or beginning again?</summary>\n\n{}\n\n</details>"

@@ -25,7 +25,8 @@ import exercise_kit
 from exercise_kit.batch.locations import Place
 from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.class_exercises import files_of
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.files import DRAFT, put, write
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.flags import explained

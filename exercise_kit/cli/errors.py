@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 from exercise_kit.quoting import legible
 
 

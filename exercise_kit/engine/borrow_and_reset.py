@@ -11,7 +11,7 @@ from typing import Any
 
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.compare import listed
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.lent import lend, right_parts
 from exercise_kit.engine.notebook_or_script import shell_here
 from exercise_kit.engine.release_settings import release_settings

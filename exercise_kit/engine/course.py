@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from exercise_kit.engine.class_exercises import ClassExercises, ClassFiles, class_exercises, in_use
+from exercise_kit.engine.course_named import DEFAULT, VARIABLE, named, package
 from exercise_kit.engine.verdict import Undecided
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from exercise_kit.engine.probes import Probe
     from exercise_kit.engine.student import Student
 
-# where the course stands; an operator who keeps another one names it, as "their_package.course:COURSE"
-VARIABLE, DEFAULT = "VIT_COURSE_COURSE", "vit_course.course:COURSE"
 # the bytes of such a file, or a clause on why there are none; and those of the JSON file beside it, where one is
 FileBytes = tuple[bytes | str, bytes | None]
 Item = TypeVar("Item")
@@ -186,23 +185,18 @@ class Course:
         return tuple(sorted({each.lesson for each in self.exercises.values()}))
 
 
-def package() -> str:
-    """The package that holds the course and that its students import, by its name; nothing is imported for it."""
-    return os.environ.get(VARIABLE, DEFAULT).partition(":")[0].partition(".")[0]
-
-
 def course() -> Course:
     """The course of this process, with the exercises of the class that it serves.
 
     Raises:
         CourseError: what the operator has named cannot be imported, or is no course.
     """
-    return _course(os.environ.get(VARIABLE, DEFAULT), in_use())
+    return _course(named(), in_use())
 
 
 @lru_cache(maxsize=1)
-def _course(named: str, of_class: ClassFiles) -> Course:
-    known = _named(named)
+def _course(where: str, of_class: ClassFiles) -> Course:
+    known = _imported(where)
     own = class_exercises(package(), of_class, known.exercises)
     if own is None:
         return known
@@ -220,9 +214,9 @@ def _course(named: str, of_class: ClassFiles) -> Course:
     )
 
 
-def _named(named: str) -> Course:
-    module, _, name = named.partition(":")
-    said = f"{VARIABLE} is {named!r}" if VARIABLE in os.environ else f"{VARIABLE} is not set"
+def _imported(where: str) -> Course:
+    module, _, name = where.partition(":")
+    said = f"{VARIABLE} is {where!r}" if VARIABLE in os.environ else f"{VARIABLE} is not set"
     advice = f'{said}; it names a module and a Course in it, as "{DEFAULT}" does'
     try:
         found = getattr(import_module(module), name, None)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from exercise_kit.engine.compare import brief
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.verdict import Failure, NotWritten
 from exercise_kit.quoting import quoted, said
 from exercise_kit.reasons import Reason

@@ -6,16 +6,17 @@ import ast
 import doctest
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.course import course
-from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
+
+if TYPE_CHECKING:
+    from exercise_kit.engine.student import Student
 
 EXAMPLES: dict[str, str] = {}
 """The doctest in the docstring of the object of that name."""
@@ -29,9 +30,7 @@ def expect_example(student: Student) -> None:
     for name in student.names:
         steps = list(doctest.DocTestParser().get_examples(EXAMPLES[name]))
         source = "".join(each.source for each in steps)
-        others = {**course().records, **course().examples}
-        used = {each: module for each, module in others.items() if each != name and re.search(rf"\b{each}\b", source)}
-        found = student.example(name, source, used)
+        found = student.example(name, source)
         shown = [each for each in steps if each.want]
         for step, value in zip(shown, found, strict=True):
             if not _alike(_described(value), _read(step.want)):

@@ -8,19 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.examples import EXAMPLES, expect_example
 from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, TrainingEffect, effect_of
 from exercise_kit.engine.probes import Probe, fresh_settings
 from exercise_kit.engine.program import Program
 from exercise_kit.engine.records import incomparable
-from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Failure, Undecided
 from exercise_kit.engine.watchdog import TimeIsUpError
 
-CheckFunction = Callable[[Student, Probe], None]
+if TYPE_CHECKING:
+    from exercise_kit.engine.student import Student
+
+CheckFunction = Callable[["Student", Probe], None]
 Needs = CheckFunction | tuple[CheckFunction, ...]
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 
 TIE = 0.02  # twice the standard error of the difference between two models on 5,000 images
 STANDSTILL = 0.1  # of the way that the right model's loss falls from guessing

@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakSet
 
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise
 
 _lent: WeakSet[Any] = WeakSet()

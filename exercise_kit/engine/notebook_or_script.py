@@ -24,7 +24,8 @@ from importlib import import_module
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec
 
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.verdict import Report
 from exercise_kit.engine.waiting_cells import CELL, take_back, waiting_line

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PACKED
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.lesson_answers import cell_of, surroundings
 from exercise_kit.engine.mistakes import add_mistakes

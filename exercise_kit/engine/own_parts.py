@@ -21,7 +21,8 @@ from typing import Any
 
 from exercise_kit.engine import own_folder
 from exercise_kit.engine.compare import listed
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.part_source import CannotKeepError, source_of
 from exercise_kit.engine.run import find, is_part, last_passed, problem_with, report_on, unknown, usage

@@ -12,7 +12,7 @@ from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 
 FILE = Path("exercises") / "release.json"  # in the course's package
 

@@ -21,7 +21,8 @@ from torch import nn
 
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import kind_of, listed
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.diagnosis import Record, diagnose
 from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck

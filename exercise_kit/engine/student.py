@@ -7,6 +7,7 @@ that it can be compared with the results of misconceptions for the same inputs.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.compare import kind_of, listed, shape
+from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, failure_of, fingerprint
 from exercise_kit.engine.local_backend import NO_OPTIONS, CallResult, LocalBackend, LocalModule, Module, Objects
 from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
@@ -126,17 +128,18 @@ class Student:
 
     practise = run_fixture  # its name in hidden checks of earlier class folders
 
-    def example(self, name: str, source: str, imports: Mapping[str, str]) -> list[Any]:
+    def example(self, name: str, source: str) -> list[Any]:
         """The values of the expressions in a docstring's example of the object ``name``; Failure when it raises.
 
         On record an int counts as a float of its size: other checks tell the two apart.
 
         Args:
             name: the object's.
-            source: the example.
-            imports: by the other names that it uses the modules that hold them.
+            source: the example; it may use other names that the course knows.
         """
-        answer = self._run_fixture(name, "example", {"name": name, "source": source, "imports": dict(imports)})
+        known = {**course().records, **course().examples}
+        used = {each: module for each, module in known.items() if each != name and re.search(rf"\b{each}\b", source)}
+        answer = self._run_fixture(name, "example", {"name": name, "source": source, "imports": used})
         begin = len(self.record)
         values = [self._keep(each, name, ()) for each in answer.result["values"]]
         self.record[begin:] = map(_with_floats, self.record[begin:])

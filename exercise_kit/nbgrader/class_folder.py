@@ -12,7 +12,8 @@ from string import Template
 from uuid import uuid4
 
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 
 TEMPLATES = files("exercise_kit") / "templates"
 OF_CLASS = ".of_class"  # in the root of a class's lessons, what its folder holds beside notebooks and hidden checks

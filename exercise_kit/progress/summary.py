@@ -12,7 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.release_settings import Route, release_settings
 from exercise_kit.progress import log
 from exercise_kit.progress.predictions import Prediction, predictions_of

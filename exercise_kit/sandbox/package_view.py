@@ -23,7 +23,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.files import user_folder
 from exercise_kit.submission.slice import definitions
 

@@ -20,7 +20,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.worker import fork_server, readable_paths
 from exercise_kit.worker.filesystem import clear_folder

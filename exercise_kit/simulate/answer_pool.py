@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import unrecognized_pair
 from exercise_kit.engine.two_mistakes import pairs_of

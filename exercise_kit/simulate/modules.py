@@ -14,7 +14,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 
 _KIT = __name__.partition(".")[0]
 # what stands in every class, whatever its body

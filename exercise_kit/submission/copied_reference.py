@@ -17,7 +17,8 @@ from importlib.resources import files
 from itertools import chain, islice
 from pathlib import Path
 
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.slice import parse
 

@@ -18,7 +18,8 @@ from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 from exercise_kit.engine.call_rules import Rule
-from exercise_kit.engine.course import course, package
+from exercise_kit.engine.course import course
+from exercise_kit.engine.course_named import package
 from exercise_kit.submission.slice import parse, used_globals
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.call_trace import OPERATORS

@@ -12,7 +12,7 @@ from exercise_kit.authoring.build import build
 from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.authoring.lint import problems_of
 from exercise_kit.authoring.predictions import without_guesses
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 
 PREDICT = 'predict("sum", 6)  # a whole number\n'
 REVEAL = 'reveal("sum", sum(numbers))\n'

@@ -10,7 +10,7 @@ from exercise_kit.authoring.build import build
 from exercise_kit.authoring.lesson import AuthoringError, read_lesson
 from exercise_kit.authoring.minutes import CODE_CHARACTERS_A_MINUTE, WORDS_A_MINUTE, minutes_of, visible_words
 from exercise_kit.authoring.route import LessonRoute, Task, read_route
-from exercise_kit.engine.course import package
+from exercise_kit.engine.course_named import package
 
 from .conftest import GOOD
 
