@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/python
 # one thread a process: the tests run in as many processes as there are cores, those that share what is slow to make in
-# one (tests/conftest.py says which), in the order of their folders, which begins with the long ones. Bytecode is kept
+# one (tests/conftest.py says which), in the order of their folders, but for the long ones, which begin. Bytecode is kept
 # even where the environment says otherwise: a thousand processes are started, and each would compile the packages
 TESTS ?= -n auto --dist loadgroup --no-loadscope-reorder
 ONCE := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=

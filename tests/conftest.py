@@ -22,6 +22,8 @@ OF_EXERCISES = ("test_checks", "test_hidden_checks", "test_distinguished", "test
 OF_EXERCISES += ("test_mutants", "test_gap")
 # too long for one process: each of so many parts makes the file's fixtures once
 PARTS = {"test_attacks": 2, "test_bypasses": 2, "test_weight_files": 2}
+# after the plain roads, as what is long and begins last leaves a core without work
+LONG = ("test_nbgrader", "test_sandbox", "test_policy", "test_run_all", "test_judge")
 InTwoProcesses = Callable[..., tuple[Path, subprocess.CompletedProcess[str]]]
 LAUNCHERS = {
     "torchrun": "torch.distributed.run --standalone --nproc-per-node 2",
@@ -44,8 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the plain roads first; leave the proofs out where neither ``--all`` nor ``-m`` asks for them."""
-    items.sort(key=lambda each: "journeys" not in each.path.parts)
+    """Put plain roads and long files first; leave the proofs out where neither ``--all`` nor ``-m`` asks for them."""
+    place = {"journeys": -1} | {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda each: min(place.get(name, len(LONG)) for name in (*each.path.parts, each.path.stem)))
     if config.getoption("--all") or config.getoption("-m"):
         return
     proofs = [each for each in items if each.get_closest_marker("proof")]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import PARTS, group_of, pytest_collection_modifyitems
+from tests.conftest import LONG, PARTS, group_of, pytest_collection_modifyitems
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,11 +49,12 @@ def test_xdist_keeps_a_group_in_one_process():
     assert all(len(each) == 1 for each in processes.values()), processes
 
 
-def test_roads_come_first_and_proofs_only_where_they_are_asked_for():
-    def item(name, *marks, folder="kit"):
-        return SimpleNamespace(nodeid=name, path=Path(folder), get_closest_marker=dict.fromkeys(marks, 1).get)
+def test_roads_come_first_then_long_files_and_proofs_only_where_they_are_asked_for():
+    def item(name, *marks, path="kit/test_files.py"):
+        return SimpleNamespace(nodeid=name, path=Path(path), get_closest_marker=dict.fromkeys(marks, 1).get)
 
-    every = [item("test_a"), item("test_b", "proof"), item("test_c"), item("test_d", folder="journeys")]
+    every = [item("test_a"), item("test_b", "proof"), item("test_c", path="test_policy.py")]
+    every.append(item("test_d", path="journeys/test_class.py"))
 
     def run(**asked):
         left_out = []
@@ -65,5 +66,9 @@ def test_roads_come_first_and_proofs_only_where_they_are_asked_for():
         pytest_collection_modifyitems(config, left)
         return [each.nodeid for each in left], [each.nodeid for each in left_out]
 
-    assert run() == (["test_d", "test_a", "test_c"], ["test_b"])
-    assert run(all=True) == run(m="proof") == (["test_d", "test_a", "test_b", "test_c"], [])
+    assert run() == (["test_d", "test_c", "test_a"], ["test_b"])
+    assert run(all=True) == run(m="proof") == (["test_d", "test_c", "test_a", "test_b"], [])
+
+
+def test_every_long_file_is_there():
+    assert [name for name in LONG if len(list((ROOT / "tests").rglob(f"{name}.py"))) != 1] == []
