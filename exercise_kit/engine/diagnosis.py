@@ -71,19 +71,32 @@ class Compared:
 
     def __init__(self, records: Mapping[str, Record], observe: Observe) -> None:
         self._records, self._observe = records, observe
-        self._seen: dict[tuple[Misconception, str], tuple[bool, bool]] = {}
+        self._seen: dict[tuple[Misconception, str], tuple[bool, Record]] = {}
+        self._agrees: dict[tuple[Misconception, str], bool] = {}
 
-    def __call__(self, wrong: Misconception, name: str) -> tuple[bool, bool]:
-        """Whether a misconception fails a check, and whether it gives there what the student gave."""
+    def fails(self, wrong: Misconception, name: str) -> bool:
+        """Whether a misconception fails a check."""
         place = wrong, name
         if place not in self._seen:
-            fails, answers = self._observe(wrong, name)
-            self._seen[place] = fails, same_record(answers, self._records[name])
-        return self._seen[place]
+            self._seen[place] = self._observe(wrong, name)
+        return self._seen[place][0]
+
+    def agrees(self, wrong: Misconception, name: str) -> bool:
+        """Whether a misconception gives in a check what the student gave."""
+        place = wrong, name
+        if place not in self._agrees:
+            self.fails(wrong, name)
+            self._agrees[place] = same_record(self._seen[place][1], self._records[name])
+        return self._agrees[place]
+
+    def explains(self, wrong: Misconception, name: str) -> bool:
+        """Whether a misconception fails a check, with what the student gave."""
+        return self.fails(wrong, name) and self.agrees(wrong, name)
 
     def against(self, wrong: Misconception, failed: Iterable[str]) -> int:
-        """In how many checks that both fail a misconception is known to give something else."""
-        return sum(self._seen.get((wrong, name)) == (True, False) for name in failed)
+        """In how many checks that both fail a misconception was observed to give something else."""
+        observed = [name for name in failed if (wrong, name) in self._seen]
+        return sum(self.fails(wrong, name) and not self.agrees(wrong, name) for name in observed)
 
 
 def explain(
@@ -115,7 +128,7 @@ def explain(
         if _fits(wrong, records[name], failed, name, seen) and _is_supported(wrong, records, failed, seen, telling)
     ]
     if len(matching) > 1:
-        votes = [sum(seen(wrong, each)[1] for each in records) for wrong in matching]
+        votes = [sum(seen.agrees(wrong, each) for each in records) for wrong in matching]
         matching = [wrong for wrong, vote in zip(matching, votes, strict=True) if vote == max(votes)]
     return _limit_causes(tuple(wrong.cause for wrong in matching))
 
@@ -134,13 +147,14 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
     """
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
     most_against = 0 if only_raised else (len(failed) - 1) // 2
-    if seen.against(wrong, failed) > most_against or seen(wrong, name) != (True, True):
+    if seen.against(wrong, failed) > most_against or not seen.explains(wrong, name):
         return False
     agreeing = against = 0
     for each in failed:
-        fails, agrees = seen(wrong, each)
-        agreeing += fails and agrees
-        against += fails and not agrees
+        if not seen.fails(wrong, each):
+            continue
+        agreeing += seen.agrees(wrong, each)
+        against += not seen.agrees(wrong, each)
         if against > most_against:
             return False
     return agreeing > against
@@ -154,15 +168,15 @@ def _is_supported(
     A student may pass a few guards that the misconception fails: an error, say, that it forgets besides. Whoever passes
     a check that tells has not made it: a name never contradicts a tick of the same report.
     """
-    if any(name not in failed and seen(wrong, name)[0] for name in records if name in telling):
+    if any(name not in failed and seen.fails(wrong, name) for name in records if name in telling):
         return False
-    explained = sum(seen(wrong, each) == (True, True) for each in failed if each in records)
+    explained = sum(seen.explains(wrong, each) for each in failed if each in records)
     return not _fails_more(wrong, [each for each in records if each not in failed], explained, seen)
 
 
 def _fails_more(wrong: Misconception, names: Sequence[str], count: int, seen: Compared) -> bool:
     """Whether a misconception fails more than ``count`` of these checks."""
-    fails = (name for name in names if seen(wrong, name)[0]) if len(names) > count else iter(())
+    fails = (name for name in names if seen.fails(wrong, name)) if len(names) > count else iter(())
     return next(islice(fails, count, None), None) is not None
 
 
@@ -214,13 +228,13 @@ def explain_by_two(
     best: list[tuple[Pair, list[str]]] = []
     for pair in _likely(exercise, pairs, evidence, alone, observe):
         explained = _explained(pair, ordered, passed, least, seen)
-        if any(seen(pair, name)[0] for name in passed if name in telling and explained):
+        if any(seen.fails(pair, name) for name in passed if name in telling and explained):
             continue
         if explained and (not unexplained or {*unexplained} & {*explained}):
             best = [(pair, explained)] if len(explained) > least else [*best, (pair, explained)]
             least = len(explained)
     if len({pair.cause for pair, _ in best}) > 1:
-        votes = [sum(seen(pair, each)[1] for each in records) for pair, _ in best]
+        votes = [sum(seen.agrees(pair, each) for each in records) for pair, _ in best]
         best = [each for each, vote in zip(best, votes, strict=True) if vote == max(votes)]
     causes = tuple(dict.fromkeys(pair.cause for pair, _ in best))
     if len(causes) != 1:  # of pairs that are alike here, at least one name would be false
@@ -236,9 +250,9 @@ def _explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], least: 
     """
     explained: list[str] = []
     for place, name in enumerate(failed):
-        fails, agrees = seen(pair, name)
+        fails = seen.fails(pair, name)
         explained += [name] * fails
-        if (fails and not agrees) or len(explained) + len(failed) - place - 1 < least:
+        if (fails and not seen.agrees(pair, name)) or len(explained) + len(failed) - place - 1 < least:
             return []
     return [] if _fails_more(pair, passed, len(explained) - 1, seen) else explained
 
@@ -251,11 +265,10 @@ def _likely(
     observe: Observe,
 ) -> list[Pair]:
     evidence = [
-        Evidence(record, {one.name: observe(one, check_name)[1] for one in exercise.misconceptions})
+        Evidence(record, {one.cause: observe(one, check_name)[1] for one in exercise.misconceptions})
         for check_name, record in unexplained.items()
     ]
-    likely = likeliest_first(pairs, evidence, {cause.name for cause in alone})
-    return likely[: most_evaluated(exercise)]
+    return likeliest_first(pairs, evidence, set(alone))[: most_evaluated(exercise)]
 
 
 def _has_values(record: Record) -> bool:

@@ -216,17 +216,17 @@ class Evidence:
 
     Args:
         student: the record of the student.
-        others: for each misconception's name its record.
+        others: for each misconception's cause its record.
     """
 
-    def __init__(self, student: Record, others: Mapping[str, Record]) -> None:
-        taken_apart = {name: dict(_leaves(record)) for name, record in others.items()}
+    def __init__(self, student: Record, others: Mapping[Cause, Record]) -> None:
+        taken_apart = {cause: dict(_leaves(record)) for cause, record in others.items()}
         self._places = [
-            _Place(value, {name: leaves[path] for name, leaves in taken_apart.items() if path in leaves})
+            _Place(value, {cause: leaves[path] for cause, leaves in taken_apart.items() if path in leaves})
             for path, value in _leaves(student)
         ]
 
-    def contradicts(self, first: str, second: str) -> bool:
+    def contradicts(self, first: Cause, second: Cause) -> bool:
         """Whether there is a place at which the student's value cannot come from these two.
 
         Where one of the two is right, the pair gives what the other gives alone. Where both are wrong, it may give
@@ -234,7 +234,7 @@ class Evidence:
         """
         return any(place.contradicts(first, second) for place in self._places)
 
-    def supports(self, first: str, second: str) -> bool:
+    def supports(self, first: Cause, second: Cause) -> bool:
         """Whether one of the two, and not most of the others, gives the student's value at some place."""
         return any(place.supports(first) or place.supports(second) for place in self._places)
 
@@ -242,21 +242,21 @@ class Evidence:
 class _Place:
     """The values at one place of a record, by number: 0 is the student's."""
 
-    def __init__(self, student: object, others: Mapping[str, object]) -> None:
+    def __init__(self, student: object, others: Mapping[Cause, object]) -> None:
         kinds: list[object] = [student]
-        self._numbers: dict[str, int] = {}
-        for name, value in others.items():
+        self._numbers: dict[Cause, int] = {}
+        for cause, value in others.items():
             number = next((number for number, kind in enumerate(kinds) if same_record(kind, value)), len(kinds))
             if number == len(kinds):
                 kinds.append(value)
-            self._numbers[name] = number
+            self._numbers[cause] = number
         # most misconceptions are right in most places
         self._right = Counter(self._numbers.values()).most_common(1)[0][0] if self._numbers else _NOWHERE
 
-    def supports(self, name: str) -> bool:
-        return self._numbers.get(name) == 0 != self._right
+    def supports(self, cause: Cause) -> bool:
+        return self._numbers.get(cause) == 0 != self._right
 
-    def contradicts(self, first: str, second: str) -> bool:
+    def contradicts(self, first: Cause, second: Cause) -> bool:
         numbers = {self._numbers.get(first, _NOWHERE), self._numbers.get(second, _NOWHERE)}
         if numbers == {_NOWHERE}:
             return True
@@ -273,20 +273,20 @@ def _leaves(record: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
         yield path, record
 
 
-def likeliest_first(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[str]) -> list[Pair]:
+def likeliest_first(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[Cause]) -> list[Pair]:
     """The pairs, the likeliest first: those that nothing speaks against.
 
     Args:
         pairs: all of them.
         evidence: failures that no one misconception explains. Without any, only pairs of two that are named.
-        named: the misconceptions that explain other failures.
+        named: the causes that explain other failures.
     """
     if not evidence:
-        return [pair for pair in pairs if all(each.name in named for each in pair.both)]
+        return [pair for pair in pairs if all(each.cause in named for each in pair.both)]
 
     def doubt(pair: Pair) -> tuple[int, int]:
-        names = pair.first.name, pair.second.name
-        against = sum(each.contradicts(*names) for each in evidence)
-        return against, -sum(each.supports(*names) for each in evidence) - sum(each in named for each in names)
+        causes = pair.first.cause, pair.second.cause
+        against = sum(each.contradicts(*causes) for each in evidence)
+        return against, -sum(each.supports(*causes) for each in evidence) - sum(each in named for each in causes)
 
     return sorted(pairs, key=doubt)
