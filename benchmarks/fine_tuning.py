@@ -48,14 +48,14 @@ ZERO_HEAD, PROBE_FIRST = "one rate, zero head", "one rate, probe first"
 LAST_BLOCK, LORA = "last block", "LoRA"  # what learns beside the head
 TRIED_RATES = {
     "fine-tuning": (1e-4, 3e-4, 1e-3),
-    LAST_BLOCK: (3e-4, 1e-3, 3e-3),
+    LAST_BLOCK: (3e-4, 1e-3, 3e-3, 1e-2),
     LORA: (1e-3, 3e-3, 1e-2),
     "from nothing": (2.5e-4, 5e-4, 1e-3, 2e-3),
-    "one rate": (1e-4, 3e-4, 1e-3, 3e-3),
+    "one rate": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2),
 }
 TRIED_DECAYS = (1e-4, 1e-3, 1e-2, 1e-1)
-BEYOND = {10: (3e-1, 1.0), 1000: (1e-6, 1e-5)}  # of the plain probe, where the best of those was an outermost
-PROBE_DECAY = 1e-2  # of the probe that a fine-tuning begins with: the best at 100 images a class
+BEYOND = {10: (3e-1, 1.0), 100: (3e-1, 1.0), 1000: (1e-6, 1e-5)}  # where the best of those was an outermost
+PROBE_DECAY = 1e-1  # of the probe that a fine-tuning begins with: the best at 100 images a class
 MORE_DECAYS = (*TRIED_DECAYS, 3e-1, 1.0, 3.0, 10.0)  # of pixels, which need more than features do
 HEAD_FACTOR = 10  # the head's rate is so many times the backbone's
 MOVED_AT = (10, 100)  # images a class
@@ -225,7 +225,7 @@ def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear)
         weights["positions"] = resized if name == "resized" else other.positions.detach()
         other.load_state_dict(weights)
         new = features_of(other, enlarged(test))
-        found[f"positions {name}"] = accuracy_of(fitted(features_of(other, enlarged(known)), 1e-2), new)
+        found[f"positions {name}"] = accuracy_of(fitted(features_of(other, enlarged(known)), PROBE_DECAY), new)
         found[f"positions {name}, old probe"] = accuracy_of(old_head, new)
     return found
 
@@ -351,7 +351,7 @@ def tuning_runs() -> list[Run]:
     tried = {count: (*TRIED_DECAYS, *BEYOND.get(count, ())) for count in SEEDS}
     probes = [Run("probe", count, rate=rate, task="tuning") for count in SEEDS for rate in tried[count]]
     probes += [
-        Run("probe, moved images", count, rate=rate, task="tuning") for count in MOVED_AT for rate in TRIED_DECAYS
+        Run("probe, moved images", count, rate=rate, task="tuning") for count in MOVED_AT for rate in tried[count]
     ]
     fine = [
         Run(way, 100, 0, rate, round(HEAD_FACTOR * rate, 6), "tuning")
@@ -364,9 +364,9 @@ def tuning_runs() -> list[Run]:
 
 
 def best_rate(done: dict[str, dict[str, Any]], way: str, per_class: int) -> float:
-    """The rate that was best on the other superclasses."""
+    """The rate that was best on the other superclasses; of equals the largest."""
     tried = [run for run in done.values() if (run["task"], run["way"], run["per_class"]) == ("tuning", way, per_class)]
-    return max(tried, key=lambda run: run["accuracy"])["rate"]
+    return max(tried, key=lambda run: (run["accuracy"], run["rate"]))["rate"]
 
 
 def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:

@@ -413,7 +413,7 @@ show_matrix(
 # %% [markdown]
 # Two bright lines cross. The diagonal shows that near columns are similar. The other is clear near the corners, where
 # it joins columns 0 and 7, and 1 and 6: pairs that a mirror exchanges. To this model the left edge is more like the
-# right edge (0.40) than like the column beside it (0.27). The mirrored photos are the likely source.
+# right edge (0.34) than like the column beside it (0.18). The mirrored photos are the likely source.
 #
 # Compare all three tables, patch by patch; for example the corner in row 7, column 0.
 
@@ -428,8 +428,8 @@ explore_positions(tables, grid_size=(8, 8))
 # %% [markdown]
 # For this corner the 1-D table finds two places equally near: the patch to the right, and the last patch of the row
 # above. The 2-D table finds the patches to the right and above. The learned table finds the *other* lower corner
-# first (0.38), as the mirror makes us expect, then the patches to the right (0.34) and above (0.32). Does the kind of
-# positions matter, and why are they *added*? See [the side
+# (0.32) and the patches above it (0.35) and beside it (0.30) first, as the mirror makes us expect. The patch to the
+# right comes later (0.19). Does the kind of positions matter, and why are they *added*? See [the side
 # note](https://vit-course.github.io/vit_course/notes/positions.html).
 
 # %% [markdown]

@@ -17,7 +17,7 @@ from vit_course.training.checkpoints import SavedModel, load_model
 __all__ = ["trained_vit"]
 
 WEIGHTS = Path(__file__).parent / "weights" / "vit_cifar10.safetensors"
-DIGEST = "c3c48b4aac15234e4f30dd01d8610293d7d637499d317f395d18041ebdffb9c8"
+DIGEST = "633b0bcdbde8dcd49172d2b99f2c9887acfede153537f43a3a30752c8afde87a"
 
 
 def trained_vit(build: Callable[[ViTConfig], nn.Module] | None = None) -> SavedModel:

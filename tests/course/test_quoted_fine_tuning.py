@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.course.test_quoted_numbers import in_a_cell, interval, listed, log, note, text_of
-from vit_course.metrics import paired_interval
 
 TRANSFER = text_of("09_fine_tuning")
 LAYERS, COPIES, LORA = (note(name) for name in ("which_layer", "near_copies", "lora"))
@@ -19,6 +18,11 @@ def ways(per_class: int) -> dict[str, list[float]]:
         if (run["task"], run["per_class"]) == ("test", per_class):
             found.setdefault(run["way"], []).append(100 * run["accuracy"])
     return found
+
+
+def best_of(tried: dict[float, float]) -> float:
+    """The rate with the highest accuracy; of equals the largest."""
+    return max(tried, key=lambda rate: (tried[rate], rate))
 
 
 @pytest.mark.parametrize("per_class", [10, 100])
@@ -45,12 +49,12 @@ def test_the_lead_of_fine_tuning_over_a_probe_that_sees_what_it_sees_is_quoted()
     assert f"by {few} points at 10 images per class and by {many} at 100" in TRANSFER
 
 
-@pytest.mark.parametrize(("per_class", "best"), [(10, 1e-1), (100, 1e-2), (1000, 1e-4)])
+@pytest.mark.parametrize(("per_class", "best"), [(10, 1e-1), (100, 1e-1), (1000, 1e-5)])
 def test_the_weight_decay_of_the_probe_is_the_best_of_a_range_that_goes_beyond_it(per_class, best):
     wanted = ("tuning", "probe", per_class)
     runs = log("fine_tuning.json")["runs"].values()
     tried = {run["rate"]: run["accuracy"] for run in runs if (run["task"], run["way"], run["per_class"]) == wanted}
-    assert max(tried, key=tried.__getitem__) == best
+    assert best_of(tried) == best
     assert min(tried) < best < max(tried)
     assert f"{per_class}: {best:.0e}".replace("-0", "-") in TRANSFER
 
@@ -68,9 +72,8 @@ def test_the_largest_task_is_quoted_from_its_run():
         ("fine-tuning", "random, backbone 0.0003, head 0.003"),
         ("both rates low", "random, 0.0003 for all"),
         ("both rates high", "random, 0.003 for all"),
-        ("one rate", "random, 0.001 for all"),
-        ("one rate, zero head", "zero, 0.001 for all"),
-        ("one rate, probe first", "fitted first (a probe), 0.001 for all"),
+        ("one rate, zero head", "zero, 0.003 for all"),
+        ("one rate, probe first", "fitted first (a probe), 0.003 for all"),
     ],
 )
 def test_the_table_of_learning_rates_is_that_of_its_benchmark(way, title):
@@ -101,12 +104,13 @@ def test_what_learns_is_compared_with_fine_tuning(way, title):
 
 
 @pytest.mark.parametrize(
-    ("way", "chosen"), [("LoRA", "0.01 for all that learns"), ("last block", "0.001 for the last")]
+    ("way", "chosen"), [("LoRA", "0.003 for all that learns"), ("last block", "0.003 for the last")]
 )
 def test_what_learns_does_so_at_the_best_rate_of_the_other_task(way, chosen):
     runs = [run for run in log("fine_tuning.json")["runs"].values() if run["way"] == way]
     tried = {run["rate"]: run["accuracy"] for run in runs if run["task"] == "tuning"}
-    best = max(tried, key=tried.__getitem__)
+    best = best_of(tried)
+    assert min(tried) < best < max(tried)
     assert chosen.startswith(f"{best} ")
     assert chosen in LORA
     assert {run["rate"] for run in runs if run["task"] == "test"} == {best}
@@ -127,8 +131,8 @@ def test_the_choice_of_one_rate_is_quoted():
         if run["task"] == "tuning"
     }
     one = {rate: accuracy for (way, rate), accuracy in tried.items() if way == "one rate"}
-    assert max(one, key=one.__getitem__) == 0.001
-    assert f"reach {listed([one[rate] for rate in (0.0001, 0.0003, 0.001, 0.003)])}" in TRANSFER
+    assert best_of(one) == 0.003 < max(one)
+    assert f"reach {listed([one[rate] for rate in (0.0001, 0.0003, 0.001, 0.003, 0.01)])}" in TRANSFER
     assert f"the chosen pair {tried['fine-tuning', 0.0003]:.1f} %" in TRANSFER
 
 
@@ -156,19 +160,18 @@ def test_the_probes_of_each_block_are_quoted():
         for block in (3, 2)
     )
     steps = interval(shares["class token", 3], shares["class token", 2]), interval(last, before)
-    assert "is a step back: {} points with one weight decay for all, and still {} where".format(*steps) in LAYERS
+    assert "is a step back: {} points with one weight decay for all, and even {} where".format(*steps) in LAYERS
     best = [max(range(4), key=lambda block: shares["class token", block][seed]) for seed in range(3)]
     assert best == [2, 2, 2]
 
 
-def test_fresh_features_are_below_pixels_and_not_apart_from_logits():
+def test_fresh_features_are_below_pixels_and_above_logits():
     found = log("fine_tuning.json")["shown"]
     fresh, pixels, logits = (
         [100 * found[f"{key}, draw {seed}"] for seed in range(3)] for key in ("never trained", "pixels", "logits")
     )
     assert f"than from the pixels themselves, {interval(fresh, pixels)} points" in TRANSFER
-    gap, half = paired_interval(logits, fresh)
-    assert abs(gap) < half
+    assert f"a ViT that nobody has trained ({interval(logits, fresh)} points)" in TRANSFER
 
 
 def test_the_old_answers_and_the_near_copy_are_quoted():

@@ -179,17 +179,16 @@ def test_a_model_that_is_fed_wrongly_answers_as_00_says():
     answers = {name: answer for name, (answer, _) in found.items()}
     sure = {name: int(share.rstrip("%")) for name, (_, share) in found.items()}
     assert answers["as in its training"] == answers["not normalized"] == "cat"
-    assert sure["not normalized"] > sure["as in its training"]
-    airplanes = [name for name, answer in answers.items() if answer == "airplane"]
-    assert airplanes == ["from 0 to 255", "blue, green, red"]
-    surest = max(sure[name] for name in airplanes)
-    assert f"one of them surer ({surest} %) than the *cat* of the right input ({sure['as in its training']} %)" in text
-    assert sure["from 0 to 255"] < sure["as in its training"] < sure["not normalized"]
-    assert list(answers.values()).count("cat") == 2
+    right = sure["as in its training"]
+    wrong = {name: sure[name] for name, answer in answers.items() if answer != "cat"}
+    surer = [share for share in wrong.values() if share > right]
+    assert (len(answers), len(wrong), len(surer)) == (5, 3, 2)
+    assert f"two of them surer ({surer[0]} % and {surer[1]} %) than the *cat* of the right input ({right} %)" in text
 
 
 def test_what_wrong_food_costs_is_quoted_as_logged():
-    right = {name: f"{share:.1f} %" for name, share in runs("00_fed_wrongly")[0]["right"].items()}
+    # half a tenth is rounded up, so that the same model is not right on 82.3 % here and on 82.4 % elsewhere
+    right = {name: f"{share + 1e-6:.1f} %" for name, share in runs("00_fed_wrongly")[0]["right"].items()}
     text = text_of("00_start")
     rows = (right.keys(), ["---"] * len(right), right.values())
     assert " ".join(f"| {' | '.join(row)} |" for row in rows).replace(" --- ", "---") in text
@@ -201,9 +200,12 @@ def test_learned_positions_are_as_similar_as_02_says():
     corner = names["similarity"][7, 0]
     text = text_of("02_positions")
     assert f"like the right edge ({within[0, 7]:.2f}) than like the column beside it ({within[0, 1]:.2f})" in text
-    other, right, above = (f"{corner[place]:.2f}" for place in ((7, 7), (7, 1), (6, 0)))
-    assert f"first ({other})" in text
-    assert f"to the right ({right}) and above ({above})" in text
+    other, over, beside, right = (f"{corner[place]:.2f}" for place in ((7, 7), (6, 7), (7, 6), (7, 1)))
+    words = f"the *other* lower corner ({other}) and the patches above it ({over}) and beside it ({beside}) first"
+    assert words in text
+    assert f"The patch to the right comes later ({right})" in text
+    nearest = corner.flatten().argsort(descending=True)[1:4].tolist()  # the first is the corner itself
+    assert nearest == [8 * row + column for row, column in ((6, 7), (7, 7), (7, 6))]
 
 
 def test_the_divisors_that_make_the_largest_weight_a_quarter_are_near_the_root():

@@ -78,10 +78,10 @@ CPU_COFFEE = Recipe(
 )
 CPU_LUNCH = Recipe(
     name="cpu-lunch",
-    summary="CIFAR-10 over lunch: cpu-coffee with a class token and eight epochs; the ViT that comes with the course.",
+    summary="CIFAR-10 over lunch: 24 epochs of the model of cpu-coffee, with a class token; the ViT of the course.",
     dataset="cifar10",
     config=replace(ON_CIFAR, pooling="class_token"),
-    settings=replace(BRIEF, epochs=8, augmentation=Augmentation(max_shift=2, flip=True)),
+    settings=replace(MUON, epochs=24, augmentation=Augmentation(max_shift=2, flip=True)),
     num_validation=5_000,
     hardware=TWO_CORES,
     seeds=(0,),
