@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 LOOK = 0.5  # seconds between two looks at the cluster
 PATIENCE = 60.0  # seconds without any worker that may judge
+BEGINNING = 15.0  # seconds for others to come, where all that are there refuse: they were started at the same time
 # attempts at a submission with which a worker is lost or fails, and that end in an error of the grader's
 MOST_LOSSES, MOST_ERRORS = 3, 2
 MOST_FAILURES = 3  # of a worker, one after another, while others have none
@@ -209,7 +210,7 @@ class Cluster:
             here = [each for each in self._workers.values() if not each.gone]
             if any(each.may_judge or each.question for each in here):
                 useful = heard
-            elif heard - useful > PATIENCE or (here and not self._had_any):
+            elif heard - useful > (BEGINNING if here and not self._had_any else PATIENCE):
                 what = "every worker there refused to grade" if here else "no worker is connected to it"
                 self._end(f"the scheduler at {self._address} is of no use: {what}. {GOES_ON}")
 

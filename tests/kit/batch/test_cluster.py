@@ -120,7 +120,8 @@ def test_a_worker_that_refuses_is_named_and_others_do_its_work(workers, task):
     assert reported == [f"the worker at {refused} (on there) grades nothing: it has other hidden checks."]
 
 
-def test_where_all_refuse_nothing_is_graded(workers, task):
+def test_where_all_refuse_nothing_is_graded(workers, task, monkeypatch):
+    monkeypatch.setattr(cluster, "BEGINNING", 1)
     REPLIES.update({0: refusing, 1: refusing})
     with pytest.raises(ClusterError, match="every worker there refused to grade"):
         judged(workers, task)
@@ -164,6 +165,20 @@ def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
     connected.close()
     workers.sync(joined.close)
     assert f"the worker at {lost} (on there) was lost; what it had in hand goes to others." in reported
+
+
+def test_a_worker_that_comes_after_one_that_refuses_is_waited_for(workers, task):
+    REPLIES.update({0: refusing, 1: refusing, "new": grading})
+    connected, looks = Cluster(workers.scheduler_address, task, lambda text: None), []
+    update = connected._update
+    connected._update = lambda present: (update(present), looks.append(len(present)))
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(connected.judge, task, submission(), {})
+        wait_until(lambda: len(looks) > 4 and not any(each.question for each in connected._workers.values()))
+        joined = workers.sync(joining, workers.scheduler_address)
+        assert found.result(60).score == 8.0
+    connected.close()
+    workers.sync(joined.close)
 
 
 def test_a_scheduler_that_falls_silent_is_reported(workers, task, monkeypatch):
