@@ -46,6 +46,8 @@ EPOCHS = {10: 40, 100: 20, 1000: 6}
 LONGER = 2  # from nothing a model gets twice the passes
 ZERO_HEAD, PROBE_FIRST = "one rate, zero head", "one rate, probe first"
 LAST_BLOCK, LORA = "last block", "LoRA"  # what learns beside the head
+PROBE, OF_MOVED = "probe", ", moved images"
+EARLIER, OF_EARLIER = 2, "probe, block 2"  # the class token after the block before the last one
 TRIED_RATES = {
     "fine-tuning": (1e-4, 3e-4, 1e-3),
     LAST_BLOCK: (3e-4, 1e-3, 3e-3, 1e-2),
@@ -54,9 +56,9 @@ TRIED_RATES = {
     "one rate": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2),
 }
 TRIED_DECAYS = (1e-4, 1e-3, 1e-2, 1e-1)
-BEYOND = {10: (3e-1, 1.0), 100: (3e-1, 1.0), 1000: (1e-6, 1e-5)}  # where the best of those was an outermost
+BEYOND = {10: (3e-1, 1.0, 3.0, 10.0), 100: (3e-1, 1.0), 1000: (1e-6, 1e-5)}  # where the best of those was an outermost
 PROBE_DECAY = 1e-1  # of the probe that a fine-tuning begins with: the best at 100 images a class
-MORE_DECAYS = (*TRIED_DECAYS, 3e-1, 1.0, 3.0, 10.0)  # of pixels, which need more than features do
+MORE_DECAYS = (1e-6, 1e-5, *TRIED_DECAYS, 3e-1, 1.0, 3.0, 10.0)  # logits need less than features do, pixels more
 HEAD_FACTOR = 10  # the head's rate is so many times the backbone's
 MOVED_AT = (10, 100)  # images a class
 VERSIONS = 10  # of each image, shifted and mirrored, for a probe that sees what fine-tuning sees
@@ -126,13 +128,20 @@ def accuracy_of(head: nn.Linear, new: Features) -> float:
 
 def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
     """Accuracy in [0, 1] of the linear probe, on the images as they are or on several versions of each."""
-    model = trained_vit().model
-    known = features_of(model, images)
-    if run.way == "probe, moved images":
-        loader = Batches(images, 500, MOVED, seed=run.seed)  # each pass moves them anew
-        features, labels = zip(*(extract_features(model, loader, "cpu") for _ in range(VERSIONS)), strict=True)
-        known = torch.cat(features), torch.cat(labels)
-    return accuracy_of(fitted(known, run.rate), features_of(model, test))
+    read = (
+        read_earlier if run.way.startswith(OF_EARLIER) else partial(extract_features, trained_vit().model, device="cpu")
+    )
+    is_moved = run.way.endswith(OF_MOVED)
+    loader = Batches(images, 500, MOVED, seed=run.seed) if is_moved else Batches(images, 500)
+    # each pass moves them anew
+    features, labels = zip(*(read(loader) for _ in range(VERSIONS if is_moved else 1)), strict=True)
+    return accuracy_of(fitted((torch.cat(features), torch.cat(labels)), run.rate), read(Batches(test, 500)))
+
+
+def read_earlier(loader: Batches) -> Features:
+    """The class token after an earlier block than the last one, scaled as by a norm, and the labels."""
+    features, labels = after_each_block(loader, slice(1))
+    return features[EARLIER], labels
 
 
 def with_lora(model: nn.Module, num_classes: int) -> nn.Module:
@@ -264,40 +273,40 @@ def probes(data: Path) -> dict[str, float]:
 
 
 @torch.no_grad()
-def after_each_block(images: ImageDataset, tokens: slice) -> list[Tensor]:
-    """The mean of these tokens after each block, scaled as by a norm: (images, embed_dim)."""
-    saved, found = trained_vit(), []
-    for batch in images.images.split(500):
-        stages = record(saved.model, images.normalize(batch))
+def after_each_block(loader: Batches, tokens: slice) -> tuple[list[Tensor], Tensor]:
+    """The mean of these tokens after each block, scaled as by a norm, (images, embed_dim), and the labels."""
+    saved, found, labels = trained_vit(), [], []
+    for images, of_batch in loader:
+        stages = record(saved.model, images)
         outputs = [stages[f"blocks.{number}.output"][:, tokens] for number in range(saved.config.depth)]
         found.append([F.layer_norm(each.mean(dim=1), (saved.config.embed_dim,)) for each in outputs])
-    return [torch.cat(each) for each in zip(*found, strict=True)]
+        labels.append(of_batch)
+    return [torch.cat(each) for each in zip(*found, strict=True)], torch.cat(labels)
 
 
 def best_decays(data: Path, tokens: slice) -> list[float]:
     """For each block the weight decay of a probe on these tokens that is best on the other superclasses."""
     images, test = drawn(pictures(data, "tuning", "train"), 100, 0), pictures(data, "tuning", "test")
+    (known, labels), (new, of_new) = (after_each_block(Batches(each, 500), tokens) for each in (images, test))
     chosen = []
-    for known, new in zip(after_each_block(images, tokens), after_each_block(test, tokens), strict=True):
-        heads = {decay: fitted((known, images.labels), decay) for decay in TRIED_DECAYS}
-        tried = {decay: accuracy_of(head, (new, test.labels)) for decay, head in heads.items()}
+    for one, other in zip(known, new, strict=True):
+        tried = {decay: accuracy_of(fitted((one, labels), decay), (other, of_new)) for decay in MORE_DECAYS}
         chosen.append(max(tried, key=tried.__getitem__))
     return chosen
 
 
 def by_block(data: Path) -> dict[str, float]:
-    """Accuracy of a probe after each block, for three draws: with the features' weight decay, and with the best one."""
+    """Accuracy of a probe after each block, for three draws, and its weight decay."""
     images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
     found = {}
     for name, tokens in {"mean patch": slice(1, None), "class token": slice(1)}.items():
-        decays, new = best_decays(data, tokens), after_each_block(test, tokens)
+        decays, (new, of_new) = best_decays(data, tokens), after_each_block(Batches(test, 500), tokens)
+        found |= {f"{name} after block {number}: weight decay": decay for number, decay in enumerate(decays)}
         for seed in SEEDS[100]:
-            known = drawn(images, 100, seed)
-            for number, features in enumerate(after_each_block(known, tokens)):
-                place = f"{name} after block {number}, draw {seed}"
-                for key, decay in ((place, PROBE_DECAY), (f"{place}, best decay", decays[number])):
-                    head = fitted((features, known.labels), decay)
-                    found[key] = accuracy_of(head, (new[number], test.labels))
+            known, labels = after_each_block(Batches(drawn(images, 100, seed), 500), tokens)
+            for number, (features, decay) in enumerate(zip(known, decays, strict=True)):
+                head = fitted((features, labels), decay)
+                found[f"{name} after block {number}, draw {seed}"] = accuracy_of(head, (new[number], of_new))
     return found
 
 
@@ -349,9 +358,12 @@ def demonstrations(data: Path) -> dict[str, float]:
 def tuning_runs() -> list[Run]:
     """What is tried on the other superclasses, at 100 images a class."""
     tried = {count: (*TRIED_DECAYS, *BEYOND.get(count, ())) for count in SEEDS}
-    probes = [Run("probe", count, rate=rate, task="tuning") for count in SEEDS for rate in tried[count]]
-    probes += [
-        Run("probe, moved images", count, rate=rate, task="tuning") for count in MOVED_AT for rate in tried[count]
+    probes = [
+        Run(way + moved, count, rate=rate, task="tuning")
+        for way in (PROBE, OF_EARLIER)
+        for moved, counts in (("", SEEDS), (OF_MOVED, MOVED_AT))
+        for count in counts
+        for rate in tried[count]
     ]
     fine = [
         Run(way, 100, 0, rate, round(HEAD_FACTOR * rate, 6), "tuning")
@@ -375,12 +387,12 @@ def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
     high, runs = round(HEAD_FACTOR * fine, 6), []
     for count, seeds in SEEDS.items():
         for seed in seeds:
-            runs.append(Run("probe", count, seed, best_rate(done, "probe", count)))
+            runs += [Run(way, count, seed, best_rate(done, way, count)) for way in (PROBE, OF_EARLIER)]
             runs.append(Run("fine-tuning", count, seed, fine, high))
             runs.append(Run("from nothing", count, seed, nothing, nothing))
     for count in MOVED_AT:
-        decay = best_rate(done, "probe, moved images", count)
-        runs += [Run("probe, moved images", count, seed, decay) for seed in SEEDS[count]]
+        for way in (PROBE + OF_MOVED, OF_EARLIER + OF_MOVED):
+            runs += [Run(way, count, seed, best_rate(done, way, count)) for seed in SEEDS[count]]
     block, lora = (best_rate(done, way, 100) for way in (LAST_BLOCK, LORA))
     for seed in SEEDS[100]:
         runs.append(Run(LAST_BLOCK, 100, seed, block, round(HEAD_FACTOR * block, 6)))
@@ -406,8 +418,8 @@ def table(done: dict[str, dict[str, Any]]) -> str:
         for way, accuracies in ways.items():
             line = f"{count:5} a class  {way:16} {mean(accuracies):5.1f}   "
             line += "  ".join(f"{accuracy:.1f}" for accuracy in accuracies)
-            if way != "probe" and len(accuracies) > 1:
-                line += "   from the probe {:+.1f} ± {:.1f}".format(*paired_interval(accuracies, ways["probe"]))
+            if way != PROBE and len(accuracies) > 1:
+                line += "   from the probe {:+.1f} ± {:.1f}".format(*paired_interval(accuracies, ways[PROBE]))
             lines.append(line)
     return "\n".join(lines)
 

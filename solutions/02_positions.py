@@ -428,9 +428,9 @@ explore_positions(tables, grid_size=(8, 8))
 # %% [markdown]
 # For this corner the 1-D table finds two places equally near: the patch to the right, and the last patch of the row
 # above. The 2-D table finds the patches to the right and above. The learned table finds the *other* lower corner
-# (0.32) and the patches above it (0.35) and beside it (0.30) first, as the mirror makes us expect. The patch to the
-# right comes later (0.19). Does the kind of positions matter, and why are they *added*? See [the side
-# note](https://vit-course.github.io/vit_course/notes/positions.html).
+# (0.32) and the patches above it (0.35) and beside it (0.30) first, as the mirror makes us expect. Its own neighbors
+# come later: to the right (0.19) and above (0.14). Does the kind of positions matter, and why are they *added*? See
+# [the side note](https://vit-course.github.io/vit_course/notes/positions.html).
 
 # %% [markdown]
 # ## A token that belongs to no patch

@@ -821,7 +821,7 @@ compare(
 # All of these were trained (`benchmarks/results/hand_in.json`; the last row is the recipe `cpu-coffee`), on one busy
 # CPU core, the last row on two. Patches of 4 with Muon reached 67.5 % of all 10,000 test photos (one seed), the last
 # row 70.5 to 71.0 % (three seeds). For more safety take the settings of `cpu-lunch` (`vit-course recipes cpu-lunch`
-# prints them): 82.4 % in 41 minutes on two busy cores, with one seed.
+# prints them): 82.4 % in 41 minutes on two busy cores, with one seed (idle ones may need 20).
 #
 # The first model is trained by your own functions on all 45,000 images for six epochs, shifted and flipped.
 # (Experiment 5 showed that this helps on 2,000 images. Does it on 45,000? You can test it.)

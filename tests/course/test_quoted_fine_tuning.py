@@ -9,6 +9,8 @@ from tests.course.test_quoted_numbers import in_a_cell, interval, listed, log, n
 TRANSFER = text_of("09_fine_tuning")
 LAYERS, COPIES, LORA = (note(name) for name in ("which_layer", "near_copies", "lora"))
 WAYS_THAT_TRAIN = ("fine-tuning", "from nothing")
+OF_EARLIER = "probe, block 2"
+EARLIER = [OF_EARLIER, f"{OF_EARLIER}, moved images"]
 
 
 def ways(per_class: int) -> dict[str, list[float]]:
@@ -147,22 +149,48 @@ def test_what_a_probe_is_fitted_on_is_quoted(name):
 
 def test_the_probes_of_each_block_are_quoted():
     found = log("fine_tuning.json")["shown"]
+    places = [(name, block) for name in ("class token", "mean patch") for block in range(4)]
     shares = {
         (name, block): [100 * found[f"{name} after block {block}, draw {seed}"] for seed in range(3)]
-        for name in ("class token", "mean patch")
-        for block in range(4)
+        for name, block in places
     }
     for block in range(4):
         cells = " | ".join(in_a_cell(shares[name, block]) for name in ("class token", "mean patch"))
         assert f"| {block} | {cells} |" in LAYERS
-    last, before = (
-        [100 * found[f"class token after block {block}, draw {seed}, best decay"] for seed in range(3)]
-        for block in (3, 2)
-    )
-    steps = interval(shares["class token", 3], shares["class token", 2]), interval(last, before)
-    assert "is a step back: {} points with one weight decay for all, and even {} where".format(*steps) in LAYERS
+    back = {name: interval(shares[name, 3], shares[name, 2]) for name in ("class token", "mean patch")}
+    assert f"the last block is a step back: {back['class token']} points" in LAYERS
+    assert f"The mean of the patches loses {back['mean patch'].lstrip('−')} points there" in LAYERS
+    features = [100 * found[f"features, draw {seed}"] for seed in range(3)]
+    assert f"even after the first: by {interval(shares['mean patch', 0], features).lstrip('+')}." in LAYERS
+    assert all(min(shares["mean patch", block]) > max(features) for block in range(4))
     best = [max(range(4), key=lambda block: shares["class token", block][seed]) for seed in range(3)]
     assert best == [2, 2, 2]
+    for name in ("class token", "mean patch"):
+        decays = [f"{found[f'{name} after block {block}: weight decay']:.0e}".replace("-0", "-") for block in range(4)]
+        assert f'"{name}": ({", ".join(decays)})' in LAYERS
+
+
+def test_a_probe_of_an_earlier_block_beside_fine_tuning_is_quoted():
+    for per_class in (10, 100):
+        found = ways(per_class)
+        fine = found["fine-tuning"]
+        cells = " | ".join(in_a_cell(found[way]) for way in (*EARLIER, "fine-tuning"))
+        assert f"| {per_class} | {cells} |" in LAYERS
+        assert f"| minus fine-tuning | {' | '.join(interval(found[way], fine) for way in EARLIER)} | |" in LAYERS
+    largest = ways(1000)
+    fine, plain = (in_a_cell(largest[way]) for way in ("fine-tuning", OF_EARLIER))
+    assert f"| 1,000, one seed | {plain} | not run | {fine} |" in LAYERS
+    few, many = ways(10), ways(100)
+    ahead = interval(few[EARLIER[1]], few["fine-tuning"]).lstrip("+")
+    behind = interval(many["fine-tuning"], many[EARLIER[1]]).lstrip("+")
+    assert f"is {ahead} points *ahead* of fine-tuning at 10 images per class, and {behind} behind at 100" in TRANSFER
+    assert f"LoRA leads it by {interval(many['LoRA'], many[OF_EARLIER]).lstrip('+')}." in LORA
+
+
+def test_the_gap_between_probe_and_fine_tuning_grows_as_the_question_says():
+    gaps = [ways(per_class)["fine-tuning"][0] - ways(per_class)["probe"][0] for per_class in (100, 1000)]
+    said = "our probe was {:.0f} points behind fine-tuning at 100 images per class, and {:.0f} at 1,000"
+    assert said.format(*gaps) in TRANSFER
 
 
 def test_fresh_features_are_below_pixels_and_above_logits():
@@ -170,8 +198,8 @@ def test_fresh_features_are_below_pixels_and_above_logits():
     fresh, pixels, logits = (
         [100 * found[f"{key}, draw {seed}"] for seed in range(3)] for key in ("never trained", "pixels", "logits")
     )
-    assert f"than from the pixels themselves, {interval(fresh, pixels)} points" in TRANSFER
-    assert f"a ViT that nobody has trained ({interval(logits, fresh)} points)" in TRANSFER
+    less = [interval(*pair).lstrip("+") for pair in ((fresh, logits), (pixels, fresh))]
+    assert f"nobody has trained, by {less[0]} points, and those give {less[1]} less than the pixels" in TRANSFER
 
 
 def test_the_old_answers_and_the_near_copy_are_quoted():

@@ -200,10 +200,11 @@ def test_learned_positions_are_as_similar_as_02_says():
     corner = names["similarity"][7, 0]
     text = text_of("02_positions")
     assert f"like the right edge ({within[0, 7]:.2f}) than like the column beside it ({within[0, 1]:.2f})" in text
-    other, over, beside, right = (f"{corner[place]:.2f}" for place in ((7, 7), (6, 7), (7, 6), (7, 1)))
+    places = (7, 7), (6, 7), (7, 6), (7, 1), (6, 0)
+    other, over, beside, right, above = (f"{corner[place]:.2f}" for place in places)
     words = f"the *other* lower corner ({other}) and the patches above it ({over}) and beside it ({beside}) first"
     assert words in text
-    assert f"The patch to the right comes later ({right})" in text
+    assert f"Its own neighbors come later: to the right ({right}) and above ({above})" in text
     nearest = corner.flatten().argsort(descending=True)[1:4].tolist()  # the first is the corner itself
     assert nearest == [8 * row + column for row, column in ((6, 7), (7, 7), (7, 6))]
 
