@@ -9,6 +9,7 @@ import pytest
 
 from exercise_kit.engine import check
 from exercise_kit.engine.cause_groups import grouped
+from exercise_kit.engine.mistakes import Edit
 from exercise_kit.reasons import Reason
 from exercise_kit.simulate.modules import right_variants
 from vit_course.exercises.catalog import EXERCISES
@@ -64,6 +65,8 @@ def test_a_misconception_fails_and_is_named(exercise):
             problems.append(f"every check passes {wrong.name}")
         elif wrong.name not in report.misconceptions:
             problems.append(f"{wrong.name} is not named\n{report}")
+        elif isinstance(wrong, Edit) and wrong.hunt and len(report.misconceptions) > 1:
+            problems.append(f"{wrong.name} is hunted, and another name stands beside it\n{report}")
     assert not problems, "\n\n".join(problems)
 
 

@@ -80,6 +80,16 @@ def test_the_stories_are_in_the_library():
 
 
 @EACH_GROUND
+def test_a_bug_is_a_known_mistake_of_the_exercise_itself_under_another_name(name):
+    """So what tests/course/test_checks.py shows of that mistake holds for the hunt: it fails, and is named alone."""
+    ground = grounds()[name]
+    assert ground.program is EXERCISES[name].program
+    known = {wrong.name: wrong for wrong in EXERCISES[name].misconceptions}
+    assert all(known[bug.name].bug is bug for bug in ground.bugs)
+
+
+@EACH_GROUND
+@pytest.mark.proof
 def test_a_bug_fails_and_is_named_as_its_line_says(name):
     for bug in grounds()[name].bugs:
         report = check(name, program(name, bug))
@@ -98,6 +108,7 @@ def test_a_bug_fails_a_hidden_check(name):
 
 
 @EACH_GROUND
+@pytest.mark.proof
 def test_two_bugs_at_once_run_and_fail(name):
     apart = [pair for pair in combinations(grounds()[name].bugs, 2) if not pair[0].touches(pair[1])]
     assert apart
