@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,8 @@ LONGER = 2  # from nothing a model gets twice the passes
 ZERO_HEAD, PROBE_FIRST = "one rate, zero head", "one rate, probe first"
 LAST_BLOCK, LORA = "last block", "LoRA"  # what learns beside the head
 PROBE, OF_MOVED = "probe", ", moved images"
-EARLIER, OF_EARLIER = 2, "probe, block 2"  # the class token after the block before the last one
+EARLIER = 2  # the block before the last one
+OF_EARLIER = f"probe, block {EARLIER}"  # of the class token after it
 TRIED_RATES = {
     "fine-tuning": (1e-4, 3e-4, 1e-3),
     LAST_BLOCK: (3e-4, 1e-3, 3e-3, 1e-2),
@@ -139,7 +141,7 @@ def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
 
 
 def read_earlier(loader: Batches) -> Features:
-    """The class token after an earlier block than the last one, scaled as by a norm, and the labels."""
+    """The class token after the earlier block, scaled as by a norm, (images, embed_dim), and the labels."""
     features, labels = after_each_block(loader, slice(1))
     return features[EARLIER], labels
 
@@ -262,7 +264,7 @@ def probes(data: Path) -> dict[str, float]:
     found = {}
     for name in known:
         tried = {decay: accuracy_of(fitted(known[name], decay), new[name]) for decay in MORE_DECAYS}
-        found[f"{name}: weight decay"] = max(tried, key=tried.__getitem__)
+        found[f"{name}: weight decay"] = best_of(tried)
     images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
     for seed in SEEDS[100]:
         known, new = inputs_of_probes(drawn(images, 100, seed), seed), inputs_of_probes(test, seed)
@@ -284,24 +286,26 @@ def after_each_block(loader: Batches, tokens: slice) -> tuple[list[Tensor], Tens
     return [torch.cat(each) for each in zip(*found, strict=True)], torch.cat(labels)
 
 
-def best_decays(data: Path, tokens: slice) -> list[float]:
-    """For each block the weight decay of a probe on these tokens that is best on the other superclasses."""
+def on_the_others(data: Path, tokens: slice) -> list[dict[float, float]]:
+    """For each block, weight decay → accuracy of a probe on these tokens, on the other superclasses."""
     images, test = drawn(pictures(data, "tuning", "train"), 100, 0), pictures(data, "tuning", "test")
     (known, labels), (new, of_new) = (after_each_block(Batches(each, 500), tokens) for each in (images, test))
-    chosen = []
-    for one, other in zip(known, new, strict=True):
-        tried = {decay: accuracy_of(fitted((one, labels), decay), (other, of_new)) for decay in MORE_DECAYS}
-        chosen.append(max(tried, key=tried.__getitem__))
-    return chosen
+    return [
+        {decay: accuracy_of(fitted((one, labels), decay), (other, of_new)) for decay in MORE_DECAYS}
+        for one, other in zip(known, new, strict=True)
+    ]
 
 
 def by_block(data: Path) -> dict[str, float]:
-    """Accuracy of a probe after each block, for three draws, and its weight decay."""
+    """Accuracy of a probe after each block, for three draws; its weight decay, and what it reaches on the others."""
     images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
     found = {}
     for name, tokens in {"mean patch": slice(1, None), "class token": slice(1)}.items():
-        decays, (new, of_new) = best_decays(data, tokens), after_each_block(Batches(test, 500), tokens)
-        found |= {f"{name} after block {number}: weight decay": decay for number, decay in enumerate(decays)}
+        others, (new, of_new) = on_the_others(data, tokens), after_each_block(Batches(test, 500), tokens)
+        decays = [best_of(tried) for tried in others]
+        for number, (decay, tried) in enumerate(zip(decays, others, strict=True)):
+            found[f"{name} after block {number}: weight decay"] = decay
+            found[f"{name} after block {number}: other superclasses"] = tried[decay]
         for seed in SEEDS[100]:
             known, labels = after_each_block(Batches(drawn(images, 100, seed), 500), tokens)
             for number, (features, decay) in enumerate(zip(known, decays, strict=True)):
@@ -356,7 +360,7 @@ def demonstrations(data: Path) -> dict[str, float]:
 
 
 def tuning_runs() -> list[Run]:
-    """What is tried on the other superclasses, at 100 images a class."""
+    """What is tried on the other superclasses: probes at every number of images, the rest at 100 a class."""
     tried = {count: (*TRIED_DECAYS, *BEYOND.get(count, ())) for count in SEEDS}
     probes = [
         Run(way + moved, count, rate=rate, task="tuning")
@@ -375,10 +379,16 @@ def tuning_runs() -> list[Run]:
     return [*probes, *fine, *one]
 
 
+def best_of(tried: Mapping[float, float]) -> float:
+    """The rate, or weight decay, with the highest accuracy; of equals the largest."""
+    return max(tried, key=lambda rate: (tried[rate], rate))
+
+
 def best_rate(done: dict[str, dict[str, Any]], way: str, per_class: int) -> float:
-    """The rate that was best on the other superclasses; of equals the largest."""
-    tried = [run for run in done.values() if (run["task"], run["way"], run["per_class"]) == ("tuning", way, per_class)]
-    return max(tried, key=lambda run: (run["accuracy"], run["rate"]))["rate"]
+    """The rate that was best on the other superclasses."""
+    wanted = ("tuning", way, per_class)
+    runs = (run for run in done.values() if (run["task"], run["way"], run["per_class"]) == wanted)
+    return best_of({run["rate"]: run["accuracy"] for run in runs})
 
 
 def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:

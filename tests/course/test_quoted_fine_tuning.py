@@ -51,14 +51,25 @@ def test_the_lead_of_fine_tuning_over_a_probe_that_sees_what_it_sees_is_quoted()
     assert f"by {few} points at 10 images per class and by {many} at 100" in TRANSFER
 
 
-@pytest.mark.parametrize(("per_class", "best"), [(10, 1e-1), (100, 1e-1), (1000, 1e-5)])
-def test_the_weight_decay_of_the_probe_is_the_best_of_a_range_that_goes_beyond_it(per_class, best):
-    wanted = ("tuning", "probe", per_class)
+@pytest.mark.parametrize(
+    ("way", "per_class", "best"),
+    [
+        ("probe", 10, "1e-1"),
+        ("probe", 100, "1e-1"),
+        ("probe", 1000, "1e-5"),
+        ("probe, moved images", 10, "3e-1"),
+        ("probe, moved images", 100, "1e-2"),
+    ],
+)
+def test_the_weight_decay_of_the_probe_is_the_best_of_a_range_that_goes_beyond_it(way, per_class, best):
+    wanted = ("tuning", way, per_class)
     runs = log("fine_tuning.json")["runs"].values()
     tried = {run["rate"]: run["accuracy"] for run in runs if (run["task"], run["way"], run["per_class"]) == wanted}
-    assert best_of(tried) == best
-    assert min(tried) < best < max(tried)
-    assert f"{per_class}: {best:.0e}".replace("-0", "-") in TRANSFER
+    assert best_of(tried) == float(best)
+    assert min(tried) < float(best) < max(tried)
+    name = "MOVED_DECAYS" if "moved" in way else "WEIGHT_DECAYS"
+    decays = TRANSFER.partition(f"{name} = {{")[2].partition("}")[0]
+    assert f"{per_class}: {best}" in decays.split(", ")
 
 
 def test_the_largest_task_is_quoted_from_its_run():
@@ -158,13 +169,17 @@ def test_the_probes_of_each_block_are_quoted():
         cells = " | ".join(in_a_cell(shares[name, block]) for name in ("class token", "mean patch"))
         assert f"| {block} | {cells} |" in LAYERS
     back = {name: interval(shares[name, 3], shares[name, 2]) for name in ("class token", "mean patch")}
-    assert f"the last block is a step back: {back['class token']} points" in LAYERS
+    assert f"the last block is a step back from block 2: {back['class token']} points" in LAYERS
     assert f"The mean of the patches loses {back['mean patch'].lstrip('−')} points there" in LAYERS
     features = [100 * found[f"features, draw {seed}"] for seed in range(3)]
     assert f"even after the first: by {interval(shares['mean patch', 0], features).lstrip('+')}." in LAYERS
     assert all(min(shares["mean patch", block]) > max(features) for block in range(4))
     best = [max(range(4), key=lambda block: shares["class token", block][seed]) for seed in range(3)]
     assert best == [2, 2, 2]
+    others = [found[f"class token after block {block}: other superclasses"] for block in range(4)]
+    assert max(others) == others[2]
+    told = f"is right on {100 * others[2]:.1f} % of theirs after block 2, and on {100 * others[3]:.1f} % after block 3"
+    assert told in LAYERS
     for name in ("class token", "mean patch"):
         decays = [f"{found[f'{name} after block {block}: weight decay']:.0e}".replace("-0", "-") for block in range(4)]
         assert f'"{name}": ({", ".join(decays)})' in LAYERS
