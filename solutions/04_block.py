@@ -372,14 +372,14 @@ def is_layer_norm(norm):
     result = norm(x, weight, bias, 0.5)
     if result.shape != before.shape or not torch.equal(x, before):
         return False
-    alone = [norm(token, weight, bias, 0.5) for token in x.flatten(0, 2)]
+    alone = [norm(token, weight, bias, 0.5) for token in x.flatten(0, 2)[::7]]
     # mean 4, variance 4; with an eps of 5 the root is 3
     token = torch.tensor([0.0, 5.0, 5.0, 5.0, 5.0])
     weight = torch.tensor([3.0, 6.0, -3.0, 9.0, 0.0])
     bias = torch.tensor([1.0, 0.0, 2.0, -1.0, 4.0])
     by_pencil = torch.tensor([-3.0, 2.0, 1.0, 2.0, 4.0])
     facts = [
-        (torch.stack(alone).reshape(x.shape), result),
+        (torch.stack(alone), result.flatten(0, 2)[::7]),
         (norm(token, weight, bias, 5.0), by_pencil),
     ]
     return all(torch.allclose(seen, expected, atol=1e-5) for seen, expected in facts)

@@ -195,7 +195,9 @@ def _answer(
     options: Mapping[str, Any],
     gradients: bool = False,
 ) -> CallResult:
-    given = tuple(copy.deepcopy(each) for each in inputs)
+    given = tuple(
+        watch.leaving_out(each) if watch and inspect.isfunction(each) else copy.deepcopy(each) for each in inputs
+    )
     seen, error = _attempt(watch, observe, (_watched(watch, function), given, options, gradients))
     if seen is None:
         return CallResult(raised=error)

@@ -126,8 +126,10 @@ class OtherDevice(TorchDispatchMode):
         if (here and there) or (_is_of_the_cpu(options.get("generator")) and (there or _makes_there(options))):
             self.refused = True
             raise TwoDevicesError("Expected all tensors to be on the same device, but found at least two devices")
-        if there and options.get("device") is None and _is_a_function(operator, inputs):
-            return tree_map(_moved, operator(*tree_map(_zeros_of, inputs), **tree_map(_zeros_of, options)))
+        in_place = _is_in_place(operator, inputs)
+        if there and options.get("device") is None and (in_place or _is_a_function(operator, inputs)):
+            made = operator(*tree_map(_zeros_of, inputs), **tree_map(_zeros_of, options))
+            return inputs[0] if in_place else tree_map(_moved, made)
         return operator(*inputs, **options)
 
 
@@ -144,6 +146,14 @@ def _is_a_function(operator: Any, inputs: Any) -> bool:
     ):
         return False
     return all(each.alias_info is None for each in (*schema.arguments, *schema.returns))
+
+
+def _is_in_place(operator: Any, inputs: Any) -> bool:
+    """Whether an operator writes numbers into its first tensor, which is there, and gives it back, as ``div_`` does."""
+    schema = getattr(operator, "_schema", None)
+    if schema is None or torch.Tag.inplace_view in operator.tags or not schema.name.endswith("_"):
+        return False
+    return isinstance(inputs[0], Tensor) and inputs[0].device.type == DEVICE
 
 
 def _indexes_by_place(operator: Any, inputs: Any) -> bool:

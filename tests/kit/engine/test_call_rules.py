@@ -1,6 +1,7 @@
 """What an answer may call, as ``check`` says it in the student's own process."""
 
 import gc
+import inspect
 import sys
 import threading
 
@@ -258,3 +259,22 @@ def test_a_watch_that_was_removed_or_flooded_is_no_right_answer():
     for names in ([REMOVED], [f"numpy.f{number}" for number in range(MOST_NAMES)]):
         assert "hides what it calls" in not_allowed(RULES["layer_norm"], names)
     assert not_allowed(None, [REMOVED]) is None
+
+
+def test_what_a_check_gives_to_an_answer_is_not_noted_and_keeps_its_signature():
+    def norm(x, weight, bias, eps):
+        return ready_made(x, weight, bias, eps)
+
+    watch = Watch(None, ())
+    given = watch.leaving_out(norm)
+    names = noted(watch, lambda *inputs: given(*inputs).exp())
+    assert "torch.ops.aten.exp" in names
+    assert not any("layer_norm" in name for name in names)
+    assert inspect.signature(given) == inspect.signature(norm)
+
+
+def test_a_profile_function_that_is_gone_stays_gone_after_what_a_check_gave():
+    watch = Watch(None, ())
+    given = watch.leaving_out(lambda: None)
+    watch.around(lambda: (sys.setprofile(None), given()))()
+    assert REMOVED in watch.names()

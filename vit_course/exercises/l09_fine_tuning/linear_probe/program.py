@@ -48,7 +48,7 @@ def linear_probe(
 
     optimizer.step(objective)
     # bug "never trained":
-    # bug "steps of one size": for _ in range(1500):
+    # bug "steps of one size": for _ in range(400):
     # bug "steps of one size":     optimizer.step(objective)
     # bug "the decay of adamw": for _ in range(300):
     # bug "the decay of adamw":     optimizer.step(objective)
