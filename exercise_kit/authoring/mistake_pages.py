@@ -13,7 +13,7 @@ from pathlib import Path
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining, Trained, TrainingEffect, what_was_trained
-from exercise_kit.engine.library import with_their_own
+from exercise_kit.engine.library import with_own_misconceptions
 from exercise_kit.engine.run import usage
 
 # what is seen in training → the name of the page about it, and what that means to who looks for a bug
@@ -45,7 +45,7 @@ def pages(only: Collection[str] = ()) -> dict[str, str]:
     Args:
         only: the names of exercises, where not all are wanted.
     """
-    exercises = [each for each in with_their_own() if not only or each.name in only]
+    exercises = [each for each in with_own_misconceptions() if not only or each.name in only]
     texts = {wrong.page: _of_mistake(each, wrong) for each in exercises for wrong in each.misconceptions if wrong.page}
     texts |= {f"mistakes/{each.name}/index": _of_exercise(each) for each in exercises}
     for kind, (name, meaning) in SYMPTOMS.items():
@@ -196,7 +196,11 @@ def redirects(published: str) -> dict[str, str]:
     Raises:
         PagesError: a page is lost, or leads nowhere.
     """
-    there = {each.page.removeprefix("mistakes/") for exercise in with_their_own() for each in exercise.misconceptions}
+    there = {
+        each.page.removeprefix("mistakes/")
+        for exercise in with_own_misconceptions()
+        for each in exercise.misconceptions
+    }
     lines = dict(_published(published))
     if lost := sorted(name for name, target in lines.items() if not target and name not in there):
         raise PagesError(
@@ -215,7 +219,11 @@ def with_new(published: str) -> str:
     """The list of published pages with those of all mistakes that are not yet in it; its comments stay on top."""
     lines = published.splitlines()
     known = dict(_published(published))
-    there = (each.page.removeprefix("mistakes/") for exercise in with_their_own() for each in exercise.misconceptions)
+    there = (
+        each.page.removeprefix("mistakes/")
+        for exercise in with_own_misconceptions()
+        for each in exercise.misconceptions
+    )
     comments = [line for line in lines if line.startswith("#")]
     entries = [line for line in lines if line.strip() and not line.startswith("#")]
     return "\n".join([*comments, *sorted({*entries, *(name for name in there if name and name not in known)}), ""])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from exercise_kit.batch.cluster import Cluster, ClusterError, together
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
-from exercise_kit.batch.job import Done, Task, graded, judged, ungraded_result
+from exercise_kit.batch.job import Done, Task, grade, judge_submission, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
 from exercise_kit.batch.result_cache import Store
 from exercise_kit.batch.result_index import look_up
@@ -24,7 +24,7 @@ from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 
 if TYPE_CHECKING:
-    from exercise_kit.judge.scoring import Refused
+    from exercise_kit.judge.scoring import RefusingChecks
 
 Given = TypeVar("Given")
 ON_A_CLUSTER = 128  # submissions that are under way at a time: as many threads wait for workers
@@ -160,7 +160,7 @@ class Grader:
             return Done(kept, from_cache=True)
         try:
             if self._cluster:
-                return graded(task, self._here, self._judged)
+                return grade(task, self._here, self._judge)
             return self._in_process(lambda slot: slot.do(task))
         except TimeoutError:
             return Done(ungraded_result(handed_in, "error", OUT_OF_TIME))
@@ -187,13 +187,13 @@ class Grader:
     def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
         return self._in_process(lambda slot: slot.call(self._place.checks, self._place.class_dir, function, *arguments))
 
-    def _judged(self, task: Task, submission: Submission, refused: Refused) -> Result:
+    def _judge(self, task: Task, submission: Submission, refused: RefusingChecks) -> Result:
         """What a worker of the cluster finds; files, of which nothing runs, are measured here, where the images are."""
         assert self._cluster, "only a grader with a cluster calls this"
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
         there = self._cluster.judge(task, submission.only(code), refused) if code else None
-        here = self._here(judged, task, submission.only(files), refused) if files else None
+        here = self._here(judge_submission, task, submission.only(files), refused) if files else None
         return together(there, here)
 
 

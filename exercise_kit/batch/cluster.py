@@ -28,7 +28,7 @@ from exercise_kit.submission.submission import Submission
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from exercise_kit.judge.scoring import Refused
+    from exercise_kit.judge.scoring import RefusingChecks
 
 CONNECT_SECONDS = 10.0
 LOOK = 0.5  # seconds between two looks at the cluster
@@ -89,7 +89,7 @@ class Cluster:
         self._watch = threading.Thread(target=self._watching, name="cluster", daemon=True)
         self._watch.start()
 
-    def judge(self, task: Task, submission: Submission, refused: Refused) -> Result:
+    def judge(self, task: Task, submission: Submission, refused: RefusingChecks) -> Result:
         """The result of a submission, from whichever worker is free.
 
         Raises:

@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.batch.job import Done, Task, do, in_bounds, process_id, start_process
+from exercise_kit.batch.job import Done, Task, grade_here, in_bounds, process_id, start_process
 from exercise_kit.batch.result_cache import file_stats
 from exercise_kit.engine.class_exercises import files_of
 
@@ -42,7 +42,7 @@ class JobProcess:
             TimeoutError: it was killed, because it did not end.
             CancelledError: it was stopped.
         """
-        done: Done = self.call(task.place.checks, task.place.class_dir, do, task)
+        done: Done = self.call(task.place.checks, task.place.class_dir, grade_here, task)
         return done
 
     def call(self, checks: Path, class_dir: Path | None, function: Callable[..., Any], *arguments: object) -> Any:

@@ -41,7 +41,7 @@ from exercise_kit.submission.submission import NoSubmission, Submission
 
 if TYPE_CHECKING:
     from exercise_kit.judge.judge import Judge
-    from exercise_kit.judge.scoring import Refused
+    from exercise_kit.judge.scoring import RefusingChecks
 
 
 # while torch and the judge are still to be imported, and a submission is read
@@ -137,7 +137,7 @@ class Remaining:
 
 
 Run = Callable[..., Any]  # calls a function with the arguments that follow it, in some process of this machine
-JudgeOf = Callable[[Task, Submission, "Refused"], Result]  # wherever it judges
+JudgeOf = Callable[[Task, Submission, "RefusingChecks"], Result]  # wherever it judges
 
 
 def start_process() -> None:
@@ -160,7 +160,7 @@ def _end() -> None:
 
 def _end_with(parent: BaseProcess) -> None:
     parent.join()
-    os._exit(1)
+    os._exit(1)  # the warm process ends by itself when its line to this one closes
 
 
 def process_id() -> int:
@@ -173,9 +173,9 @@ def in_bounds(function: Callable[..., Any], *arguments: object) -> tuple[Any, bo
     return function(*arguments), is_nearly_exhausted()
 
 
-def do(task: Task) -> Done:
+def grade_here(task: Task) -> Done:
     """Grade a submission in this process; whatever it does, a result comes of it."""
-    return graded(task, _here, judged, _ready)
+    return grade(task, _call_here, judge_submission, _ready)
 
 
 def _ready(task: Task) -> None:
@@ -184,11 +184,11 @@ def _ready(task: Task) -> None:
     _judge_pool.warm_up(task)
 
 
-def _here(function: Callable[..., Any], *arguments: object) -> Any:
+def _call_here(function: Callable[..., Any], *arguments: object) -> Any:
     return function(*arguments)
 
 
-def graded(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] = lambda task: None) -> Done:
+def grade(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] = lambda task: None) -> Done:
     """Grade a submission.
 
     Args:
@@ -199,7 +199,7 @@ def graded(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] =
     """
     try:
         first(task)
-        done = _done(task, run, judge)
+        done = _grade(task, run, judge)
     except MemoryError:
         from exercise_kit.judge.judge import OUT_OF_MEMORY
 
@@ -211,17 +211,17 @@ def graded(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] =
     return replace(done, result=replace(result, flags=flags))
 
 
-def _done(task: Task, run: Run, judge: JudgeOf) -> Done:
+def _grade(task: Task, run: Run, judge: JudgeOf) -> Done:
     opened = run(_open, task)
     if isinstance(opened, Done):
         return opened
     submission = opened.submission
     which = (task.place, submission.lesson or "", task.sandboxed, task.device)
     with _one_asks:  # of threads that ask at once one has the model answers judged, and the others learn it
-        refused, lasting = _checks_failed_by_model(
+        refused, lasting = _refusing_checks(
             *which, (file_stats(task.place.checks), in_use()), opened.released, run, judge
         )
-    done = replace(_cached_or_judged(task, submission, refused, run, judge), files=submission.files)
+    done = replace(_look_up_or_judge(task, submission, refused, run, judge), files=submission.files)
     if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
         kept = _store(task).path_of(submission)
         with suppress(OSError):  # then it is looked up in the store itself
@@ -271,20 +271,20 @@ _one_asks = threading.Lock()
 
 
 @lru_cache(maxsize=32)
-def _checks_failed_by_model(
+def _refusing_checks(
     place: Place,
     lesson: str,
     sandboxed: bool,
     device: str,
-    checks_digest: object,
+    state_of_checks: object,
     released: object,
     run: Run,
     judge: JudgeOf,
-) -> tuple[Refused, bool]:
-    """The hidden checks that the lesson's own model answers fail, and whether that will hold when it is asked again.
+) -> tuple[RefusingChecks, bool]:
+    """The hidden checks that refuse the lesson's own model answers, and whether that will hold when it is asked again.
 
     They are graded as a submission is, and their result is stored as one. Of graders that start at once one does it,
-    and the others read what it has stored. Another ``checks_digest`` asks anew.
+    and the others read what it has stored. Another ``state_of_checks``, or ``released``, asks anew.
     """
     path = _lessons(place.class_dir, released).model_notebook(lesson)
     if path is None:
@@ -294,18 +294,18 @@ def _checks_failed_by_model(
         opened = run(_open, task)
         if isinstance(opened, Done):
             return {}, opened.result is None or opened.result.status == "rejected"
-        done = _cached_or_judged(task, opened.submission, {}, run, judge)
-        return (run(_read_failures, done.result) if done.result else {}), done.lasting
+        done = _look_up_or_judge(task, opened.submission, {}, run, judge)
+        return (run(_refusing_checks_of, done.result) if done.result else {}), done.lasting
     return {}, False
 
 
-def _read_failures(result: Result) -> Refused:
-    from exercise_kit.judge.scoring import refused_by
+def _refusing_checks_of(result: Result) -> RefusingChecks:
+    from exercise_kit.judge.scoring import refusing_checks
 
-    return refused_by(result)
+    return refusing_checks(result)
 
 
-def _cached_or_judged(task: Task, submission: Submission, refused: Refused, run: Run, judge: JudgeOf) -> Done:
+def _look_up_or_judge(task: Task, submission: Submission, refused: RefusingChecks, run: Run, judge: JudgeOf) -> Done:
     found: Done | Remaining = run(_look_up, task, submission, refused)
     if isinstance(found, Done):
         return found
@@ -313,7 +313,7 @@ def _cached_or_judged(task: Task, submission: Submission, refused: Refused, run:
     return done
 
 
-def _look_up(task: Task, submission: Submission, refused: Refused) -> Done | Remaining:
+def _look_up(task: Task, submission: Submission, refused: RefusingChecks) -> Done | Remaining:
     use_class(task.place.class_dir)
     keys = exercise_keys(submission, task.place, task.sandboxed, refused, task.device)
     kept, changed = _load_kept(task, _store(task), submission, keys)
@@ -364,7 +364,8 @@ def _result(submission: Submission, status: Status, reason: str | None) -> Resul
 
 
 @lru_cache(maxsize=1)
-def _lessons(class_dir: Path | None, of: object) -> Lessons:
+def _lessons(class_dir: Path | None, released: object) -> Lessons:
+    """The lessons of a class; ``released``, the state of their files, only tells the cache when to read them anew."""
     return Lessons(class_dir)
 
 
@@ -439,17 +440,17 @@ def _warm_process(task: Task) -> WarmProcess:
 _judge_pool = _JudgePool()
 
 
-def judged(task: Task, submission: Submission, refused: Refused) -> Result:
+def judge_submission(task: Task, submission: Submission, refused: RefusingChecks) -> Result:
     """The result of a submission's exercises, from this process's judge."""
-    return _judged(task, submission, lambda judge: judge.grade(submission, refused))
+    return _judge(task, submission, lambda judge: judge.grade(submission, refused))
 
 
-def judged_with(key: bytes, task: Task, submission: Submission, refused: Refused) -> Result:
+def judge_with_key(key: bytes, task: Task, submission: Submission, refused: RefusingChecks) -> Result:
     """The same with the ``key`` from which its draws come, where the secret that it was made of is elsewhere."""
-    return _judged(task, submission, lambda judge: judge.grade(submission, refused, key))
+    return _judge(task, submission, lambda judge: judge.grade(submission, refused, key))
 
 
-def _judged(task: Task, submission: Submission, act: Callable[[Judge], Result]) -> Result:
+def _judge(task: Task, submission: Submission, act: Callable[[Judge], Result]) -> Result:
     from exercise_kit.judge.pytest_host import HiddenChecksError
 
     try:

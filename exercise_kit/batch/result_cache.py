@@ -33,11 +33,11 @@ from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 if TYPE_CHECKING:
-    from exercise_kit.judge.scoring import Refused
+    from exercise_kit.judge.scoring import RefusingChecks
 
 
 def exercise_keys(
-    submission: Submission, place: Place, sandboxed: bool, refused: Refused | None = None, device: str = "cpu"
+    submission: Submission, place: Place, sandboxed: bool, refused: RefusingChecks | None = None, device: str = "cpu"
 ) -> dict[str, str]:
     """The key of each exercise of a submission.
 

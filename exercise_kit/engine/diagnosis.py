@@ -38,9 +38,9 @@ def diagnose(
         return observed(wrong, exercise.objects, checks[check_name])
 
     seen, names = Compared(records, observe), dict.fromkeys(failed).keys()
-    telling = frozenset(each.name for each in exercise.checks if not each.guard)
-    found = {name: explain(exercise.misconceptions, records, names, name, seen, telling) for name in failed}
-    return for_refusals(explain_by_two(exercise, records, failed, found, observe, telling), refusals)
+    decisive = frozenset(each.name for each in exercise.checks if not each.guard)
+    found = {name: explain(exercise.misconceptions, records, names, name, seen, decisive) for name in failed}
+    return for_refusals(explain_by_two(exercise, records, failed, found, observe, decisive), refusals)
 
 
 def for_refusals(found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]) -> dict[str, tuple[Cause, ...]]:
@@ -105,7 +105,7 @@ def explain(
     failed: Set[str],
     name: str,
     seen: Compared,
-    telling: Set[str] = frozenset(),
+    decisive: Set[str] = frozenset(),
 ) -> tuple[Cause, ...]:
     """The misconceptions that explain why the check called ``name`` failed.
 
@@ -115,7 +115,7 @@ def explain(
         failed: the names of the checks that the student failed.
         name: the one to explain.
         seen: what the misconceptions do there.
-        telling: the checks that are no guards: whoever passes one that a misconception fails has not made it.
+        decisive: the checks that are no guards: whoever passes one that a misconception fails has not made it.
 
     Returns:
         The misconceptions that fail this check with the same answers, unless other failures contradict them, and among
@@ -125,7 +125,7 @@ def explain(
     matching = [
         wrong
         for wrong in misconceptions
-        if _fits(wrong, records[name], failed, name, seen) and _is_supported(wrong, records, failed, seen, telling)
+        if _fits(wrong, records[name], failed, name, seen) and _is_supported(wrong, records, failed, seen, decisive)
     ]
     if len(matching) > 1:
         votes = [sum(seen.agrees(wrong, each) for each in records) for wrong in matching]
@@ -161,14 +161,14 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
 
 
 def _is_supported(
-    wrong: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared, telling: Set[str]
+    wrong: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared, decisive: Set[str]
 ) -> bool:
     """Whether a misconception explains at least as many failures as it would cause that the student does not have.
 
     A student may pass a few guards that the misconception fails: an error, say, that it forgets besides. Whoever passes
     a check that tells has not made it: a name never contradicts a tick of the same report.
     """
-    if any(name not in failed and seen.fails(wrong, name) for name in records if name in telling):
+    if any(name not in failed and seen.fails(wrong, name) for name in records if name in decisive):
         return False
     explained = sum(seen.explains(wrong, each) for each in failed if each in records)
     return not _fails_more(wrong, [each for each in records if each not in failed], explained, seen)
@@ -191,7 +191,7 @@ def explain_by_two(
     failed: Sequence[str],
     found: Mapping[str, tuple[Cause, ...]],
     observe: Observe,
-    telling: Set[str] = frozenset(),
+    decisive: Set[str] = frozenset(),
 ) -> dict[str, tuple[Cause, ...]]:
     """``found``, what single misconceptions explain, with two at once wherever these explain more.
 
@@ -209,7 +209,7 @@ def explain_by_two(
         failed: the names of the checks that the student failed.
         found: the single misconceptions that explain each of them; a check that is missing here was not evaluated.
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
-        telling: as :func:`explain` has it.
+        decisive: as :func:`explain` has it.
 
     Returns:
         ``found``, with the cause of the pair at every failure that the pair explains.
@@ -228,7 +228,7 @@ def explain_by_two(
     best: list[tuple[Pair, list[str]]] = []
     for pair in _likely(exercise, pairs, evidence, alone, observe):
         explained = _explained(pair, ordered, passed, least, seen)
-        if any(seen.fails(pair, name) for name in passed if name in telling and explained):
+        if any(seen.fails(pair, name) for name in passed if name in decisive and explained):
             continue
         if explained and (not unexplained or {*unexplained} & {*explained}):
             best = [(pair, explained)] if len(explained) > least else [*best, (pair, explained)]

@@ -32,7 +32,7 @@ def as_json() -> str:
             **_in_training(wrong.effect),
             **_page(wrong),
         }
-        for exercise in with_their_own()
+        for exercise in with_own_misconceptions()
         for wrong in exercise.misconceptions
     ]
     return json.dumps(entries, indent=2, ensure_ascii=False)
@@ -69,7 +69,7 @@ def as_table() -> Table:
     def row(name: str, text: str, word: str = "") -> None:
         table.add_row(Padding(Text(name), (0, 0, 0, 2)), Text(text), Text(word))
 
-    for exercise in with_their_own():
+    for exercise in with_own_misconceptions():
         heading(exercise.name, exercise.lesson)
         for wrong in exercise.misconceptions:
             row(wrong.name, wrong.cause.explanation, _word(wrong.effect))
@@ -93,8 +93,8 @@ def _word(effect: TrainingEffect) -> str:
     return f"{effect.kind.name.lower()}{measured}"
 
 
-def with_their_own() -> Iterator[Exercise]:
-    """Exercises, without the bug hunts that share another one's misconceptions."""
+def with_own_misconceptions() -> Iterator[Exercise]:
+    """Exercises whose misconceptions are their own: without the bug hunts that share another one's."""
     shown: list[object] = []
     for exercise in course().exercises.values():
         if exercise.misconceptions and not any(exercise.misconceptions is library for library in shown):

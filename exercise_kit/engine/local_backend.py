@@ -19,7 +19,6 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
 from exercise_kit.engine.printed import printing_call
 from exercise_kit.engine.probes import settings_kept
-from exercise_kit.engine.records import same_record
 from exercise_kit.engine.training_fixtures import add, fixture_named
 from exercise_kit.engine.watchdog import TimeIsUpError, watched_call
 from exercise_kit.worker.call_trace import Watch
@@ -201,7 +200,7 @@ def _answer(
     seen, error = _attempt(watch, observe, (_watched(watch, function), given, options, gradients))
     if seen is None:
         return CallResult(raised=error)
-    changed = tuple(number for number, before in enumerate(inputs) if _has_changed(before, seen.inputs[number]))
+    changed = tuple(number for number, before in enumerate(inputs) if has_changed(before, seen.inputs[number]))
     return CallResult(seen.result, None, seen.inputs, changed, seen.shares, seen.gradients or ())
 
 
@@ -222,5 +221,13 @@ def _attempt(
             return None, described(error)
 
 
-def _has_changed(before: object, after: object) -> bool:
-    return isinstance(before, Tensor) and not same_record(before, after)
+def has_changed(given: object, after: object) -> bool:
+    """Whether an input, as it is after a call, is not to the last digit what was given."""
+    if not isinstance(given, Tensor) or given.is_meta:
+        return False
+    if not isinstance(after, Tensor) or (given.shape, given.dtype) != (after.shape, after.dtype):
+        return True
+    old, new = given.detach().cpu(), after.detach().cpu()
+    if torch.equal(old, new) or not old.is_floating_point():
+        return not torch.equal(old, new)
+    return not (torch.equal(old.isnan(), new.isnan()) and torch.equal(old.nan_to_num(), new.nan_to_num()))

@@ -73,8 +73,8 @@ class Program:
         edits: dict[int, tuple[str, ...]] = {}
         for bug in bugs:
             edits |= bug.edits
-        spoilt = (text for place, line in enumerate(self.lines) for text in edits.get(place, (line,)))
-        return "\n".join(spoilt) + "\n"
+        spoiled = (text for place, line in enumerate(self.lines) for text in edits.get(place, (line,)))
+        return "\n".join(spoiled) + "\n"
 
     def bug(self, name: str) -> Bug | None:
         """The bug of that name."""
@@ -115,7 +115,7 @@ def module_from(name: str, source: str) -> ModuleType:
 
 
 class Implementations(Sequence[Callable[..., Any]]):
-    """The objects that a spoilt program defines, made when they are first asked for.
+    """The objects that a spoiled program defines, made when they are first asked for.
 
     Args:
         program: the program.
@@ -179,13 +179,13 @@ def read_program(source: str, module: str, file: str) -> Program:
             continue
         where = f"{file}:{number}"
         if not bug:
-            raise ProgramError(f'{where}: {line.strip()!r} is no bug; write # bug "its name": the spoilt line')
+            raise ProgramError(f'{where}: {line.strip()!r} is no bug; write # bug "its name": the spoiled line')
         if not lines or not lines[-1].strip():
             raise ProgramError(f"{where}: there is no line above to spoil; put the comment right below it")
         code, above = bug["code"] or "", lines[-1]
-        spoilt = (above[: len(above) - len(above.lstrip())] + code,) if code.strip() else ()
+        spoiled = (above[: len(above) - len(above.lstrip())] + code,) if code.strip() else ()
         places = edits.setdefault(bug["name"], {})
-        places[len(lines) - 1] = places.get(len(lines) - 1, ()) + spoilt
+        places[len(lines) - 1] = places.get(len(lines) - 1, ()) + spoiled
     return Program(module, tuple(lines), tuple(Bug(each, places) for each, places in edits.items()))
 
 

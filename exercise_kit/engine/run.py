@@ -234,7 +234,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 # exercise → what passed its check last in this process
 _passed_objects: dict[str, dict[str, object]] = {}
-_WHATEVER_THE_SIZES = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
+_SAME_UP_TO_NUMBERS = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
 _COURSE = str(Path(__file__).parents[2])
 _HIDDEN = "Hidden checks ask more than these when it is graded, and with other numbers."
 
@@ -314,7 +314,7 @@ def is_part(exercise: Exercise) -> bool:
 def _with_right_parts(
     exercise: Exercise, objects: Sequence[object], watch: Watch | None
 ) -> tuple[tuple[CheckResult, ...], str | None]:
-    """The results. Where some fail, and more pass with the reference in place of the student's other answers: those.
+    """Run the checks; where more pass with the reference in place of the student's other answers, those results count.
 
     Returns:
         the results, and a sentence on the answers that are wrong, or None.
@@ -378,7 +378,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
 
 
 def refusals_among(results: Iterable[CheckResult]) -> set[str]:
-    """The failed checks that want an error: bad input was accepted, or a guard met an error that no other check met."""
+    """Failed checks that lack an error only: bad input was accepted, or a guard met an error that no other did."""
     failed = [each for each in results if each.verdict == Verdict.FAIL]
     met = Counter(each.stumbled_over for each in failed)
     return {
@@ -445,7 +445,7 @@ def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...
         seen = result.seen
         if result.stumbled_over and result.reason != Reason.DIFFERENT:
             seen = f"{result.reason}: {result.stumbled_over}"
-        if result.reason in _WHATEVER_THE_SIZES:
+        if result.reason in _SAME_UP_TO_NUMBERS:
             seen = re.sub(r"[0-9]+", "#", seen)
         before = reported.setdefault((seen, names), result.name) if seen else result.name
         known = before != result.name

@@ -206,7 +206,7 @@ def _of_two_layouts(
 
 Record = list[object]
 Path = tuple[int, ...]
-_NOWHERE = -1
+_NOWHERE, _STUDENT = -1, 0  # numbers of values at a place: of what has none there, and of the student's own
 
 
 class Evidence:
@@ -240,7 +240,7 @@ class Evidence:
 
 
 class _Place:
-    """The values at one place of a record, by number: 0 is the student's."""
+    """The values at one place of a record, by number: equal ones have the same."""
 
     def __init__(self, student: object, others: Mapping[Cause, object]) -> None:
         kinds: list[object] = [student]
@@ -254,7 +254,7 @@ class _Place:
         self._right = Counter(self._numbers.values()).most_common(1)[0][0] if self._numbers else _NOWHERE
 
     def supports(self, cause: Cause) -> bool:
-        return self._numbers.get(cause) == 0 != self._right
+        return self._numbers.get(cause) == _STUDENT and self._right != _STUDENT
 
     def contradicts(self, first: Cause, second: Cause) -> bool:
         numbers = {self._numbers.get(first, _NOWHERE), self._numbers.get(second, _NOWHERE)}
@@ -262,7 +262,7 @@ class _Place:
             return True
         if _NOWHERE in numbers or self._right not in numbers:
             return False
-        return next(iter(numbers - {self._right}), self._right) != 0
+        return next(iter(numbers - {self._right}), self._right) != _STUDENT
 
 
 def _leaves(record: object, path: Path = ()) -> Iterator[tuple[Path, object]]:

@@ -1,9 +1,9 @@
 """What hidden checks are written with: the mark ``exercise`` and the fixtures ``student, reference, probe, device``,
 for a result that was handed in as a file ``results``.
 
-``tests/hidden/conftest.py`` imports the names below. Run by pytest itself, every check is evaluated on the reference,
-once for each exercise that it is marked with, or with ``--submission FILE`` of a student's answers there; run by the
-judge, of the student that the judge has put there.
+``tests/hidden/conftest.py`` imports the names below. Run by pytest itself, every check tests the reference, once for
+each exercise that it is marked with, or with ``--submission FILE`` the answers there; run by the judge, it tests the
+student that the judge has set.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def marks_of(definition: pytest.Item) -> dict[str, float]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Ask a check on every device and, from the command line, for every exercise that it is marked with."""
+    """Run a check on every device and, from the command line, for every exercise that it is marked with."""
     context = metafunc.config.stash.get(EVALUATION_CONTEXT, None)
     marks = _checked(metafunc)
     if "device" in metafunc.fixturenames:

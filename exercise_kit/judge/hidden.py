@@ -25,6 +25,9 @@ from exercise_kit.judge.fixtures import EvaluationContext, marks_of, reference_s
 from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, described_error, place_of_item
 from exercise_kit.sandbox.limits import is_out_of_memory
 
+_SKIPS = (pytest.skip.Exception, pytest.xfail.Exception)
+_VERDICTS = (Failure, Undecided, *_SKIPS)
+
 
 def result_of(name: str, claim: str, student: Student, error: BaseException | None, file: Path) -> CheckResult:
     """The line of a report for a check that passed, or that ended in ``error``.
@@ -36,7 +39,7 @@ def result_of(name: str, claim: str, student: Student, error: BaseException | No
         return CheckResult(name, claim, Verdict.PASS)
     if isinstance(error, Failure | Undecided):
         return as_result(name, claim, error)
-    if isinstance(error, pytest.skip.Exception | pytest.xfail.Exception):
+    if isinstance(error, _SKIPS):
         return as_result(name, claim, Undecided(str(error)))
     if is_plain(error):
         return as_result(name, claim, Failure(_written(error, file) or f"{student.name} does not do this"))
@@ -48,15 +51,14 @@ def is_plain(error: BaseException) -> bool:
     return isinstance(error, AssertionError | pytest.fail.Exception)
 
 
-def is_of_the_check(error: BaseException | None) -> bool:
-    """Whether a check broke off with an exception that is no verdict."""
-    verdicts = (Failure, Undecided, pytest.skip.Exception, pytest.xfail.Exception)
-    return error is not None and not isinstance(error, verdicts) and not is_plain(error)
+def broke_off(error: BaseException | None) -> bool:
+    """Whether a check ended in an exception that is no verdict: its own, or one that an odd answer led it into."""
+    return error is not None and not isinstance(error, _VERDICTS) and not is_plain(error)
 
 
 def for_the_instructor(error: BaseException | None) -> str:
     """The traceback, from the check on, of an error that is not a verdict; "" where the student reads all of it."""
-    if error is None or isinstance(error, Failure | Undecided | pytest.skip.Exception):
+    if error is None or isinstance(error, _VERDICTS):
         return ""
     frames = error.__traceback__
     while frames and frames.tb_next and _is_of_pytest(frames.tb_frame.f_code.co_filename):
@@ -90,9 +92,6 @@ def _texts(file: Path) -> dict[int, str]:
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
             found |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), text.value)
     return found
-
-
-__all__ = ["HiddenCheck", "HiddenChecks", "HiddenChecksError", "Outcome"]
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,7 @@ class HiddenChecks:
         if is_out_of_memory(error):
             raise MemoryError from error
         result, broke = result_of(check.name, check.claim, student, error, check.item.path), ""
-        if error is not None and is_of_the_check(error) and self._is_broken_check(exercise, check, key):
+        if error is not None and broke_off(error) and self._is_broken_check(exercise, check, key):
             reason = "the check itself broke; it does not count, and your instructor can read why"
             result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=reason)
             folder = check.item.path.parent
@@ -235,7 +234,7 @@ class HiddenChecks:
     def _is_broken_check(self, exercise: str, check: HiddenCheck, key: bytes) -> bool:
         """Whether a check breaks off with a right answer too, so that it was not the student's that broke it."""
         error, _ = self._run(exercise, check, reference_student(exercise), key)
-        return is_of_the_check(error)
+        return broke_off(error)
 
     def _run(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> tuple[BaseException | None, str]:
         self._context.exercise, self._context.student, self._context.key = exercise, student, key

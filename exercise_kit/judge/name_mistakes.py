@@ -115,7 +115,7 @@ class _IsolatedModule:
 
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
-# failures that nobody explains; two_at_once.most_asked bounds the pairs, which are evaluated once each, as a rule
+# failures that nobody explains; two_mistakes.most_evaluated bounds the pairs, which are evaluated once each, as a rule
 MOST_REPLAYS = 120
 MOST_UNEXPLAINED = 3
 
@@ -197,7 +197,7 @@ def _explain(
     known = {cause for causes in found.values() for cause in causes}
     likely = [each for each in everyone if each.cause in known]
     causes = explain(likely, records, failed, name, seen)
-    if causes or sum(not each for each in found.values()) == MOST_UNEXPLAINED:
+    if causes or sum(not each for each in found.values()) >= MOST_UNEXPLAINED:
         return causes
     return explain(everyone, records, failed, name, seen)
 

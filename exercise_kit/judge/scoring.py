@@ -66,7 +66,7 @@ OUR_ERROR = "{} is not graded yet: there is an error in the exercise, and no fau
 
 
 def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
-    """The share of the points earned, from 0 to 1: the points of marks are weights, and undecided checks do not count.
+    """The share of the points earned, from 0 to 1: the checks' points are weights, and undecided checks do not count.
 
     A class with a part that is not written yet earns nothing: the student did not write what the class inherits.
     """
@@ -77,7 +77,7 @@ def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
     return earned / sum(each.check.points for each in counted) if counted else 0.0
 
 
-def marked(
+def score_checks(
     exercise: str,
     max_score: float | None,
     outcomes: Sequence[Outcome],
@@ -130,7 +130,7 @@ def unevaluated(
 ) -> ExerciseResult:
     """The result of an exercise that could not be evaluated: every check fails, for one reason."""
     failed = [Outcome(each, CheckResult(each.name, each.claim, Verdict.FAIL), []) for each in checks]
-    return marked(exercise, max_score, failed, problem, reason, kind)
+    return score_checks(exercise, max_score, failed, problem, reason, kind)
 
 
 def _briefly(result: CheckResult) -> CheckResult:
@@ -143,12 +143,12 @@ def _as_outcome(result: CheckResult) -> CheckOutcome:
     return CheckOutcome(result.name, str(result.verdict), *words, result.pages(), result.kind, result.same_as)
 
 
-Refused = Mapping[str, Mapping[str, str]]  # exercise → check → what it says of the model answer
+RefusingChecks = Mapping[str, Mapping[str, str]]  # exercise → check that refuses the model answer → what it says of it
 SEEN = "this check refuses the lesson's own model answer; it does not count, and your instructor can read why"
 
 
-def refused_by(model: Result) -> Refused:
-    """The checks that fail the model answers of a lesson.
+def refusing_checks(model: Result) -> RefusingChecks:
+    """The checks that refuse a lesson's own model answers.
 
     A model answer that could not be evaluated, or not to its end, says nothing of the checks.
     """
@@ -180,7 +180,7 @@ def not_counted(
     entries = (
         LogEntry(
             LogKind.REFUSED_CHECK,
-            f"{_place_of(each)} fails the lesson's model answer. {refused[each.name]}",
+            f"{_place_of(each)} refuses the lesson's model answer. {refused[each.name]}",
             result.name,
             each.name,
         )

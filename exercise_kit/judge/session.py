@@ -20,7 +20,7 @@ from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
 from exercise_kit.judge.name_mistakes import Replays, name_failures
 from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
-from exercise_kit.judge.scoring import cells_with_parts, marked, merge, not_graded, unevaluated
+from exercise_kit.judge.scoring import cells_with_parts, merge, not_graded, score_checks, unevaluated
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import FlagNote, Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -141,7 +141,7 @@ class GradingSession:
             self._log_details(answer.name, each)
         remark = self._accuracy(answer.name, handed_in)
         reason = Reason.REMARK if remark else None
-        return marked(answer.name, answer.max_score, self._named(answer.name, outcomes), remark, reason)
+        return score_checks(answer.name, answer.max_score, self._named(answer.name, outcomes), remark, reason)
 
     def _accuracy(self, name: str, handed_in: FileBytes) -> str | None:
         """The accuracy in words, where it was measured; where it could not be, the instructor reads why."""
@@ -164,9 +164,9 @@ class GradingSession:
             self._flag(FORBIDDEN_FUNCTION, answer.name, why)
             kind = course().rules[answer.name].why.rstrip(".")
             return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, kind)
-        if self._worker and not self._worker.lost:
+        if self._worker and not self._worker.lost:  # an answer that has ended its worker gets no second run
             self._evaluated[answer.name] = outcomes, problem, reason
-        return marked(answer.name, answer.max_score, outcomes, problem, reason)
+        return score_checks(answer.name, answer.max_score, outcomes, problem, reason)
 
     def _carried(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
         """The result with what passes once the answer's parts are right: an error costs points once."""
@@ -182,7 +182,7 @@ class GradingSession:
         note = sentence_on_parts(answer.name, parts, wrong, gained, len(failed) - gained)
         named = self._named(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
-        better = marked(answer.name, answer.max_score, named, words, reason or Reason.REMARK)
+        better = score_checks(answer.name, answer.max_score, named, words, reason or Reason.REMARK)
         return replace(better, seconds=result.seconds + time.perf_counter() - began)
 
     def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:

@@ -145,6 +145,7 @@ def _detached(value: Any) -> Any:
 def _kept_of(tensors: Sequence[Tensor]) -> int:
     """About how many numbers a call keeps for its gradients; _TooLarge where it would take too much at once.
 
+    What students are given to call is attention, a norm or a rotation, and the first takes the most.
     The scores are (batch, queries, keys), the output (batch, queries, value_dim); which tensor is which nobody tells,
     so the largest sizes count.
     """

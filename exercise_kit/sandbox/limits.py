@@ -94,7 +94,7 @@ def broken_protocol(words: str) -> WorkerLost:
     return WorkerLost("protocol", f"sent something that is no answer: {words}")
 
 
-def ended(status: int | None, by_itself: bool) -> WorkerLost:
+def loss_at_exit(status: int | None, by_itself: bool) -> WorkerLost:
     """It closed its end of the line.
 
     Args:

@@ -73,11 +73,11 @@ class RemoteModule:
         self._line = line
         self._name = name
         self._number = number
-        self._untouched = built if built.has("parameters") else None
+        self._build_reply = built if built.has("parameters") else None
         self._outputs: list[Tensor] = []
 
     def _request(self, kind: str, **fields: Any) -> Reply:
-        self._untouched = None
+        self._build_reply = None
         return Reply(self._line, self._name, kind, module=self._number, **fields)
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
@@ -114,7 +114,7 @@ class RemoteModule:
     def held(self) -> CallResult:
         """Ask for the names and shapes of what it holds."""
         with self._line.reading():
-            reply = self._untouched or self._request("parameters")
+            reply = self._build_reply or self._request("parameters")
             if reply.raised:
                 return CallResult(raised=reply.raised)
             parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.errors import Raised
-from exercise_kit.engine.local_backend import CallResult
+from exercise_kit.engine.local_backend import CallResult, has_changed
 from exercise_kit.engine.records import OddTensor, OpaqueList
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.quoting import quoted
@@ -141,16 +141,18 @@ class Reply:
             return CallResult(raised=self.raised)
         result = self.result
         after = self.listed("inputs", len(inputs), object)
-        changed = tuple(place for place, given in enumerate(inputs) if _has_changed(given, after[place]))
+        changed = tuple(place for place, given in enumerate(inputs) if has_changed(given, after[place]))
         left = [
             given if each is None or isinstance(given, Tensor) else value_of(each)
             for given, each in zip(inputs, after, strict=True)
         ]
         same = self._said.get("same")
-        if same is not None and isinstance(left[self._place(same, inputs)], nn.Module):
-            result = left[same]
-        elif same is not None:
-            left[same] = result
+        if same is not None:
+            place = self._place(same, inputs)
+            if isinstance(left[place], nn.Module):
+                result = left[place]
+            else:
+                left[place] = result
         return CallResult(
             result,
             inputs=tuple(left),
@@ -173,18 +175,6 @@ class Reply:
 
     def _malformed(self, key: str) -> NoReturn:
         raise WorkerStopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
-
-
-def _has_changed(given: object, after: object) -> bool:
-    """Whether an input, as the worker sent it back after the call, is not what was sent there."""
-    if not isinstance(given, Tensor) or given.is_meta:
-        return False
-    if not isinstance(after, Tensor) or (given.shape, given.dtype) != (after.shape, after.dtype):
-        return True
-    old, new = given.detach().cpu(), after.detach().cpu()
-    if torch.equal(old, new) or not old.is_floating_point():
-        return not torch.equal(old, new)
-    return not (torch.equal(old.isnan(), new.isnan()) and torch.equal(old.nan_to_num(), new.nan_to_num()))
 
 
 def _texts(listed: object) -> list[str]:

@@ -23,8 +23,8 @@ from exercise_kit.sandbox.limits import (
     Limits,
     WorkerLost,
     broken_protocol,
-    ended,
     is_out_of_memory,
+    loss_at_exit,
     too_slow,
 )
 from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
@@ -97,7 +97,7 @@ class Worker:
 
     def close(self) -> None:
         """End the process, whatever it does."""
-        self._ended(0.0)
+        self._end(0.0)
 
     def run(self, cells: Sequence[CellSource]) -> Iterator[CellRun]:
         """Run the cells in order, giving each when it has ended.
@@ -165,7 +165,7 @@ class Worker:
         except Late:
             raise self._mark_lost(too_slow(seconds)) from None
         except Closed:
-            raise self._mark_lost(ended(*self._ended(_PATIENCE))) from None
+            raise self._mark_lost(loss_at_exit(*self._end(_PATIENCE))) from None
         except WireError as error:
             raise self._mark_lost(broken_protocol(str(error))) from None
         except Exception as error:
@@ -202,7 +202,7 @@ class Worker:
     def _exchange(self, kind: str, clock: RequestClock, fields: Mapping[str, Any]) -> dict[str, Any]:
         self._wire.more_time = clock.more
         if not self._wire.silent():
-            self._wire.receive(clock.deadline)
+            self._wire.receive(clock.deadline)  # where it is the worker's end that waits there, this raises Closed
             raise WireError("an answer that nobody asked for")
         packer = Packer(_LONGEST_TEXT, with_callables=True, records=course().records)
         self._number += 1
@@ -237,17 +237,17 @@ class Worker:
         try:
             self._wire.receive(time.monotonic() + self._limits.start_seconds)
         except (Late, Closed, WireError) as error:
-            status, _ = self._ended(_PATIENCE)
+            status, _ = self._end(_PATIENCE)
             raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
 
-    def _ended(self, clock: float) -> tuple[int | None, bool]:
-        """End the process unless that is done; how it ended, and whether by itself."""
+    def _end(self, patience: float) -> tuple[int | None, bool]:
+        """End the process, which has ``patience`` seconds to do it; how it ended, and whether by itself."""
         if self._closed:
             return None, False
         self._closed = True
         self._socket.close()
         try:
-            return self._warm.end_child(self._child, clock)
+            return self._warm.end_child(self._child, patience)
         except WarmProcessLost:
             return None, False
 
@@ -274,8 +274,6 @@ def _connected() -> tuple[socket.socket, socket.socket]:
                 end.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BYTES)
     return ours, theirs
 
-
-__all__ = ["CellRun", "GraderFailed", "Limits", "Sandbox", "WarmProcessLost", "Worker", "WorkerLost"]
 
 _ATTEMPTS_AT_FORK = 2
 
@@ -311,7 +309,7 @@ class Sandbox:
     @property
     def protections(self) -> tuple[str, ...]:
         """The names of the protections in force; none when it is not sandboxed."""
-        return self._started().protections
+        return self._ensure_started().protections
 
     def __enter__(self) -> Sandbox:
         return self
@@ -342,7 +340,9 @@ class Sandbox:
             self.close()
         for attempt in range(_ATTEMPTS_AT_FORK):
             try:
-                return Worker(self._started(), self.limits, view, None if source is None else packages_used(source))
+                return Worker(
+                    self._ensure_started(), self.limits, view, None if source is None else packages_used(source)
+                )
             except WarmProcessLost:
                 self.close()
                 if attempt == _ATTEMPTS_AT_FORK - 1:
@@ -354,7 +354,7 @@ class Sandbox:
         if self._warm is None:
             self._warm = WarmProcess(self.limits, self._views, sandboxed=self._sandboxed, device=self._device)
 
-    def _started(self) -> WarmProcess:
+    def _ensure_started(self) -> WarmProcess:
         if self._warm is not None and self._warm.is_lost:
             self.close()
         self.start()

@@ -69,7 +69,7 @@ class WarmProcess:
         self._complaints = Path(self._home.name, "stderr")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, self._complaints.open("wb") as complaints:
-            self._process = _started(theirs.fileno(), scratch, complaints.fileno(), device)
+            self._process = _launch(theirs.fileno(), scratch, complaints.fileno(), device)
         try:
             self._send_message(_setup(limits, views, scratch, sandboxed, device))
         except BaseException:
@@ -135,7 +135,7 @@ class WarmProcess:
         return float(self._answer(_SECONDS_TO_OBEY)["waited"])
 
     def interrupt(self, number: int) -> None:
-        """Let the cell that runs in the child of that number end, as :mod:`worker.overtime` does it."""
+        """Stop the cell that runs in the child of that number: see :func:`worker.limits.time_limit`."""
         self._send_message({"do": "interrupt", "child": number})
         self._answer(_SECONDS_TO_OBEY)
 
@@ -228,7 +228,7 @@ def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool
     }
 
 
-def _started(control: int, scratch: Path, complaints: int, device: str) -> subprocess.Popen[bytes]:
+def _launch(control: int, scratch: Path, complaints: int, device: str) -> subprocess.Popen[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",

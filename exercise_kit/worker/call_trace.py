@@ -31,7 +31,7 @@ OWN = "own "
 """How the name begins of a function that a student wrote, as they call it in their module."""
 MOST_NAMES = 4000
 _LONGEST_NAME = 120
-_STUDENTS, _SKIPPED, _NOTED, _CLOSED = "a student's", "neither", "noted", "noted, and closed"
+_STUDENTS, _SKIPPED, _NOTED, _OPAQUE = "a student's", "neither", "noted", "noted, and nothing in it is"
 _HERE = os.path.abspath(__file__)
 _WORKER = os.path.dirname(_HERE) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -80,7 +80,7 @@ class Watch:
         # a library's function may run in the middle of an answer, whenever garbage is collected; those that cells add
         # are noted like any other
         called_back = [code for each in gc.callbacks if (code := getattr(each, "__code__", None))]
-        self._kinds: dict[int, tuple[CodeType, str, str]] = {id(code): (code, _CLOSED, "") for code in called_back}
+        self._kinds: dict[int, tuple[CodeType, str, str]] = {id(code): (code, _OPAQUE, "") for code in called_back}
         self._place, self._is_open, self._is_removed = _Place(), False, False
         self._functions, self._operators = _Functions(self), _Operators(self)
 
@@ -177,7 +177,7 @@ class Watch:
             elif noting:
                 if name not in self._names and name:
                     self.note(name)
-                if kind is _CLOSED:
+                if kind is _OPAQUE:
                     turns.append((frame, False))
         elif event == "return":
             if turns and turns[-1][0] is frame:
@@ -249,9 +249,9 @@ def _kind(code: CodeType, folders: tuple[str, ...]) -> tuple[str, str]:
     if file.startswith(_GRAPH_MODULE):
         return _NOTED, "torch.fx.GraphModule"
     if file == _HERE or (file.startswith("<") and not file.startswith(_CELLS)):
-        return _SKIPPED, ""  # of a text: it is whose the code around it is
+        return _SKIPPED, ""  # compiled from a text: it belongs to whoever called it
     if file.startswith(_WORKER):
-        return _CLOSED, ""
+        return _OPAQUE, ""
     folder = next((each for each in folders if file.startswith(each)), None)
     module = f"{folder.split(os.sep)[-2]}.{_dotted(file[len(folder) :])}" if folder else _installed(file)
     if module is None:
@@ -259,8 +259,8 @@ def _kind(code: CodeType, folders: tuple[str, ...]) -> tuple[str, str]:
     if module in _FINDERS:
         return _SKIPPED, ""
     if not code.co_flags & _OPTIMIZED:
-        return (_CLOSED, "") if code.co_name == "<module>" else (_SKIPPED, "")
-    return _CLOSED if folder else _NOTED, f"{module}.{code.co_qualname.partition('.')[0]}"
+        return (_OPAQUE, "") if code.co_name == "<module>" else (_SKIPPED, "")
+    return _OPAQUE if folder else _NOTED, f"{module}.{code.co_qualname.partition('.')[0]}"
 
 
 def _installed(file: str) -> str | None:

@@ -47,9 +47,9 @@ class Bounds:
         threads: how many threads there may be.
     """
 
-    memory_bytes: int = 1 << 30
-    cpu_seconds: int = 60
-    file_bytes: int = 64 << 20
+    memory_bytes: int
+    cpu_seconds: int
+    file_bytes: int
     threads: int = 64
     gpu: bool = False
 

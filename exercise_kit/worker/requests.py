@@ -42,6 +42,7 @@ class RequestServer:
         shell: holds what the cells defined.
         attempts: what the audit hook noticed.
         watch: notes what the cells' functions call.
+        limits: of what the cells show and of a reply's tensors, by name.
         device: where the cells' functions compute.
         records: of the course that cross the wire, by the class's name its module.
     """
@@ -78,8 +79,8 @@ class RequestServer:
             body, tensors = self._wire.receive()
             self._number = body["number"]
             is_fixture = dict(body["request"]["dict"])["kind"] == "run_fixture"  # puts things where it wants them
-            request, self._has_moved = self._unpacked(body["request"], tensors, there=not is_fixture)
-            seed = request.pop("seed", 0)
+            request, self._has_moved = self._unpacked(body["request"], tensors, to_device=not is_fixture)
+            seed = request.pop("seed", 0)  # None: the generators go on
             fresh_settings(seed)
             compute.reset_device(self._device, seed)
             kind, self._watching = request.pop("kind"), request.pop("watched")
@@ -93,7 +94,10 @@ class RequestServer:
             return {"raised": described(error)}
 
     def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
-        """Send a reply or a question; with a reply, last, what was noted until its numbers were plain bytes."""
+        """Send a reply or a question; a reply ends with the names that were noted.
+
+        They are read when all its tensors are bytes: to copy them may still run something of the student's.
+        """
         strict = key == "reply" and self._has_moved
         packer = Packer(self._longest, self._most_bytes, device=self._device, strict=strict, records=self._records)
         body = {"number": self._number, key: packer.pack(reply)}
@@ -104,19 +108,19 @@ class RequestServer:
 
     def _query(self, question: dict[str, Any]) -> dict[str, Any]:
         with torch_internals.Unseen():
-            there = any(torch_internals.device(each) == self._device for each in tensors_in(question))
+            to_device = any(torch_internals.device(each) == self._device for each in tensors_in(question))
         self._send(question, "question")
         body, tensors = self._wire.receive()
-        return self._unpacked(body["answer"], tensors, there=there)[0]
+        return self._unpacked(body["answer"], tensors, to_device=to_device)[0]
 
-    def _unpacked(self, packed: Any, tensors: list[Tensor], there: bool) -> tuple[Any, bool]:
-        """The value that was packed, and whether a tensor was moved: they go ``there``, to the student's device."""
+    def _unpacked(self, packed: Any, tensors: list[Tensor], to_device: bool) -> tuple[Any, bool]:
+        """The value that was packed, and whether a tensor was moved: of the CPU's, ``to_device``, to the student's."""
         unpacker = Unpacker(
             tensors,
             as_function=self._callbacks.function,
             as_record=self._record,
             trusting=True,
-            device=self._device if there else compute.CPU,
+            device=self._device if to_device else compute.CPU,
         )
         with torch_internals.Unseen():
             return unpacker.unpack(packed), unpacker.has_moved
@@ -135,7 +139,7 @@ class RequestServer:
     def _run_fixture(self, name: str, fixture: str, fields: dict[str, Any]) -> dict[str, Any]:
         named = self._named(name)
         function = named if is_a(named, type) else self._watched(named)
-        if fields.get("device") == "cpu":
+        if fields.get("device") == "cpu":  # as the judge calls the device of the student's code
             fields["device"] = str(self._device)
         from exercise_kit.engine.training_fixtures import fixture_named  # the student's view of the course
 
@@ -190,7 +194,7 @@ class RequestServer:
             for parameter in held.values():
                 torch_internals.set_gradient(parameter, None)
             outputs = [torch_internals.differentiable(each) for each in self._outputs.get(module, [])]
-        if len(cotangents) != len(outputs):
+        if len(cotangents) != len(outputs):  # the judge counts those that need a gradient, the worker all of them
             outputs = [output for output in outputs if output is not None]
         pull_back(outputs, cotangents)
         with torch_internals.Unseen():
@@ -287,7 +291,7 @@ class Callbacks:
     def function(self, number: int) -> Callable[..., Any]:
         """The judge's callable ``number``, as a function of tensors that can be differentiated."""
 
-        def attend(*inputs: Any, **options: Any) -> Any:
+        def ask_judge(*inputs: Any, **options: Any) -> Any:
             tensors = list(tensors_in((inputs, options)))
             if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
                 return self._called(number, inputs, options, False)["result"]
@@ -295,7 +299,7 @@ class Callbacks:
             outputs = iter(_JudgeCall.apply(self, box, number, inputs, options, *tensors))
             return _replaced(box["result"], outputs)
 
-        return attend
+        return ask_judge
 
     def _called(self, number: int, inputs: Any, options: Any, gradients: bool) -> dict[str, Any]:
         question = {"callback": number, "inputs": inputs, "options": options, "gradients": gradients}

@@ -126,7 +126,7 @@ class Packer:
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][1]
         with torch_internals.Unseen(), _WithoutGradients():
-            if oddity := _oddity(tensor) or self._contiguous_or_other(tensor) or self._too_large(tensor):
+            if oddity := _oddity(tensor) or self._stray_device(tensor) or self._too_large(tensor):
                 return {"other": "Tensor", "text": oddity}
             packed: dict[str, Any] = {"tensor": len(self.tensors)}
             if not torch_internals.is_contiguous(tensor):
@@ -140,7 +140,7 @@ class Packer:
         self._seen[id(tensor)] = (tensor, packed)
         return packed
 
-    def _contiguous_or_other(self, tensor: Tensor) -> str:
+    def _stray_device(self, tensor: Tensor) -> str:
         device = torch_internals.device(tensor)
         known = device in (CPU, self._device) or (self._device == CPU and device.type == "cuda")
         strayed = self._strict and device != self._device

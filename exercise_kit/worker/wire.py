@@ -102,6 +102,7 @@ class Wire:
         text = _json({"tensors": layout, "body": body})
         if noted:
             pieces = [memoryview(piece.tobytes()) for piece in pieces]
+            # both the body and the frame end in a brace: the names go into the body, which is text already
             text = f'{text[:-2]},"noted":{_json(noted())}}}}}'
         header, payload = text.encode(), sum(piece.nbytes for piece in pieces)
         prefix = MAGIC + len(header).to_bytes(4, "big") + payload.to_bytes(8, "big")
@@ -181,7 +182,7 @@ class Wire:
             except BlockingIOError:
                 self._wait(select.POLLOUT)
                 continue
-            except (ConnectionError, BrokenPipeError):
+            except ConnectionError:
                 raise Closed from None
             while pieces and count >= pieces[0].nbytes:
                 count -= pieces.pop(0).nbytes

@@ -344,7 +344,7 @@ def test_a_changed_check_grades_its_exercise_again_and_keeps_what_a_person_gave(
     after = graded.auto_scores("ada")
     assert after == before
     place = r"hidden/test_unpatchify.py:\d+"
-    refusal = f"ada: unpatchify, test_impossible: {place}: test_impossible fails the lesson's model answer"
+    refusal = f"ada: unpatchify, test_impossible: {place}: test_impossible refuses the lesson's model answer"
     assert re.search(refusal, log)
     assert "It does what nobody can." in graded.feedback("ada")
     with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:

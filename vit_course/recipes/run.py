@@ -124,7 +124,7 @@ def train_recipe(
 
     Raises:
         RecipeError: the folder is in use, the recipe does not fit the images, or a choice is out of range.
-        RunInterruptedError: by Ctrl-C; what was learnt is kept.
+        RunInterruptedError: by Ctrl-C; what was learned is kept.
         DatasetError, TrainingDivergedError, OutOfMemoryError, CheckpointError: see `load_dataset` and `fit`.
     """
     import sklearn  # noqa: F401  # missed now, and not when the metrics are due after hours

@@ -12,7 +12,7 @@ import pytest
 from exercise_kit.batch import batch, executors, job
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.executors import JobProcess
-from exercise_kit.batch.job import MEMORY_TO_START, do
+from exercise_kit.batch.job import MEMORY_TO_START, grade_here
 from exercise_kit.batch.locations import Place
 from exercise_kit.submission.find import FoundFile
 
@@ -53,7 +53,7 @@ class KilledProcess(JobProcess):
 
     deaths = 0
 
-    def do(self, task):
+    def grade_here(self, task):
         if task.handed_in.path.stem == "a" and KilledProcess.deaths:
             KilledProcess.deaths -= 1
             pid = self._running(task.place.checks, task.place.class_dir) and self._pid
@@ -105,7 +105,7 @@ def test_changed_checks_are_evaluated_by_a_new_process(rejected, tmp_path):
 
 def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(place, rejected, monkeypatch):
     started = []
-    monkeypatch.setattr(JobProcess, "do", lambda _, task: started.append(task) or do(task))
+    monkeypatch.setattr(JobProcess, "do", lambda _, task: started.append(task) or grade_here(task))
     own = rejected[0].parent
     (own / "hidden").mkdir()
     (own / "hidden" / "test_a.py").touch()
@@ -137,12 +137,12 @@ def test_a_judge_that_works_for_ever_is_stopped(place, rejected, monkeypatch):
 
 def memory_hungry(task):
     """Grade a submission, which takes more memory than a job may have where it is called a; runs in a job's process."""
-    right = job._done
-    job._done = _takes_it_all if task.handed_in.path.stem == "a" else right
+    right = job._grade
+    job._grade = _takes_it_all if task.handed_in.path.stem == "a" else right
     try:
-        return do(task)
+        return grade_here(task)
     finally:
-        job._done = right
+        job._grade = right
 
 
 def _takes_it_all(*_):
@@ -153,7 +153,7 @@ def _takes_it_all(*_):
 
 
 def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch):
-    monkeypatch.setattr(executors, "do", memory_hungry)
+    monkeypatch.setattr(executors, "grade_here", memory_hungry)
     with Grader(place) as grader:
         results = {Path(result.path).stem: result for result in grader.grade(rejected)}
     assert results["a"].status == "error"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.batch import job
-from exercise_kit.batch.job import Task, do
+from exercise_kit.batch.job import Task, grade_here
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.submission.find import FoundFile
 
@@ -40,7 +40,7 @@ def judge(monkeypatch):
     stand_in = Judge()
     monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(stand_in))
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
-    monkeypatch.setattr(job, "_checks_failed_by_model", lambda *_: ({}, True))
+    monkeypatch.setattr(job, "_refusing_checks", lambda *_: ({}, True))
     return stand_in
 
 
@@ -53,7 +53,7 @@ ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patc
 
 
 def test_what_was_graded_is_taken_over(judge, task):
-    first, again = do(task), do(task)
+    first, again = grade_here(task), grade_here(task)
     assert judge.judged == [ALL]
     assert (first.from_cache, again.from_cache) == (False, True)
     assert again.result == first.result
@@ -71,50 +71,50 @@ def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_coun
             return replace(result, exercises=tuple(replace(each, checks=failed) for each in result.exercises))
 
     monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(Strict()))
-    job._checks_failed_by_model.cache_clear()
-    do(task)
+    job._refusing_checks.cache_clear()
+    grade_here(task)
     assert [name for name, _ in judged] == ["solutions", task.handed_in.path.parent.name]
     assert judged[0][1] == {}
     assert judged[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
     other = work().answer(patchify="def patchify(images, patch_size): ...").write("other.ipynb")
-    job._checks_failed_by_model.cache_clear()
-    assert not do(replace(task, handed_in=FoundFile(other))).from_cache
-    assert do(task).from_cache
+    job._refusing_checks.cache_clear()
+    assert not grade_here(replace(task, handed_in=FoundFile(other))).from_cache
+    assert grade_here(task).from_cache
     assert len(judged) == 3, "another process takes over what is kept"
-    monkeypatch.setattr(job, "_checks_failed_by_model", lambda *_: ({}, True))
-    assert not do(task).from_cache, "which checks count is part of the key"
+    monkeypatch.setattr(job, "_refusing_checks", lambda *_: ({}, True))
+    assert not grade_here(task).from_cache, "which checks count is part of the key"
 
 
 def test_fresh_grades_all_again(judge, task):
-    do(task)
-    assert not do(replace(task, fresh=True)).from_cache
+    grade_here(task)
+    assert not grade_here(replace(task, fresh=True)).from_cache
     assert judge.judged == [ALL, ALL]
 
 
 def test_after_a_changed_check_only_its_exercise_is_graded_again(judge, task):
-    do(task)
+    grade_here(task)
     check = task.place.checks / "test_unpatchify.py"
     check.write_text(check.read_text() + "\n# mended\n")
-    done = do(task)
+    done = grade_here(task)
     assert judge.judged == [ALL, ["unpatchify"]]
     assert [each.name for each in done.result.exercises] == ALL
     assert done.result.score == 13.0
-    assert do(task).from_cache
+    assert grade_here(task).from_cache
 
 
 def test_one_exercise_alone_leaves_the_others_kept(judge, task):
-    do(task)
-    assert do(replace(task, exercise="patchify")).from_cache
-    assert [each.name for each in do(replace(task, exercise="patchify")).result.exercises] == ["patchify"]
+    grade_here(task)
+    assert grade_here(replace(task, exercise="patchify")).from_cache
+    assert [each.name for each in grade_here(replace(task, exercise="patchify")).result.exercises] == ["patchify"]
     assert judge.judged == [ALL]
 
 
 def test_the_same_work_of_two_students_is_graded_once_and_reported_of_each(judge, task, tmp_path):
-    do(task)
+    grade_here(task)
     twin = tmp_path / "twin" / "01_patchify.ipynb"
     twin.parent.mkdir()
     shutil.copy(task.handed_in.path, twin)
-    done = do(replace(task, handed_in=FoundFile(twin, "ben", "01_patchify")))
+    done = grade_here(replace(task, handed_in=FoundFile(twin, "ben", "01_patchify")))
     assert done.from_cache
     assert (done.result.student, done.result.path) == ("ben", str(twin))
 
@@ -124,7 +124,7 @@ def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge
     mine = work().answer(unpatchify="")
     mine.cells.remove(mine.cell("check-patchify"))
     task = Task(FoundFile(mine.write()), place)
-    for done in (do(task), do(task)):
+    for done in (grade_here(task), grade_here(task)):
         assert done.result.reason == f"the cell of unpatchify is empty; {judge.reason}"
         assert done.result.flags == ("test-cell-deleted", "timeout")
 
@@ -132,32 +132,32 @@ def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge
 def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(judge, work, place):
     path = work("07_experiments").write()
     task = Task(FoundFile(path), place)
-    assert do(task).files == ()
+    assert grade_here(task).files == ()
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
-    graded, kept = do(task), do(task)
+    graded, kept = grade_here(task), grade_here(task)
     assert kept.from_cache
     assert graded.files == kept.files
     assert len(graded.files) == 1
 
 
 def test_an_edited_result_is_graded_again_and_reported(judge, task):
-    first = do(task).result
+    first = grade_here(task).result
     (entry,) = task.place.results.iterdir()
     entry.write_text(entry.read_text().replace('"score": 4.0', '"score": 1202.0'))
-    regraded = do(task)
+    regraded = grade_here(task)
     assert not regraded.from_cache
     assert regraded.result.score == first.score
     assert regraded.result.reason == "its kept result had been changed by somebody else, and it was graded again"
-    again = do(task)
+    again = grade_here(task)
     assert again.from_cache
     assert again.result.reason is None
 
 
 def test_an_error_of_ours_is_not_kept(judge, task):
     judge.status = "error"
-    assert do(task).result.status == "error"
+    assert grade_here(task).result.status == "error"
     judge.status = "graded"
-    assert do(task).result.status == "graded"
+    assert grade_here(task).result.status == "graded"
 
 
 def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
@@ -165,21 +165,21 @@ def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
         raise RuntimeError("no hidden checks")
 
     monkeypatch.setattr(job._judge_pool, "with_judge", fail)
-    done = do(task)
+    done = grade_here(task)
     assert (done.result.status, done.result.student) == ("error", "ada")
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
 
 
 def test_broken_hidden_checks_are_named_with_their_line(task):
     (task.place.checks / "test_mine.py").write_text("def broken(:\n")
-    done = do(task)
+    done = grade_here(task)
     assert done.result.status == "error"
     assert "cannot be used until this is mended: test_mine.py:1: SyntaxError" in done.result.reason
 
 
 def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_reported(judge, task):
     task.place.results.write_text("a file in the way")
-    done = do(task)
+    done = grade_here(task)
     assert done.result.status == "graded"
     assert done.result.score == 13.0
     assert done.result.reason == "its result could not be kept: File exists"
@@ -189,17 +189,17 @@ def test_no_sandbox_is_reported_of_every_submission(judge, task, tmp_path):
     bad = tmp_path / "bad.ipynb"
     bad.write_text("{")
     for path in (task.handed_in.path, bad):
-        done = do(replace(task, handed_in=FoundFile(path), sandboxed=False))
+        done = grade_here(replace(task, handed_in=FoundFile(path), sandboxed=False))
         assert "not-sandboxed" in done.result.flags
-    assert not do(task).from_cache, "a result without the sandbox does not stand for one with it"
+    assert not grade_here(task).from_cache, "a result without the sandbox does not stand for one with it"
 
 
 def test_a_file_that_is_no_submission_is_left_out(judge, task, tmp_path):
     helper = tmp_path / "helper.py"
     helper.write_text("x = 1")
-    assert do(replace(task, handed_in=FoundFile(helper))).result is None
-    assert do(replace(task, handed_in=FoundFile(helper, named=True))).result.status == "rejected"
-    assert do(replace(task, exercise="Mlp")).result is None, "another lesson's, found in a folder"
+    assert grade_here(replace(task, handed_in=FoundFile(helper))).result is None
+    assert grade_here(replace(task, handed_in=FoundFile(helper, named=True))).result.status == "rejected"
+    assert grade_here(replace(task, exercise="Mlp")).result is None, "another lesson's, found in a folder"
 
 
 WARM = """
@@ -210,7 +210,7 @@ job._judge_pool.warm_up(task)
 warm = job._judge_pool._warm
 assert warm is not None and not {"torch", "numpy", "pytest", "IPython"} & sys.modules.keys()
 assert any(view.name.startswith("01-") for view in warm.views)
-done = job.do(task)
+done = job.grade_here(task)
 assert done.result.status == "graded" and done.result.score == 0.0, done
 assert job._judge_pool.judge._sandbox._warm is warm, "the judge makes its workers of it"
 job._judge_pool.close()

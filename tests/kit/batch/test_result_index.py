@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.batch import job, result_index
-from exercise_kit.batch.job import Task, do
+from exercise_kit.batch.job import Task, grade_here
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_index import look_up
 from exercise_kit.judge.result import ExerciseResult, Result
@@ -53,13 +53,13 @@ def task(work, tmp_path, monkeypatch):
 def test_what_was_graded_is_found_again_as_it_was(task):
     assert look_up(task) is None
     assert look_up(task) is None, "looking leaves nothing behind"
-    graded = do(task).result
+    graded = grade_here(task).result
     assert look_up(task) == graded
     assert graded.score == 13.0
 
 
 def test_the_command_answers_without_torch_and_without_a_process(task):
-    do(task)
+    grade_here(task)
     subprocess.run([sys.executable, "-c", SCRIPT], input=pickle.dumps(task), check=True, cwd=ROOT)
 
 
@@ -84,7 +84,7 @@ def _append(path):
     ],
 )
 def test_nothing_is_found_once_it_may_be_another(task, change):
-    do(task)
+    grade_here(task)
     assert look_up(task)
     change(task)
     assert look_up(task) is None
@@ -96,40 +96,40 @@ def test_nothing_is_found_once_it_may_be_another(task, change):
     ids=lambda other: next(iter(other)),
 )
 def test_another_request_is_another_result(task, other):
-    do(task)
+    grade_here(task)
     assert look_up(replace(task, **other)) is None
 
 
 def test_another_secret_finds_nothing(task):
-    do(task)
+    grade_here(task)
     assert look_up(replace(task, place=replace(task.place, secret=b"another"))) is None
 
 
 def test_other_code_finds_nothing(task, monkeypatch):
     """The kit's, the references', the mistakes': all of it is in that digest."""
-    do(task)
+    grade_here(task)
     monkeypatch.setattr(result_index, "code_digest", lambda: "another")
     assert look_up(task) is None
 
 
 def test_a_result_of_a_file_that_lies_beside_it_is_not_entered(task, work):
     cifar = replace(task, handed_in=FoundFile(work("07_experiments").write(), "ada", "07_experiments"))
-    assert do(cifar).result.status == "graded"
-    assert do(cifar).from_cache
+    assert grade_here(cifar).result.status == "graded"
+    assert grade_here(cifar).from_cache
     assert look_up(cifar) is None
 
 
 def test_a_remark_that_is_made_once_is_not_found_again(task):
-    do(task)
+    grade_here(task)
     (entry,) = (path for path in task.place.results.iterdir() if '"ada"' in path.read_text())
     entry.write_text(entry.read_text().replace('"score": 4.0', '"score": 1202.0'))
     assert look_up(task) is None
-    assert "changed by somebody else" in do(task).result.reason
+    assert "changed by somebody else" in grade_here(task).result.reason
     assert look_up(task).reason is None
 
 
 def test_an_entry_moved_to_another_request_is_not_believed(task, tmp_path):
-    do(task)
+    grade_here(task)
     (entry,) = (path for path in (task.place.results.parent / result_index.FOLDER).iterdir())
     other = replace(task, handed_in=replace(task.handed_in, student="ben"))
     shutil.copy(
@@ -139,7 +139,7 @@ def test_an_entry_moved_to_another_request_is_not_believed(task, tmp_path):
 
 
 def test_links_and_pipes_are_left_to_the_reader(task, tmp_path):
-    do(task)
+    grade_here(task)
     link, pipe = tmp_path / "link.ipynb", tmp_path / "pipe.ipynb"
     link.symlink_to(task.handed_in.path)
     os.mkfifo(pipe)

@@ -36,6 +36,7 @@ def test_calls_get_copies() -> None:
         lambda x: x.resize_(1),
         lambda x: setattr(x, "data", x.data.double()),
         lambda x: x.fill_(float("nan")),
+        lambda x: x.mul_(1 + 2**-22),
     ],
 )
 def test_every_change_of_an_input_is_seen(change: Callable[[Tensor], object]) -> None:

@@ -141,12 +141,18 @@ def test_the_instructor_reads_more(checks_of):
 
 
 @pytest.mark.parametrize(
-    "line", ["pytest.skip('no such thing here')", "raise Undecided('no such thing here')"], ids=["skip", "Undecided"]
+    "line",
+    [
+        "pytest.skip('no such thing here')",
+        "pytest.xfail('no such thing here')",
+        "raise Undecided('no such thing here')",
+    ],
 )
 def test_what_cannot_be_decided(checks_of, line):
     outcome = only(evaluate(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
     assert outcome.result.verdict == "undecided"
     assert outcome.result.seen == "no such thing here"
+    assert outcome.log == ""
 
 
 def test_marks_of_pytest(checks_of):

@@ -9,7 +9,7 @@ import pytest
 
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.judge import Judge
-from exercise_kit.judge.scoring import NOTHING_DECIDED, refused_by
+from exercise_kit.judge.scoring import NOTHING_DECIDED, refusing_checks
 from exercise_kit.reasons import Reason, failure_kind
 from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
@@ -96,7 +96,7 @@ def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
     """The model answer is a wrong one here, so that its failing checks are those to be set aside."""
     wrong = submission(("fix_patchify", 3.0, STRIPS), ("patchify", 8.0, PATCHIFY))
     model = judge.grade(wrong)
-    refused = refused_by(model)
+    refused = refusing_checks(model)
     assert list(refused) == ["fix_patchify"]
     result = judge.grade(wrong, refused)
     exercise = result.exercises[0]
@@ -104,9 +104,9 @@ def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
     assert {each.name for each in exercise.checks if each.verdict == "undecided"} == set(refused["fix_patchify"])
     assert [each.name for each in exercise.checks] == [each.name for each in model.exercises[0].checks]
     assert all("your instructor can read why" in each.message for each in exercise.checks if each.message)
-    reported = [line for line in map(str, result.log) if "fails the lesson's model answer. " in line]
+    reported = [line for line in map(str, result.log) if "refuses the lesson's model answer. " in line]
     assert len(reported) == len(refused["fix_patchify"])
-    assert re.match(r"fix_patchify, (test_\w+): hidden/test_patchify.py:\d+: \1 fails", reported[0])
+    assert re.match(r"fix_patchify, (test_\w+): hidden/test_patchify.py:\d+: \1 refuses", reported[0])
     assert judge.grade(wrong).score == model.score, "the next lesson has its own"
 
 
@@ -123,7 +123,7 @@ def test_an_exercise_without_a_check_that_counts_is_undecided(judge):
 
 def test_what_could_not_be_evaluated_says_nothing_of_the_checks(judge):
     empty = submission(("patchify", 8.0, "x = 1"), ("fix_patchify", 3.0, "import os; os._exit(1)"))
-    assert refused_by(judge.grade(empty)) == {}
+    assert refusing_checks(judge.grade(empty)) == {}
 
 
 def test_another_submission_is_evaluated_otherwise(judge):

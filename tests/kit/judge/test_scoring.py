@@ -7,7 +7,7 @@ import pytest
 from exercise_kit.engine.run import as_result
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
-from exercise_kit.judge.scoring import fraction, marked, unevaluated
+from exercise_kit.judge.scoring import fraction, score_checks, unevaluated
 from exercise_kit.nbgrader.nbgrader_judge import as_html
 from exercise_kit.reasons import Reason
 
@@ -37,7 +37,7 @@ def test_points_are_weights(outcomes, share):
 def test_half_a_class_earns_nothing():
     outcomes = [found("pass", 3), found("fail", 1, seen="not written", reason=Reason.NOT_WRITTEN)]
     assert fraction("PatchEmbedding", outcomes) == 0
-    result = marked("PatchEmbedding", 5.0, outcomes)
+    result = score_checks("PatchEmbedding", 5.0, outcomes)
     assert (result.score, result.problem) == (0.0, "something in PatchEmbedding is not written yet")
     assert (result.reason, result.kind) == (Reason.PARTLY_WRITTEN, "something in the answer is not written yet")
     assert [each.kind for each in result.checks] == ["", ""]
@@ -47,7 +47,7 @@ def test_a_result():
     failed = found(
         "fail", 1, "test_other", seen="this came", expected="that", causes=(CAUSE,), look="hidden by the cause"
     )
-    result = marked("patchify", 8.0, [found("pass", 3), failed])
+    result = score_checks("patchify", 8.0, [found("pass", 3), failed])
     assert (result.name, result.score, result.max_score, result.problem) == ("patchify", 6.0, 8.0, None)
     assert result.misconception == "column order"
     passed, other = result.checks
@@ -59,7 +59,7 @@ def test_a_result():
 
 def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_shown_as_undecided():
     failed = [found("fail", name=name, seen=f"{name} gave 1", causes=(CAUSE,)) for name in ("test_first", "test_next")]
-    result = marked("patchify", 8.0, [*failed, found("pass"), found("fail", name="test_own", seen="of its own")])
+    result = score_checks("patchify", 8.0, [*failed, found("pass"), found("fail", name="test_own", seen="of its own")])
     assert result.score == 2.0
     assert [(each.verdict, each.shown) for each in result.checks] == [
         ("fail", "fail"),
@@ -72,7 +72,7 @@ def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_shown_as_undeci
 
 
 def test_without_points_the_marks_count():
-    assert marked("patchify", None, [found("pass", 1.5), found("fail", 0.5)]).max_score == 2.0
+    assert score_checks("patchify", None, [found("pass", 1.5), found("fail", 0.5)]).max_score == 2.0
 
 
 def test_what_is_not_written_is_said_once():
@@ -80,17 +80,17 @@ def test_what_is_not_written_is_said_once():
         found("fail", name=name, seen="it is not written yet", reason=Reason.NOT_WRITTEN)
         for name in ("test_a", "test_b")
     ]
-    result = marked("patchify", 8.0, outcomes)
+    result = score_checks("patchify", 8.0, outcomes)
     assert result.problem == "patchify is not written yet"
     assert [each.message for each in result.checks] == [None, None]
-    assert marked("patchify", 8.0, outcomes, "there were two answers").problem == "there were two answers"
+    assert score_checks("patchify", 8.0, outcomes, "there were two answers").problem == "there were two answers"
 
 
 def test_the_same_is_said_once_and_keeps_its_kind():
     failure = Failure("patchify gave 3 tokens")
     check = found("fail").check
     same = [Outcome(check, as_result(name, check.claim, failure), []) for name in ("test_a", "test_b")]
-    assert [(each.message, each.kind) for each in marked("patchify", 8.0, same).checks] == [
+    assert [(each.message, each.kind) for each in score_checks("patchify", 8.0, same).checks] == [
         ("Seen: patchify gave 3 tokens.", "patchify gave # tokens"),
         ("Seen: the same as above.", "patchify gave # tokens"),
     ]
@@ -98,11 +98,11 @@ def test_the_same_is_said_once_and_keeps_its_kind():
 
 def test_nothing_could_be_decided():
     broke = replace(found("undecided", seen="the check itself broke"), broke="hidden/test_patchify.py:7: NameError: no")
-    result = marked("patchify", 8.0, [found("undecided"), broke])
+    result = score_checks("patchify", 8.0, [found("undecided"), broke])
     assert (result.score, result.points, result.waits) == (0, "– of 8", True)
     assert "none of its checks could decide" in result.problem
     assert result.waits_for == "hidden/test_patchify.py:7: NameError: no"
-    assert not marked("patchify", 8.0, [found("fail"), broke]).waits, "the others decide"
+    assert not score_checks("patchify", 8.0, [found("fail"), broke]).waits, "the others decide"
 
 
 def test_nothing_was_there_to_be_evaluated():

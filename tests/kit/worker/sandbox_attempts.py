@@ -488,7 +488,7 @@ def result_of(sandbox_policy: policy.SandboxPolicy, function: Callable[[], Any])
     answer, reply = os.pipe()
     child = os.fork()
     if child == 0:
-        bounds = policy.Bounds(cpu_seconds=1 if "endless" in function.__name__ else 20, file_bytes=32 << 20)
+        bounds = policy.Bounds(1 << 30, cpu_seconds=1 if "endless" in function.__name__ else 20, file_bytes=32 << 20)
         policy.apply_policy(sandbox_policy, bounds, keep=[reply], view=Path(PLACES["view"]))
         try:
             came = {"value": function()}

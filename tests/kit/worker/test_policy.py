@@ -16,7 +16,7 @@ import tempfile
 import termios
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from tests.machine import CAPABILITIES, needs_sandbox
 
 WARM = Path(__file__).with_name("sandbox_attempts.py")
 NOBODY = 65534
+BOUNDS = policy.Bounds(memory_bytes=1 << 30, cpu_seconds=60, file_bytes=64 << 20)
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 SCENES = [
     *(pytest.param((user, "namespaces"), id=f"{user}-namespaces") for user in ("as_is", "nobody")),
@@ -345,7 +346,7 @@ def test_a_child_dies_with_its_warm_process(tmp_path: Path, namespaces: bool) ->
         try:
             sandbox_policy = policy.prepare_policy([], [], scratch=tmp_path, namespaces_wanted=namespaces)
             if os.fork() == 0:
-                policy.apply_policy(sandbox_policy, policy.Bounds(), keep=[reply])
+                policy.apply_policy(sandbox_policy, BOUNDS, keep=[reply])
                 os.write(reply, b"up")
             time.sleep(60)
         finally:
@@ -401,7 +402,7 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
         try:
             tmp_path.chmod(0o755)
             sandbox_policy = policy.prepare_policy([], [], scratch=tmp_path, devices=[Path("/dev/full")])
-            policy.apply_policy(sandbox_policy, policy.Bounds(gpu=sandbox_policy.gpu), keep=[reply])
+            policy.apply_policy(sandbox_policy, replace(BOUNDS, gpu=sandbox_policy.gpu), keep=[reply])
             _tried_with_a_device(reply)
         finally:
             os._exit(0)
