@@ -1,7 +1,7 @@
 """The proof of the hidden checks: right variants pass them, misconceptions fail and are named, nothing is given away.
 
-For one exercise: ``pytest tests/course/test_hidden_checks.py -k patchify``. All of it runs in this process; that the
-sandboxed worker gives the same verdicts is another test's matter.
+For one exercise: ``pytest tests/course/test_hidden_checks.py --all -k patchify``. All of it runs in this process; that
+the sandboxed worker gives the same verdicts is another test's matter.
 """
 
 import json
@@ -226,6 +226,7 @@ def worthless_classes(right):
 
 
 @EACH_EXERCISE
+@pytest.mark.proof
 def test_a_worthless_answer_earns_nothing(exercise):
     """A shape, a refusal of everything, an input given back: none of it is worth a point."""
     right = REFERENCE[exercise]

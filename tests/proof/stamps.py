@@ -25,6 +25,7 @@ STAMPS = Path(__file__).with_name("proved.json")
 EVERYTHING = "machinery"
 # what evaluates an answer, and what the proofs are made of
 MACHINERY = ("exercise_kit/engine", "exercise_kit/judge", "exercise_kit/worker", "exercise_kit/simulate", "tests/proof")
+SHARED = "vit_course/exercises"  # beside the lessons' folders: what exercises of several lessons are made of
 # the folders of tests that no exercise's proofs are in, as pytest's -k has them, and what these tests lead through
 ROADS = "e2e or kit or training"
 LED_THROUGH = ("exercise_kit", "vit_course", "tests/e2e", "tests/kit")
@@ -32,10 +33,10 @@ LED_THROUGH = ("exercise_kit", "vit_course", "tests/e2e", "tests/kit")
 
 def stamps() -> dict[str, str]:
     """For each exercise, for the machinery, and for the roads, a digest of what the proofs depend on."""
-    found = {EVERYTHING: digest_of(path for folder in MACHINERY for path in (ROOT / folder).rglob("*"))}
+    machinery = [path for folder in MACHINERY for path in (ROOT / folder).rglob("*")]
+    found = {EVERYTHING: digest_of([*machinery, *(ROOT / SHARED).glob("*.py")])}
     roads = (path for folder in LED_THROUGH for path in (ROOT / folder).rglob("*"))
-    exercises = ROOT / "vit_course" / "exercises"
-    found[ROADS] = digest_of(path for path in roads if not path.is_relative_to(exercises))
+    found[ROADS] = digest_of(path for path in roads if not path.is_relative_to(ROOT / SHARED))
     return found | {name: digest_of(_sources_of(each)) for name, each in EXERCISES.items()}
 
 
@@ -46,7 +47,7 @@ def changed(proved: dict[str, str], now: dict[str, str]) -> list[str]:
 
 def _sources_of(exercise: Exercise) -> Iterable[Path]:
     """Its folder or file, what its lesson's exercises share, its hidden checks, its lesson and its reference."""
-    home = ROOT / "vit_course" / "exercises"
+    home = ROOT / SHARED
     folder = home.joinpath(*(exercise.checks[0].function.__module__).split(".")[2:-1])
     yield from folder.glob("*")
     yield from (folder if folder.parent == home else folder.parent).glob("*.py")
