@@ -106,19 +106,22 @@ class Judge:
         except GraderFailed as failure:
             reason = f"{failure}; it has no score until a person has read the log"
             details = [LogEntry(LogKind.GRADER_FAILED, failure.details)] if failure.details else []
-            return replace(_empty_result(submission), status="error", reason=reason, log=(*session.log, *details))
-        flags = (*submission.flags, *session.flags, *self._sandbox_flags())
+            return replace(
+                _empty_result(submission), status="error", reason=reason, log=(*session.findings.log, *details)
+            )
+        found = session.findings
+        flags = (*submission.flags, *found.flags, *self._sandbox_flags())
         return replace(
             _empty_result(submission),
             status="graded",
-            reason="; ".join(filter(None, (submission.reason, *session.reasons))) or None,
+            reason="; ".join(filter(None, (submission.reason, *found.reasons))) or None,
             score=round(sum(each.score for each in exercises), 4),
             max_score=round(sum(each.max_score for each in exercises), 4),
             flags=tuple(dict.fromkeys(flags)),
             exercises=exercises,
-            notes=(*submission.notes, *session.notes),
+            notes=(*submission.notes, *found.notes),
             runs=session.runs,
-            log=tuple(session.log),
+            log=tuple(found.log),
         )
 
     def _sandbox_flags(self) -> tuple[str, ...]:

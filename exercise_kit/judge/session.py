@@ -16,30 +16,24 @@ from exercise_kit.engine.course import FileBytes, NotMeasured, course
 from exercise_kit.engine.run import as_result, sentence_on_parts
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
+from exercise_kit.judge.findings import Findings
 from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
 from exercise_kit.judge.name_mistakes import Replays, name_failures
 from exercise_kit.judge.pytest_host import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
-from exercise_kit.judge.scoring import cells_with_parts, merge, not_graded, score_checks, unevaluated
-from exercise_kit.quoting import quoted
-from exercise_kit.reasons import FlagNote, Reason
+from exercise_kit.judge.scoring import merge, not_graded, score_checks, unevaluated
+from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
+from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent
-from exercise_kit.sandbox.request_clock import BACKSTOP
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
-from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, STOPPED, TIMEOUT
+from exercise_kit.submission.flags import FORBIDDEN_FUNCTION
 from exercise_kit.submission.result_file import ResultFile, contents
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
-# a submission that ends one worker gets another, for what it does elsewhere may be right
-MOST_WORKERS = 4
 # checks of one submission that may stay undecided because the grader itself failed; a score from fewer checks would be
 # none, and whoever found a way to make the grader fail could choose the checks that count
 MOST_FAILURES = 1
-
-
-class _WorkerUnavailable(Exception):
-    """The submission has used up its workers or its time; the message is a clause about it."""
 
 
 class GradingSession:
@@ -53,11 +47,7 @@ class GradingSession:
         view: the package as the submission's lesson sees it.
 
     Attributes:
-        reasons: what was found on the way, as sentences without their full stop.
-        flags: for a person to look at.
-        notes: on those flags that one exercise raised.
-        log: for the instructor.
-        runs: what the cells showed.
+        findings: what was found on the way.
     """
 
     def __init__(
@@ -66,25 +56,15 @@ class GradingSession:
         self._submission = submission
         self._checks = checks
         self._key = key
-        self._sandbox = sandbox
-        self._view = view
-        self._backstop = time.monotonic() + BACKSTOP * sandbox.limits.total_seconds
-        self._spent = 0.0  # by the workers that are gone
-        self._worker: Worker | None = None
-        self._workers = self._failures = 0
-        self._left_out: dict[int, str] = {}
-        self._raised: dict[int, tuple[str, str]] = {}  # the exception's class, and its words, quoted
-        self._outputs: dict[int, CellOutputs] = {}
+        self.findings = Findings()
+        self._workers = SubmissionWorkers(submission, sandbox, view, self.findings)
+        self._failures = 0
         self._evaluated: dict[str, tuple[list[Outcome], str | None, Reason | None]] = {}
-        self.reasons: list[str] = []
-        self.flags: dict[str, None] = {}
-        self.notes: dict[FlagNote, None] = {}
-        self.log: list[LogEntry] = []
 
     @property
     def runs(self) -> tuple[CellOutputs, ...]:
         """What the cells showed, in the notebook's order."""
-        return tuple(self._outputs[index] for index in sorted(self._outputs))
+        return self._workers.outputs
 
     def exercises(self) -> tuple[ExerciseResult, ...]:
         """Grade every exercise, in the order of the lesson.
@@ -103,7 +83,7 @@ class GradingSession:
                     wrong.discard(answer.name)
             return tuple(results)
         finally:
-            self._close_worker()
+            self._workers.close()
 
     def _timed(self, answer: ExerciseAnswer) -> ExerciseResult:
         began = time.perf_counter()
@@ -121,11 +101,11 @@ class GradingSession:
         if answer.source is None:
             return _unevaluated(answer, checks)
         try:
-            return self._evaluate(answer, checks, self._ready_worker())
+            return self._evaluate(answer, checks, self._workers.ready())
         except WorkerLost as lost:
-            self._record_loss(lost, answer.name)
+            self._workers.record_loss(lost, answer.name)
             words = lost.words
-        except _WorkerUnavailable as lack:
+        except WorkerUnavailable as lack:
             words = str(lack)
         problem, kind = (f"{whose} was not evaluated: the submission {words}" for whose in (answer.name, "the answer"))
         return unevaluated(answer.name, answer.max_score, checks, problem, Reason.NOT_RUN, kind)
@@ -150,7 +130,7 @@ class GradingSession:
         except Failure:
             return None
         except NotMeasured as lack:
-            self.reasons.append(f"{name} could not be measured: {lack.advice}")
+            self.findings.reasons.append(f"{name} could not be measured: {lack.advice}")
             return f"{name} could not be measured"
 
     def _evaluate(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
@@ -161,10 +141,10 @@ class GradingSession:
             return unevaluated(answer.name, answer.max_score, checks, problem, reason, kind)
         outcomes, called = self._outcomes(answer.name, checks, worker)
         if why := not_allowed(course().rules.get(answer.name), called):
-            self._flag(FORBIDDEN_FUNCTION, answer.name, why)
+            self.findings.flag(FORBIDDEN_FUNCTION, answer.name, why)
             kind = course().rules[answer.name].why.rstrip(".")
             return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, kind)
-        if self._worker and not self._worker.lost:  # an answer that has ended its worker gets no second run
+        if self._workers.is_alive:  # an answer that has ended its worker gets no second run
             self._evaluated[answer.name] = outcomes, problem, reason
         return score_checks(answer.name, answer.max_score, outcomes, problem, reason)
 
@@ -172,7 +152,7 @@ class GradingSession:
         """The result with what passes once the answer's parts are right: an error costs points once."""
         first, problem, reason = self._evaluated.get(answer.name, ((), None, None))
         failed = [each.check for each in first if each.result.verdict == Verdict.FAIL]
-        if not answer.parts or not failed or self._is_out_of_time():
+        if not answer.parts or not failed or self._workers.is_out_of_time:
             return result
         began = time.perf_counter()
         outcomes, gained = merge(first, self._with_model_parts(answer, failed))
@@ -187,11 +167,8 @@ class GradingSession:
 
     def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
-        self._close_worker()
-        cells = [each for each in self._submission.cells if each.index not in self._left_out]
         outcomes: list[Outcome] = []
-        with self._sandbox.worker(self._view) as worker, suppress(WorkerLost, GraderFailed):
-            list(worker.run(cells_with_parts(cells, answer)))
+        with suppress(WorkerLost, GraderFailed), self._workers.with_model_parts(answer) as worker:
             worker.watch(answer.name in course().rules)
             for check in checks:
                 student = RemoteStudent(worker, course().exercises[answer.name].objects)
@@ -199,7 +176,6 @@ class GradingSession:
                 if worker.lost or worker.failure or not_allowed(course().rules.get(answer.name), worker.called):
                     break
                 outcomes.append(outcome)
-        self._spent += worker.spent
         return outcomes
 
     def _outcomes(
@@ -236,7 +212,7 @@ class GradingSession:
             broke = outcome.result.verdict == Verdict.UNDECIDED
             kind = LogKind.BROKEN_CHECK if broke else LogKind.DETAIL
             text = "\n".join(filter(None, (outcome.broke, outcome.log)))
-            self.log.append(LogEntry(kind, text, name, outcome.check.name))
+            self.findings.log.append(LogEntry(kind, text, name, outcome.check.name))
 
     def _after_failure(self, name: str, check: HiddenCheck, failure: GraderFailed) -> Worker:
         """Tell the instructor how the grader failed in a check; a fresh worker for the next.
@@ -244,15 +220,14 @@ class GradingSession:
         Raises:
             GraderFailed: it has failed too often, or no fresh worker can be had.
         """
-        self.log.append(LogEntry(LogKind.GRADER_FAILED, f"{failure}\n{failure.details}", name, check.name))
+        self.findings.log.append(LogEntry(LogKind.GRADER_FAILED, f"{failure}\n{failure.details}", name, check.name))
         self._failures += 1
-        self._workers -= 1  # it was not the submission that ended it
         if self._failures > MOST_FAILURES:
             raise GraderFailed(f"the grader failed in {self._failures} checks, the last of them {check.name} of {name}")
-        self.reasons.append(f"the grader failed in {check.name} of {name}, which does not count")
+        self.findings.reasons.append(f"the grader failed in {check.name} of {name}, which does not count")
         try:
-            return self._ready_worker()
-        except (WorkerLost, _WorkerUnavailable) as reason:
+            return self._workers.after_failure()
+        except (WorkerLost, WorkerUnavailable) as reason:
             raise GraderFailed(f"the grader failed in {check.name} of {name}, and could not go on: {reason}") from None
 
     def _named(self, name: str, outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -263,14 +238,14 @@ class GradingSession:
             raise
         except Exception as error:
             text = "".join(["while it looked for the mistake's name:\n", *traceback.format_exception(error)])
-            self.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
+            self.findings.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
             return list(outcomes)
 
     def _lost_checks(
         self, name: str, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost
     ) -> Iterator[Outcome]:
         """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
-        self._record_loss(lost, name)
+        self._workers.record_loss(lost, name)
         first = running.result
         if first.verdict != Verdict.FAIL:
             first = as_result(first.name, first.claim, Failure(f"the code {lost.words}"))
@@ -290,95 +265,10 @@ class GradingSession:
         if missing:
             verb = "is" if len(missing) == 1 else "are"
             names = listed([f"`{name}`" for name in missing])
-            failure, words = self._cell_failure(answer.cell)
+            failure, words = self._workers.cell_failure(answer.cell)
             problems.insert(0, f"{names} {verb} not defined{failure}{words}.")
             kind = f"the answer is not defined{failure}"
         return " ".join(problems), kind, len(missing) + len(other) == len(exercise.objects)
-
-    def _cell_failure(self, cell: int | None) -> tuple[str, str]:
-        """What became of the cell, as the end of a sentence, and the exception's words."""
-        if cell in self._left_out:
-            return f": the cell {self._left_out[cell]}", ""
-        if cell not in self._raised:
-            return "", ""
-        name, words = self._raised[cell]
-        return f": the cell raised {name}", f" {words}" if words else ""
-
-    def _ready_worker(self) -> Worker:
-        """A worker in which the cells have run."""
-        if self._is_out_of_time():
-            self.flags[TIMEOUT] = None
-            raise _WorkerUnavailable(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
-        while self._worker is None or self._worker.lost or self._worker.failure:
-            self._close_worker()
-            if self._workers == MOST_WORKERS:
-                raise _WorkerUnavailable(f"has brought {MOST_WORKERS} processes to an end")
-            self._workers += 1
-            source = "\n".join(each.source for each in self._submission.cells)
-            self._worker = self._sandbox.worker(self._view, source)
-            self._run_cells(self._worker)
-        return self._worker
-
-    def _is_out_of_time(self) -> bool:
-        spent = self._spent + (self._worker.spent if self._worker else 0.0)
-        return spent >= self._sandbox.limits.total_seconds or time.monotonic() >= self._backstop
-
-    def _run_cells(self, worker: Worker) -> None:
-        """Run the cells but those that have ended a worker before; the one that ends this one is left out next."""
-        try:
-            for run in worker.run([each for each in self._submission.cells if each.index not in self._left_out]):
-                self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
-                if run.error and run.index not in self._raised:
-                    self._raised[run.index] = quoted(run.error[0]).strip("`"), quoted(run.error[1])
-                    self._report_error(run.index, run.stopped)
-        except WorkerLost as lost:
-            self._record_loss(lost)
-            if lost.cell is None:
-                return
-            self._left_out[lost.cell] = lost.words
-            self.reasons.append(f"{self._called(lost.cell)} {lost.words}, and was left out")
-            note = {"output_type": "stream", "name": "stderr", "text": f"This cell {lost.words}.\n"}
-            self._outputs[lost.cell] = CellOutputs(lost.cell, (note,))
-
-    def _report_error(self, index: int, stopped: bool) -> None:
-        """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
-        if stopped:
-            self._flag(TIMEOUT, self._exercise_of(index), f"{self._called(index)} took too long, and was stopped")
-            self.reasons.append(f"{self._called(index)} took too long, and was stopped")
-        elif any(each.cell == index for each in self._submission.exercises):
-            raised = " ".join(filter(None, self._raised[index]))
-            self.reasons.append(f"{self._called(index)} raised {raised} when it ran")
-
-    def _called(self, index: int) -> str:
-        """The cell of one_hot; cell 7, where it holds no answer."""
-        name = self._exercise_of(index)
-        return f"the cell of {name}" if name else f"cell {index + 1}"
-
-    def _exercise_of(self, cell: int) -> str:
-        """The exercise that a cell answers; empty where it answers none."""
-        return next((each.name for each in self._submission.exercises if each.cell == cell), "")
-
-    def _flag(self, flag: str, exercise: str, words: str) -> None:
-        self.flags[flag] = None
-        if exercise:
-            self.notes[FlagNote(flag, exercise, words.rstrip("."))] = None
-
-    def _record_loss(self, lost: WorkerLost, exercise: str = "") -> None:
-        flag = TIMEOUT if lost.kind in ("time", "cpu") else STOPPED
-        if lost.cell is not None:
-            exercise = self._exercise_of(lost.cell)
-        what = f"{exercise}: its code" if lost.cell is None else self._called(lost.cell)
-        self._flag(flag, exercise, f"{what} {lost.words}")
-
-    def _close_worker(self) -> None:
-        if self._worker is None:
-            return
-        if attempts := self._worker.attempts:
-            self.flags[STOPPED] = None
-            self.log.append(LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(attempts)}"))
-        self._worker.close()
-        self._spent += self._worker.spent
-        self._worker = None
 
 
 def _unevaluated(answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> ExerciseResult:
