@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from exercise_kit.engine.course import Course, Deferred, Measure, Modules, Results
@@ -116,6 +116,12 @@ def _rules() -> Mapping[str, Rule]:
     return RULES
 
 
+def _fixture_inputs(fields: Mapping[str, Any]) -> Sequence[object] | None:
+    from vit_course.exercises.fixture_inputs import fixture_inputs
+
+    return fixture_inputs(fields)
+
+
 def _paces() -> Mapping[str, Pace]:
     from vit_course.exercises.paces import PACES
 
@@ -157,6 +163,7 @@ COURSE = Course(
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},
     training_fixtures=tuple(f"vit_course.exercises.{each}_fixtures" for each in _FIXTURES),
+    fixture_inputs=_fixture_inputs,
     copied_from=(
         *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),
         *("fine_tuning", "modern", "data/splits", "training/loop", "training/early_stopping", "training/optimizers"),

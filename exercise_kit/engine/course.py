@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
@@ -133,6 +133,13 @@ class Deferred(Mapping[str, Item]):
         return len(self._loaded)
 
 
+class NamedArgument(str):
+    """Something that a training fixture makes, as a message names it: without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 @dataclass(frozen=True)
 class Course:
     """One course.
@@ -147,6 +154,8 @@ class Course:
         records: class → its module; objects of these classes cross between judge and worker field by field.
         examples: other names that docstrings' examples use → the module that holds each ("": a module of that name).
         training_fixtures: the modules of the course's own (see :mod:`exercise_kit.engine.training_fixtures`).
+        fixture_inputs: gives the arguments that such a fixture makes of its fields, as messages name them; None: the
+            fields themselves.
         copied_from: the modules from which an answer may have been copied, by their paths without ".py".
         prescribed: exercises whose lesson gives the code, or every line of it.
         own_parts: the name of the file in which students keep their answers.
@@ -168,6 +177,7 @@ class Course:
     records: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
     training_fixtures: tuple[str, ...] = ()
+    fixture_inputs: Callable[[Mapping[str, Any]], Sequence[object] | None] = lambda fields: None
     copied_from: tuple[str, ...] = ()
     prescribed: frozenset[str] = frozenset()
     own_parts: str = "my_parts.py"

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.compare import kind_of, listed, shape
-from exercise_kit.engine.course import course
+from exercise_kit.engine.course import NamedArgument, course
 from exercise_kit.engine.errors import Raised, failure_of, fingerprint
 from exercise_kit.engine.local_backend import NO_OPTIONS, CallResult, LocalBackend, LocalModule, Module, Objects
 from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
@@ -181,33 +181,11 @@ class Student:
         return answer
 
 
-class _NamedArgument(str):
-    """Something that a training fixture makes, as a message names it."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
 def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
-    """What a training fixture with these fields passes to a student's code."""
-    if "batches" in fields:
-        count = len(fields["batches"])
-        return _NamedArgument("a small model"), _NamedArgument(f"{count} batch{'' if count == 1 else 'es'} of images")
-    if "parts" in fields:
-        numbers = (fields[name] for name in ("weight_decay", "backbone_lr", "head_lr") if name in fields)
-        return _NamedArgument("a small model"), *numbers
-    if "config" in fields and "num_classes" in fields:
-        return _NamedArgument("a small model"), fields["num_classes"]
-    if "seed" in fields:
-        shown = (value for name, value in fields.items() if name not in ("seed", "calls", "global_seed"))
-        return *shown, _NamedArgument("a generator")
-    if "image" in fields:
-        return _NamedArgument("a small model"), fields["image"]
+    """What a training fixture with these fields passes to a student's code, for a message."""
     if "source" in fields:
-        return (_NamedArgument("what the docstring's example gives it"),)
-    if "losses" in fields:
-        return fields["patience"], _NamedArgument("and given a few losses")
-    return tuple(fields.get("inputs", fields.values()))
+        return (NamedArgument("what the docstring's example gives it"),)
+    return tuple(course().fixture_inputs(fields) or fields.get("inputs", fields.values()))
 
 
 def _with_floats(entry: object) -> object:
