@@ -48,10 +48,10 @@ class CallResult:
     changed: tuple[int, ...] = ()
     shares: bool = False
     gradients: tuple[Tensor | None, ...] = ()
-    module: Module | None = None
+    module: ModuleBackend | None = None
 
 
-class Module(Protocol):
+class ModuleBackend(Protocol):
     """A module that a student's class has built, wherever it is; each method documents the answer's ``result``."""
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
@@ -63,7 +63,7 @@ class Module(Protocol):
     def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
         """dict: name of every parameter → its gradient, or None."""
 
-    def held(self) -> CallResult:
+    def parameter_info(self) -> CallResult:
         """dict: name of every parameter and buffer → (its shape, None while it waits for one; is a parameter)."""
 
     def tensors(self) -> CallResult:
@@ -76,7 +76,7 @@ class Module(Protocol):
         """None; the module has another dtype, is on another device, or trains (True) or not (False)."""
 
 
-class Objects(Protocol):
+class Backend(Protocol):
     """The functions and classes that a student wrote, wherever they are."""
 
     def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
@@ -102,11 +102,11 @@ class LocalBackend:
         self._watch = watch
 
     def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
-        """See :class:`Objects`."""
+        """See :class:`Backend`."""
         return _answer(self._watch, self._objects[name], inputs, NO_OPTIONS, gradients)
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
-        """See :class:`Objects`."""
+        """See :class:`Backend`."""
         answer = _answer(self._watch, self._objects[name], arguments, options)
         if not is_a(answer.result, nn.Module):
             return answer
@@ -114,7 +114,7 @@ class LocalBackend:
         return replace(answer, result=None, module=LocalModule(module, self._watch))
 
     def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
-        """See :class:`Objects`."""
+        """See :class:`Backend`."""
         add(course().training_fixtures)
         held = self._objects[name]
         given = held if inspect.isclass(held) else _watched(self._watch, held)
@@ -129,17 +129,17 @@ class LocalModule:
         self._watch = watch
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
-        """See :class:`Module`."""
+        """See :class:`ModuleBackend`."""
         return _answer(self._watch, self.module, inputs, options, gradients)
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
-        """See :class:`Module`."""
+        """See :class:`ModuleBackend`."""
         given = tuple(copy.deepcopy(each) for each in inputs)
         called = _watched(self._watch, self.module)
         return CallResult(*_attempt(self._watch, observe_parts, (self.module, names, given, options, called)))
 
     def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
-        """See :class:`Module`."""
+        """See :class:`ModuleBackend`."""
         self.module.zero_grad(set_to_none=True)
         if not output.requires_grad:
             return CallResult(dict.fromkeys(self._parameters()))
@@ -150,11 +150,11 @@ class LocalModule:
         """By name; one that has two names under both."""
         return dict(self.module.named_parameters(remove_duplicate=False))
 
-    def held(self) -> CallResult:
-        """See :class:`Module`."""
-        return CallResult(*_attempt(self._watch, self._held, ()))
+    def parameter_info(self) -> CallResult:
+        """See :class:`ModuleBackend`."""
+        return CallResult(*_attempt(self._watch, self._parameter_info, ()))
 
-    def _held(self) -> dict[str, tuple[tuple[int, ...] | None, bool]]:
+    def _parameter_info(self) -> dict[str, tuple[tuple[int, ...] | None, bool]]:
         tensors = self.module.state_dict(keep_vars=True)
         return {
             name: (None if nn.parameter.is_lazy(each) else tuple(each.shape), isinstance(each, nn.Parameter))
@@ -162,17 +162,17 @@ class LocalModule:
         }
 
     def tensors(self) -> CallResult:
-        """See :class:`Module`."""
+        """See :class:`ModuleBackend`."""
         state, error = _attempt(self._watch, self.module.state_dict, ())
         return CallResult({name: each.detach().clone() for name, each in (state or {}).items()}, error)
 
     def load(self, weights: Mapping[str, Tensor]) -> CallResult:
-        """See :class:`Module`."""
+        """See :class:`ModuleBackend`."""
         held = self.module.state_dict(keep_vars=True)
         return CallResult(raised=_attempt(self._watch, _copy_into, (held, weights))[1])
 
     def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
-        """See :class:`Module`."""
+        """See :class:`ModuleBackend`."""
         change = self.module.train if isinstance(state, bool) else self.module.to
         return CallResult(raised=_attempt(self._watch, change, (state,))[1])
 

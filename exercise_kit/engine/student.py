@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from exercise_kit.engine.compare import kind_of, listed, shape
 from exercise_kit.engine.course import NamedArgument, course
 from exercise_kit.engine.errors import Raised, failure_of, fingerprint
-from exercise_kit.engine.local_backend import NO_OPTIONS, CallResult, LocalBackend, LocalModule, Module, Objects
+from exercise_kit.engine.local_backend import NO_OPTIONS, Backend, CallResult, LocalBackend, LocalModule, ModuleBackend
 from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
@@ -46,13 +46,13 @@ class Student:
 
     Args:
         objects: name → the student's function or class; calling the Student calls the first.
-        held: where they are held; in this process by default.
+        backend: where they run; in this process by default.
 
     Attributes: ``names`` of the objects, and the first of them, ``name``; ``record``, what they gave so far.
     """
 
-    def __init__(self, objects: Mapping[str, Any], held: Objects | None = None) -> None:
-        self._held = held or LocalBackend(objects)
+    def __init__(self, objects: Mapping[str, Any], backend: Backend | None = None) -> None:
+        self._backend = backend or LocalBackend(objects)
         # a misconception's class has a name of its own, a student's the exercise's
         self._classes = {*objects, *(each.__name__ for each in objects.values() if isinstance(each, type))}
         self.names = tuple(objects)
@@ -66,11 +66,11 @@ class Student:
 
     def call(self, name: str, *inputs: Any) -> Any:
         """Call the function ``name`` with copies of ``inputs``; Failure when it raises."""
-        return self.read(name, self._held.call(name, inputs), inputs)
+        return self.read(name, self._backend.call(name, inputs), inputs)
 
     def see(self, *inputs: Any) -> ObservedCall:
         """Call the first function with copies of ``inputs``, and look at those afterward too."""
-        answer = self._held.call(self.name, inputs)
+        answer = self._backend.call(self.name, inputs)
         result = self.read(self.name, answer, inputs)
         seen = ObservedCall(result, answer.inputs, answer.shares)
         self.record.append(("left behind", tuple(map(numbers_in, seen.inputs))))
@@ -83,7 +83,7 @@ class Student:
         every implementation that gives the same shapes. ``of``: the function, the first unless named.
         """
         name = of or self.name
-        answer = self._held.call(name, inputs, gradients=True)
+        answer = self._backend.call(name, inputs, gradients=True)
         self.read(name, answer, inputs)
         gradients = tuple(plain(each, f"the gradient of {name}", inputs) for each in answer.gradients)
         self.record.append(("gradients", snapshot(gradients)))
@@ -91,7 +91,7 @@ class Student:
 
     def error_of(self, *inputs: Any) -> Raised | None:
         """The exception that the (first) function raises on ``inputs``, None when it returns."""
-        answer = self._held.call(self.name, inputs)
+        answer = self._backend.call(self.name, inputs)
         if answer.raised is None:
             self._keep(answer.result, self.name, inputs)
             return None
@@ -102,7 +102,7 @@ class Student:
 
     def build(self, *arguments: Any, **options: Any) -> StudentModule:
         """Make a module of the student's class; Failure when that raises or gives no nn.Module."""
-        answer = self._held.build(self.name, arguments, options)
+        answer = self._backend.build(self.name, arguments, options)
         if answer.module is None:
             result = self.read(self.name, answer, arguments, options)
             look = "What stands in brackets after the class's name?"
@@ -144,7 +144,7 @@ class Student:
         return values
 
     def _run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
-        answer = self._held.run_fixture(name, fixture, fields)
+        answer = self._backend.run_fixture(name, fixture, fields)
         if answer.raised is not None:
             self.record.append(("raised", fingerprint(answer.raised)))
             raise failure_of(name, answer.raised, _given(fields), NO_OPTIONS)
@@ -209,16 +209,16 @@ _SHARED = "refers to a single memory location"  # torch's words, where it is ask
 class StudentModule:
     """A module that a student's class has built; what its methods find is written into the student's record."""
 
-    def __init__(self, student: Student, held: Module) -> None:
+    def __init__(self, student: Student, backend: ModuleBackend) -> None:
         self._student = student
-        self._held = held
+        self._backend = backend
         self.name = student.name
 
     @property
     def module(self) -> nn.Module:
         """The module itself, where it is in this process: for a public check that listens to its parts."""
-        assert isinstance(self._held, LocalModule)
-        return self._held.module
+        assert isinstance(self._backend, LocalModule)
+        return self._backend.module
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
         """Give every parameter the value of its name; Failure when names or shapes are not as asked."""
@@ -227,7 +227,7 @@ class StudentModule:
         if found != wanted:
             reason = Reason.DIFFERENT if set(found) == set(wanted) else Reason.PARAMETERS
             raise Failure(*_layout_failure(self.name, found, wanted), reason)
-        answer = self._held.load(weights)
+        answer = self._backend.load(weights)
         if answer.raised is not None and _SHARED in answer.raised.words:
             seen = (
                 f"several numbers of a parameter of {self.name} share one place in memory, so that they cannot differ"
@@ -238,7 +238,7 @@ class StudentModule:
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every parameter by its name; Failure when one has no shape yet."""
-        held = self._described("state_dict", self._held.held())
+        held = self._described("state_dict", self._backend.parameter_info())
         found = {name: size for name, (size, is_parameter) in held.items() if is_parameter}
         if lazy := [name for name, size in found.items() if size is None]:
             look = "Which layer of yours waits for its first input before it knows its size?"
@@ -248,7 +248,7 @@ class StudentModule:
 
     def tensors(self) -> dict[str, Tensor]:
         """A copy of every parameter and buffer by its name."""
-        held = self._described("state_dict", self._held.tensors())
+        held = self._described("state_dict", self._backend.tensors())
         tensors = {name: plain(each, f"`{name}` of {self.name}") for name, each in held.items()}
         described = tuple((name, tuple(each.shape), str(each.dtype)) for name, each in sorted(tensors.items()))
         self._student.record.append(("tensors", described))
@@ -256,7 +256,7 @@ class StudentModule:
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Run forward on copies of ``inputs``; Failure when it raises."""
-        return self._student.read(f"{self.name}.forward", self._held.forward(inputs, options), inputs, options)
+        return self._student.read(f"{self.name}.forward", self._backend.forward(inputs, options), inputs, options)
 
     def parts(self, names: Sequence[str], *inputs: Any, **options: Any) -> dict[str, Tensor]:
         """What enters and leaves the parts of these names when forward runs on copies of ``inputs``, in that order.
@@ -264,7 +264,7 @@ class StudentModule:
         Keys are "norm1:in" and "norm1:out". Only messages use it, so none of it is recorded. A part that is missing
         or not called is left out; where forward raises, nothing is returned.
         """
-        answer = self._held.parts(names, inputs, options)
+        answer = self._backend.parts(names, inputs, options)
         found: dict[str, Tensor] = {}
         for key, tensor in ({} if answer.raised else answer.result).items():
             with contextlib.suppress(Failure):
@@ -273,7 +273,7 @@ class StudentModule:
 
     def input_gradients(self, *inputs: Any, **options: Any) -> tuple[Tensor | None, ...]:
         """The gradient for every input; see :meth:`exercise_kit.engine.student.Student.input_gradients`."""
-        answer = self._held.forward(inputs, options, gradients=True)
+        answer = self._backend.forward(inputs, options, gradients=True)
         self._student.read(f"{self.name}.forward", answer, inputs, options)
         gradients = tuple(plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)
         self._student.record.append(("gradients", snapshot(gradients)))
@@ -297,7 +297,7 @@ class StudentModule:
         return names
 
     def _gradients(self, output: Tensor) -> dict[str, Tensor | None]:
-        answer = self._held.backward(output, cotangent(output))
+        answer = self._backend.backward(output, cotangent(output))
         if answer.raised is not None:
             self._student.record.append(("backward raised", answer.raised.kind))
             look = "Which operation changes in place a tensor that the gradient still needs?"
@@ -306,7 +306,7 @@ class StudentModule:
 
     def to(self, target: torch.dtype | torch.device) -> None:
         """Give it another dtype, or put it on another device."""
-        self._described("to", self._held.set(target), target)
+        self._described("to", self._backend.set(target), target)
 
     def double(self) -> None:
         """Make it compute in float64."""
@@ -314,11 +314,11 @@ class StudentModule:
 
     def train(self) -> None:
         """Put it into training mode."""
-        self._described("train", self._held.set(True))
+        self._described("train", self._backend.set(True))
 
     def eval(self) -> None:
         """Put it into evaluation mode."""
-        self._described("eval", self._held.set(False))
+        self._described("eval", self._backend.set(False))
 
     def _described(self, method: str, answer: CallResult, *arguments: object) -> Any:
         """The result of an answer; Failure when there is none, for the student's own ``method`` raised."""

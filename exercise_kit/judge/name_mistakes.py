@@ -18,7 +18,7 @@ from torch import Tensor
 from exercise_kit.engine.course import course
 from exercise_kit.engine.diagnosis import Compared, Observe, Record, explain, explain_by_two, for_refusals
 from exercise_kit.engine.exercise import Misconception
-from exercise_kit.engine.local_backend import CallResult, LocalBackend, Module
+from exercise_kit.engine.local_backend import CallResult, LocalBackend, ModuleBackend
 from exercise_kit.engine.run import refusals_among
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Verdict
@@ -52,7 +52,7 @@ class _RandomStream:
 
 
 class IsolatedBackend(LocalBackend):
-    """Objects of this process by name; see :class:`~exercise_kit.engine.local_backend.Objects`."""
+    """Objects of this process by name; see :class:`~exercise_kit.engine.local_backend.Backend`."""
 
     def __init__(self, objects: Mapping[str, Any]) -> None:
         super().__init__(objects)
@@ -76,9 +76,9 @@ class IsolatedBackend(LocalBackend):
 
 
 class _IsolatedModule:
-    """A module of this process; see :class:`~exercise_kit.engine.local_backend.Module`."""
+    """A module of this process; see :class:`~exercise_kit.engine.local_backend.ModuleBackend`."""
 
-    def __init__(self, module: Module, stream: _RandomStream) -> None:
+    def __init__(self, module: ModuleBackend, stream: _RandomStream) -> None:
         self._module, self._stream = module, stream
 
     def _call(self, what: Callable[..., CallResult], *given: Any) -> CallResult:
@@ -97,9 +97,9 @@ class _IsolatedModule:
         """Differentiate its last output."""
         return self._call(self._module.backward, output, cotangent)
 
-    def held(self) -> CallResult:
+    def parameter_info(self) -> CallResult:
         """What it holds."""
-        return self._call(self._module.held)
+        return self._call(self._module.parameter_info)
 
     def tensors(self) -> CallResult:
         """Copies of that."""

@@ -33,7 +33,7 @@ class RemoteStudent(Student):
 
 
 class RemoteBackend:
-    """Functions and classes in a worker; see :class:`~exercise_kit.engine.local_backend.Objects`."""
+    """Functions and classes in a worker; see :class:`~exercise_kit.engine.local_backend.Backend`."""
 
     def __init__(self, line: WorkerConnection) -> None:
         self._line = line
@@ -60,7 +60,7 @@ class RemoteBackend:
 
 
 class RemoteModule:
-    """A module in a worker; see :class:`~exercise_kit.engine.local_backend.Module`.
+    """A module in a worker; see :class:`~exercise_kit.engine.local_backend.ModuleBackend`.
 
     Args:
         line: to the worker.
@@ -111,7 +111,7 @@ class RemoteModule:
             reply = self._request("backward", cotangents=list(pulled))
             return CallResult(None if reply.raised else reply.named("gradients", Tensor, type(None)), reply.raised)
 
-    def held(self) -> CallResult:
+    def parameter_info(self) -> CallResult:
         """Ask for the names and shapes of what it holds."""
         with self._line.reading():
             reply = self._build_reply or self._request("parameters")
