@@ -53,7 +53,7 @@ class KilledProcess(JobProcess):
 
     deaths = 0
 
-    def grade_here(self, task):
+    def do(self, task):
         if task.handed_in.path.stem == "a" and KilledProcess.deaths:
             KilledProcess.deaths -= 1
             pid = self._running(task.place.checks, task.place.class_dir) and self._pid
