@@ -47,7 +47,7 @@ def exercise_keys(
     - the check files that hold its checks, and the files that these may share;
     - this package's code, torch's version, the secret, the sandbox and the device;
     - for an exercise that asks for a file, that file and the grader's images;
-    - the checks that do not count because they are ``refused``: they fail the lesson's model answer.
+    - the checks that do not count because they are ``refused``: they refuse the lesson's model answer.
 
     It does not depend on the lesson's test cells or on the student, since those change no score. Before the dash stands
     a digest of what is the grader's.

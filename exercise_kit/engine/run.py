@@ -378,7 +378,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
 
 
 def refusals_among(results: Iterable[CheckResult]) -> set[str]:
-    """Failed checks that lack an error only: bad input was accepted, or a guard met an error that no other did."""
+    """Failed checks that are about errors alone: bad input was accepted, or a guard met an exception of its own."""
     failed = [each for each in results if each.verdict == Verdict.FAIL]
     met = Counter(each.stumbled_over for each in failed)
     return {

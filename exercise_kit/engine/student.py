@@ -185,7 +185,8 @@ def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
     """What a training fixture with these fields passes to a student's code, for a message."""
     if "source" in fields:
         return (NamedArgument("what the docstring's example gives it"),)
-    return tuple(course().fixture_inputs(fields) or fields.get("inputs", fields.values()))
+    made = course().fixture_inputs(fields)
+    return tuple(fields.get("inputs", fields.values()) if made is None else made)
 
 
 def _with_floats(entry: object) -> object:

@@ -149,11 +149,18 @@ def _is_a_function(operator: Any, inputs: Any) -> bool:
 
 
 def _is_in_place(operator: Any, inputs: Any) -> bool:
-    """Whether an operator writes numbers into its first tensor, which is there, and gives it back, as ``div_`` does."""
+    """Whether an operator writes float numbers into its first tensor, which is there, and gives it back, as ``div_``.
+
+    Indexing is left to meta: how many numbers a mask takes depends on its own. So are integers: zeros would be divided.
+    """
     schema = getattr(operator, "_schema", None)
-    if schema is None or torch.Tag.inplace_view in operator.tags or not schema.name.endswith("_"):
+    if schema is None or not schema.arguments or torch.Tag.inplace_view in operator.tags:
         return False
-    return isinstance(inputs[0], Tensor) and inputs[0].device.type == DEVICE
+    written = schema.arguments[0].alias_info
+    if written is None or not written.is_write or operator.overloadpacket in _INDEXED:
+        return False
+    into = inputs[0]
+    return isinstance(into, Tensor) and into.device.type == DEVICE and into.is_floating_point()
 
 
 def _indexes_by_place(operator: Any, inputs: Any) -> bool:

@@ -227,7 +227,7 @@ class GradingSession:
         self.findings.reasons.append(f"the grader failed in {check.name} of {name}, which does not count")
         try:
             return self._workers.after_failure()
-        except (WorkerLost, WorkerUnavailable) as reason:
+        except WorkerUnavailable as reason:
             raise GraderFailed(f"the grader failed in {check.name} of {name}, and could not go on: {reason}") from None
 
     def _named(self, name: str, outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -68,7 +68,7 @@ class SubmissionWorkers:
 
         Raises:
             WorkerUnavailable: none may be made any more.
-            WorkerLost: nothing of the cells could be run.
+            GraderFailed: the grader's own code failed while the cells ran.
             WarmProcessLost: none can be made.
         """
         if self.is_out_of_time:

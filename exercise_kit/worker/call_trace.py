@@ -9,7 +9,6 @@ operator, an import or the course's own package is not noted.
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import os
 import sys
@@ -23,8 +22,6 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.overrides import _pop_mode as _pop_function_mode
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._python_dispatch import _pop_mode as _pop_dispatch_mode
-
-from .torch_internals import Unseen
 
 REMOVED = "the watch was removed"
 OWN = "own "
@@ -117,21 +114,6 @@ class Watch:
                     del turns[depth:]
 
         return watched
-
-    def leaving_out(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``function``, which a check gives to a student's: what runs in it is neither noted nor slowed down."""
-
-        @functools.wraps(function)
-        def left_out(*inputs: Any, **options: Any) -> Any:
-            profile = _get_profile()
-            _set_profile(None)
-            try:
-                with Unseen():
-                    return function(*inputs, **options)
-            finally:
-                _set_profile(profile)
-
-        return left_out
 
     def _look_for_removal(self) -> None:
         """Note, once a session, that one of the three observers is gone."""

@@ -114,7 +114,7 @@ class RequestServer:
         return self._unpacked(body["answer"], tensors, to_device=to_device)[0]
 
     def _unpacked(self, packed: Any, tensors: list[Tensor], to_device: bool) -> tuple[Any, bool]:
-        """The value that was packed, and whether a tensor was moved: of the CPU's, ``to_device``, to the student's."""
+        """The value that was packed, and whether a tensor was moved: ``to_device`` puts the CPU's on the student's."""
         unpacker = Unpacker(
             tensors,
             as_function=self._callbacks.function,

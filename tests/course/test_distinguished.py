@@ -1,7 +1,7 @@
 """Each two misconceptions of an exercise are told apart by its public checks, and by its hidden ones, or are listed.
 
 What is compared is what the diagnosis sees: in each check whether it failed, and what the student gave there. The
-right answer is among those compared. For one exercise: ``pytest tests/course/test_distinguished.py -k patchify``.
+right answer is among those compared. For one exercise: ``pytest tests/course/test_distinguished.py --all -k patchify``.
 """
 
 from itertools import combinations
@@ -51,7 +51,7 @@ def with_the_right_one(exercise):
 
 
 def in_public(exercise):
-    """What each of them does in each public check, as the diagnosis saw it in the tests before these."""
+    """What each of them does in each public check, as the diagnosis sees it."""
     with quiet():
         return {
             wrong.name: [observed(wrong, exercise.objects, check) for check in exercise.checks]
@@ -86,6 +86,7 @@ def expect_distinguished(exercise, answers, listed, where):
 
 
 @EACH_EXERCISE
+@pytest.mark.proof
 def test_public_checks_tell_all_apart(exercise):
     expect_distinguished(exercise, in_public(EXERCISES[exercise]), {}, "public")
 

@@ -328,7 +328,7 @@ def test_the_export_has_every_student_s_points(graded):
 
 @pytest.mark.proof
 def test_a_changed_check_grades_its_exercise_again_and_keeps_what_a_person_gave(graded):
-    """Points given by hand survive; a check that fails the model answer is reported, and costs nobody a point."""
+    """Points given by hand survive; a check that refuses the model answer is reported, and costs nobody a point."""
     with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
         gradebook.find_grade("patches-or-pixels", LESSON, LESSON, "ada").manual_score = 1.5
         gradebook.db.commit()

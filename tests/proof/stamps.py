@@ -34,7 +34,10 @@ LED_THROUGH = ("exercise_kit", "vit_course", "tests/e2e", "tests/kit")
 def stamps() -> dict[str, str]:
     """For each exercise, for the machinery, and for the roads, a digest of what the proofs depend on."""
     machinery = [path for folder in MACHINERY for path in (ROOT / folder).rglob("*")]
-    found = {EVERYTHING: digest_of([*machinery, *(ROOT / SHARED).glob("*.py")])}
+    tests = ROOT / "tests"
+    proofs = (path for path in (tests / "course").rglob("*.py") if "mark.proof" in path.read_text("utf-8"))
+    shared = (*(ROOT / SHARED).glob("*.py"), *tests.glob("*.py"))
+    found = {EVERYTHING: digest_of([*machinery, *proofs, *shared])}
     roads = (path for folder in LED_THROUGH for path in (ROOT / folder).rglob("*"))
     found[ROADS] = digest_of(path for path in roads if not path.is_relative_to(ROOT / SHARED))
     return found | {name: digest_of(_sources_of(each)) for name, each in EXERCISES.items()}

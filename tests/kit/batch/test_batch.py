@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,9 @@ class KilledProcess(JobProcess):
             KilledProcess.deaths -= 1
             pid = self._running(task.place.checks, task.place.class_dir) and self._pid
             os.kill(pid, signal.SIGKILL)
-            while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
-                time.sleep(0.01)
+            with suppress(OSError):  # it is gone, and somebody has waited for it
+                while " Z " not in Path(f"/proc/{pid}/stat").read_text():
+                    time.sleep(0.01)
         return super().do(task)
 
 

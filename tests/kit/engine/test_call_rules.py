@@ -4,6 +4,7 @@ import gc
 import inspect
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch import nn
 
 from exercise_kit.engine import check
 from exercise_kit.engine.call_rules import is_operation, not_allowed
+from exercise_kit.engine.local_backend import LocalBackend
 from exercise_kit.worker.call_trace import MOST_NAMES, OPERATORS, REMOVED, Watch
 from vit_course import encoder
 from vit_course.attention import MultiHeadSelfAttention
@@ -20,6 +22,7 @@ from vit_course.exercises.forbidden_calls import RULES
 from vit_course.training import loop
 from vit_course.vit import VisionTransformer
 
+ROOT = Path(__file__).parents[3]
 WRAPPINGS = ("plain", "compiled", "scripted")
 
 
@@ -261,20 +264,33 @@ def test_a_watch_that_was_removed_or_flooded_is_no_right_answer():
     assert not_allowed(None, [REMOVED]) is None
 
 
+def called_with(function, answer):
+    """What is noted where ``answer`` is called with a function of the check's, and whether it raised."""
+    watch = Watch(str(ROOT), ("vit_course", "exercise_kit"))
+    result = LocalBackend({"answer": answer}, watch).call("answer", (function,))
+    return watch.names(), result.raised
+
+
 def test_what_a_check_gives_to_an_answer_is_not_noted_and_keeps_its_signature():
     def norm(x, weight, bias, eps):
         return ready_made(x, weight, bias, eps)
 
-    watch = Watch(None, ())
-    given = watch.leaving_out(norm)
-    names = noted(watch, lambda *inputs: given(*inputs).exp())
+    def answer(given):
+        assert inspect.signature(given) == inspect.signature(norm)
+        return given(torch.ones(2, 3), torch.ones(3), torch.zeros(3), 1e-6).exp()
+
+    names, raised = called_with(norm, answer)
+    assert raised is None
     assert "torch.ops.aten.exp" in names
+    assert REMOVED not in names
     assert not any("layer_norm" in name for name in names)
-    assert inspect.signature(given) == inspect.signature(norm)
 
 
 def test_a_profile_function_that_is_gone_stays_gone_after_what_a_check_gave():
-    watch = Watch(None, ())
-    given = watch.leaving_out(lambda: None)
-    watch.around(lambda: (sys.setprofile(None), given()))()
-    assert REMOVED in watch.names()
+    def answer(given):
+        sys.setprofile(None)
+        given()
+
+    names, raised = called_with(lambda: None, answer)
+    assert raised is None
+    assert REMOVED in names

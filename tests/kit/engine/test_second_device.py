@@ -29,6 +29,12 @@ def _into_one_of_its_own(x):
     return made
 
 
+def _by_a_mask(x):
+    made = torch.zeros(3, 4, device=x.device)
+    made[torch.eye(3, 4, device=x.device).bool()] = x[0, 0, 0, :3]
+    return made
+
+
 def _scripted(x: torch.Tensor):
     return x + torch.ones(6)
 
@@ -65,6 +71,9 @@ FINE = {
     "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
     "there and back": lambda x: (x.cpu() + torch.arange(6)).to(x.device),
     "pair": lambda x: (x, [x.mean(-1)]),
+    "written by a mask": _by_a_mask,
+    "integers in place": lambda x: x.long().floor_divide_(x.long()).fmod_(x.long() + 1),
+    "shifted": lambda x: x[0].long() << x.long(),
     "in place": lambda x: x.clone().mul_(2).clamp_(0, 1).transpose_(0, 1)[:, 0].add_(x[0, 0, :, 0, None]),
 }
 
