@@ -178,8 +178,8 @@ def test_the_probes_of_each_block_are_quoted():
     assert best == [2, 2, 2]
     others = [found[f"class token after block {block}: other superclasses"] for block in range(4)]
     assert max(others) == others[2]
-    told = f"is right on {100 * others[2]:.1f} % of theirs after block 2, and on {100 * others[3]:.1f} % after block 3"
-    assert told in LAYERS
+    words = f"is right on {100 * others[2]:.1f} % of theirs after block 2, and on {100 * others[3]:.1f} % after block 3"
+    assert words in LAYERS
     for name in ("class token", "mean patch"):
         decays = [f"{found[f'{name} after block {block}: weight decay']:.0e}".replace("-0", "-") for block in range(4)]
         assert f'"{name}": ({", ".join(decays)})' in LAYERS
