@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
 from exercise_kit.quoting import legible
-from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason, failure_kind
+from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
@@ -113,6 +112,17 @@ class ExerciseResult:
             "reason": self.reason,
             "kind": legible(self.kind),
         }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> ExerciseResult:
+        """The result that :meth:`as_dict` was made of.
+
+        Raises:
+            KeyError, TypeError, ValueError: when ``entry`` was not made by it.
+        """
+        reason = Reason(entry["reason"]) if entry.get("reason") else None
+        checks = tuple(CheckOutcome(**each) for each in entry["checks"])
+        return cls(**{**entry, "reason": reason, "checks": checks})
 
 
 class LogKind(StrEnum):
@@ -238,16 +248,7 @@ class Result:
         Raises:
             KeyError, TypeError, ValueError: when ``entry`` was made by neither.
         """
-        exercises = tuple(
-            ExerciseResult(
-                **{
-                    **each,
-                    "reason": Reason(each["reason"]) if each["reason"] else None,
-                    "checks": tuple(CheckOutcome(**check) for check in each["checks"]),
-                }
-            )
-            for each in map(completed, entry["exercises"])
-        )
+        exercises = tuple(map(ExerciseResult.from_dict, entry["exercises"]))
         runs = tuple(CellOutputs(each["index"], tuple(each["outputs"])) for each in entry.get("runs", ()))
         made = {
             "flags": tuple(entry["flags"]),
@@ -276,62 +277,3 @@ def with_waiting(result: Result) -> Result:
 def as_json(results: list[Result]) -> dict[str, Any]:
     """The object that ``vit-course grade --json`` writes."""
     return {"version": VERSION, "submissions": [each.as_dict() for each in results]}
-
-
-_LABEL = re.compile(r"(?:^| )(Seen|Expected|Likely cause|Where to look): ")
-_CLAUSES = ("Seen", "Expected")  # to which the message added a full stop
-_NOTHING_WRITTEN = re.compile(r"is not written yet|^the cell of \w+ is (missing|empty)")
-_QUOTED = re.compile(r"`[^`]*`")
-_UNDEFINED = re.compile(r"^`[^`]*`(?:, `[^`]*`)* (?:is|are) not defined")
-
-
-def completed(exercise: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of an exercise with the keys that it lacks; of today's it is a copy.
-
-    Before reasons were data, ``vit-course grade --json`` published of a check its message alone, and what was kept had
-    no kinds. Here, and nowhere else, they are read from the sentences.
-
-    Raises:
-        KeyError, TypeError: it is no such entry.
-    """
-    entry = {**exercise, "checks": [_check(each) for each in exercise["checks"]]}
-    if "reason" not in entry:
-        entry["problem"] = entry.get("problem") or _problem(entry)
-        entry["reason"] = _reason(entry)
-    return {"kind": _kind(entry["name"], entry["problem"] or ""), **entry}
-
-
-def _check(check: Mapping[str, Any]) -> dict[str, Any]:
-    entry = {"parts": _parts(check["message"] or ""), **check}
-    kind = failure_kind(entry["parts"].get("Seen", "")) if entry["verdict"] == "fail" else ""
-    return {"kind": kind, **entry}
-
-
-def _parts(message: str) -> dict[str, str]:
-    """The parts of a check's own message by their labels; none of what is said of the whole exercise."""
-    before, *found = _LABEL.split(message)
-    labeled = {} if before else dict(zip(found[::2], found[1::2], strict=True))
-    return {
-        label: text.removesuffix(".") if label in _CLAUSES or text.endswith(").") else text
-        for label, text in labeled.items()
-    }
-
-
-def _problem(exercise: Mapping[str, Any]) -> str | None:
-    """What is wrong with the whole exercise: it is repeated at each check that has nothing else to say."""
-    failed = [each for each in exercise["checks"] if each["verdict"] == "fail" and not each["parts"]]
-    texts = {each["message"] for each in failed if each["message"]}
-    return texts.pop() if len(texts) == 1 else None
-
-
-def _reason(exercise: Mapping[str, Any]) -> Reason | None:
-    if problem := exercise["problem"]:
-        return Reason.NOT_WRITTEN if _NOTHING_WRITTEN.search(problem) else Reason.REMARK
-    usable = exercise["checks"] or exercise["score"] or not exercise["max_score"]
-    return None if usable else Reason.OUR_ERROR
-
-
-def _kind(exercise: str, problem: str) -> str:
-    text = _UNDEFINED.sub("the answer is not defined", problem).replace(f"the cell of {exercise}", "its cell")
-    text = re.sub(rf"{re.escape(exercise)}(?!\.\w)", "the answer", text)  # a file's name stays
-    return re.sub(r" +([.;:,]|$)", r"\1", _QUOTED.sub("", text)).rstrip(".: ")

@@ -6,14 +6,13 @@ from html import unescape
 
 import pytest
 
-from exercise_kit.batch.command import _published
-from exercise_kit.judge.result import CheckOutcome, as_json
+from exercise_kit.judge.result import as_json
 from exercise_kit.reasons import Reason
 from exercise_kit.report import collect
 from exercise_kit.report.collect import ReportError, State, gather
 from exercise_kit.report.page import lecture_page, private_page, sentences
 from exercise_kit.report.tally import tally
-from tests.kit.report.conftest import LESSON, STRIPS, Class, exercise, failed, passed
+from tests.kit.report.conftest import LESSON, Class, exercise, passed
 
 NOT_YET = "patchify is not written yet"
 
@@ -125,52 +124,6 @@ def test_published_results_do_too(class_folder, tmp_path):
     work = gather(file)
     assert (states(work), work.name, work.folder) == ({"ann": State.GRADED}, "grades", None)
     assert work.lessons[0].points == folder.lessons[0].points
-
-
-MISSING = CheckOutcome("test_rows", "fail")
-UNDEFINED = {
-    "problem": "`patchify` is not defined: the cell raised ValueError `by Quist`.",
-    "reason": Reason.NOT_DEFINED,
-    "kind": "the answer is not defined: the cell raised ValueError",
-}
-CAUSED = {
-    "Likely cause": "This looks like *column order*: it reads columns first.",
-    "Where to look": f"Which axis varies fastest? (lesson {LESSON}, Two kinds of axes)",
-}
-
-
-def without_newer_keys(published):
-    """A file as `vit-course grade --json` wrote it before reasons were data."""
-    for each in (each for entry in published["submissions"] for each in entry["exercises"]):
-        del each["problem"], each["reason"], each["kind"]
-        for check in each["checks"]:
-            del check["parts"], check["kind"]
-    return published
-
-
-def test_a_file_without_the_newer_keys_gives_the_same_report(class_folder, tmp_path):
-    for name, *checks in (
-        ("ann", failed("test_rows", "column order", **CAUSED), failed("test_odd", seen="token 3 of (2, 4) is 0.5 off")),
-        ("ben", failed("test_odd", seen="token 7 of (4, 3) is 2e-3 off"), passed()),
-        ("eve", failed("test_odd", seen="patchify returned None")),
-    ):
-        class_folder.keep(class_folder.hand_in(name, patchify=STRIPS), exercise("patchify", *checks))
-    class_folder.keep(class_folder.hand_in("kim"), exercise("patchify", MISSING, **UNDEFINED))
-    class_folder.keep(
-        class_folder.hand_in("lee"), exercise("patchify", MISSING, problem=NOT_YET, reason=Reason.NOT_WRITTEN)
-    )
-    class_folder.keep(class_folder.hand_in("sam"), exercise("patchify", reason=Reason.OUR_ERROR))
-    published = _published([each.result for each in gather(class_folder.folder).handed_in])
-    newer, older = tmp_path / "newer" / "grades.json", tmp_path / "older" / "grades.json"
-    for file, text in ((newer, json.dumps(published)), (older, json.dumps(without_newer_keys(published)))):
-        file.parent.mkdir()
-        file.write_text(text)
-    day = date(2026, 3, 7)
-    new, old = tally(gather(newer)), tally(gather(older))
-    assert [len(each.answers) for each in new.unexplained] == [1, 1]
-    assert UNDEFINED["kind"] in lecture_page(new, "vision", day)
-    assert lecture_page(new, "vision", day) == lecture_page(old, "vision", day)
-    assert private_page(new, "vision", day) == private_page(old, "vision", day)
 
 
 CAUSE = "hidden/test_patchify.py:7: NameError: name 'nowhere' is not defined"
