@@ -13,16 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import indent
+from typing import TYPE_CHECKING
 
 import torch
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
 from exercise_kit.authoring.build import build
+from exercise_kit.engine.rendering import as_text
+from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import Graded, model_answers, rehearse
 from vit_course.config import ViTConfig
@@ -143,8 +145,6 @@ def students(class_dir: Path) -> dict[str, tuple[str, dict[str, str]]]:
 
 
 MARKER = ".vit-course-demo"
-# the order in which a student reads a message's parts; in a saved notebook they are sorted by name
-PARTS = ("Seen", "Expected", "Likely cause", "Where to look")
 
 
 class DemoError(Exception):
@@ -226,33 +226,7 @@ def _table(graded: list[Graded]) -> Table:
 def _show_reading(console: Console, student: Graded) -> None:
     console.print(f"\n[bold]{student.student}[/bold] ({student.handed_in})")
     for report in student.reports:
-        verdicts = [each["verdict"] for each in report["checks"]]
-        passing = f"{verdicts.count('pass')} of {len(verdicts)} checks pass"
-        if report["problem"]:
-            console.print(Padding(Text(f"○ {report['problem']}"), (0, 0, 0, 2)))
-        else:
-            sign = "✓" if set(verdicts) == {"pass"} else "✗"
-            console.print(Text(f"  {sign} {report['name']}: {passing}"))
-            _show_failures(console, report["checks"])
-
-
-def _show_failures(console: Console, checks: list[dict[str, Any]]) -> None:
-    """The failed checks; those whose cause was shown before are only counted."""
-    shown, again = set[str](), 0
-    for each in checks:
-        if each["verdict"] != "fail":
-            continue
-        if each["misconception"] in shown:
-            again += 1
-            continue
-        console.print(Padding(Text(f"✗ {each['claim']}", style="bold"), (0, 0, 0, 6)))
-        for label in PARTS:
-            if words := each["parts"].get(label):
-                console.print(Padding(Text(f"{label}: {words}"), (0, 0, 0, 8)))
-        if each["misconception"]:
-            shown.add(each["misconception"])
-    if again:
-        console.print(Padding(Text(f"✗ {again} more for the same reason"), (0, 0, 0, 6)))
+        console.print(Text(indent(as_text(graded_report(report)), "  ")), soft_wrap=True)
 
 
 def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:

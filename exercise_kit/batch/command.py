@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +22,10 @@ from exercise_kit.batch.job import Done
 from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import ExerciseResult, LogKind, Result, as_json
+from exercise_kit.engine.rendering import entries_in_text
+from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.result import LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.sandbox.devices import DeviceError, checked, missing_protections
@@ -31,7 +33,7 @@ from exercise_kit.submission.find import FoundFile, find, looks_like_class, stra
 from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
 
-MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "undecided": ("?", "yellow")}
+COLORS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 WITHOUT_COUNT = {
     LogKind.BROKEN_CHECK: "A hidden check broke {}",
     LogKind.REFUSED_CHECK: "A hidden check refuses the lesson's model answer {}",
@@ -56,14 +58,15 @@ def overview(results: Sequence[Result]) -> RenderableType:
     return Group(table, Text(one_line(f"{summary}{remark}")), *map(Text, advice(waiting)))
 
 
-def sheet(result: Result) -> RenderableType:
-    """One submission: each exercise with its score, and each check that did not pass with what the student reads."""
-    head = Text(f"{one_line(result.path)}  {score_of(result)}", style="bold")
-    lines: list[RenderableType] = [head]
+def sheet(result: Result, width: int = 100) -> RenderableType:
+    """One submission: the report on each exercise as its student reads it, wrapped at ``width`` columns."""
+    lines = [Text(f"{one_line(result.path)}  {score_of(result)}", style="bold")]
     if said := remarks(result):
         lines.append(Text(said))
     for exercise in result.exercises:
-        lines += _exercise(exercise)
+        first, *others = entries_in_text(graded_report(exercise), width)
+        lines.append(Text(first[0], style="bold"))
+        lines += [Text(text, style=COLORS[verdict] if verdict else "") for text, verdict in others]
     return Group(*lines, *map(Text, advice([result.waits_for])))
 
 
@@ -104,18 +107,6 @@ def _shared_folder(paths: Sequence[str]) -> int:
     """How many characters the folder has that all paths begin with."""
     shared = os.path.commonprefix([path[: path.rfind(os.sep) + 1] for path in paths])  # noqa: RUF071  # cut below
     return shared.rfind(os.sep) + 1
-
-
-def _exercise(exercise: ExerciseResult) -> Iterator[RenderableType]:
-    named = f"  looks like: {exercise.misconception}" if exercise.misconception else ""
-    yield Text(f"{exercise.name}  {exercise.points}{named}", style="bold")
-    if exercise.problem:
-        yield Padding(Text(legible(exercise.problem)), (0, 0, 0, 2))
-    for check in () if exercise.waits else exercise.checks:
-        mark, color = MARKS.get(check.shown, ("?", "yellow"))
-        yield Padding(Text(f"{mark} {legible(check.claim or check.name)}", style=color), (0, 0, 0, 2))
-        if check.message and check.verdict != "pass":
-            yield Padding(Text(legible(check.message)), (0, 0, 0, 4))
 
 
 def score_of(result: Result) -> str:
@@ -205,7 +196,7 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
     for stray in filter(None, map(stray_files, trees(options.paths))):
         err.print(f"{stray}.", markup=False)
     if options.json != "-":
-        out.print(sheet(results[0]) if len(results) == 1 else overview(results), soft_wrap=False)
+        out.print(sheet(results[0], min(out.width, 100)) if len(results) == 1 else overview(results), soft_wrap=False)
         if not options.sandbox:
             out.print("Not sandboxed: students' code ran with your rights (--no-sandbox).")
     if options.json is not None:

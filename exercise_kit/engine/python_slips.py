@@ -30,7 +30,7 @@ _ADDS = ("append", "insert", "extend")
 
 @dataclass(frozen=True)
 class Slip:
-    """A slip: the ``claim`` that it makes untrue, what was ``seen``, and where to ``look``."""
+    """A slip: the ``claim`` that it breaks, told as broken, what was ``seen``, and where to ``look``."""
 
     claim: str
     seen: str
@@ -148,7 +148,7 @@ def _without_self(given: object) -> Slip | None:
         seen = (
             f"the `def` line of `{name}` has no `self`: `{ast.unparse(node.args) or 'nothing'}` stands in its brackets"
         )
-        return Slip("Its methods have `self` as their first parameter.", seen, look)
+        return Slip("A method lacks `self`, its first parameter.", seen, look)
     return None
 
 
@@ -165,7 +165,7 @@ def _kept_in_a_local_name(given: object) -> Slip | None:
     for name in _made_locally(begin):
         if name in of_self[False] and name not in of_self[True] and not hasattr(given, name):
             seen = f"`__init__` makes `{name}` and forgets it when it ends: there is no `self.{name}`"
-            return Slip("What `__init__` makes stays with the module.", seen, "Where does a module keep its parts?")
+            return Slip("What `__init__` makes is lost.", seen, "Where does a module keep its parts?")
     return None
 
 
@@ -181,7 +181,7 @@ def _plain_list(given: object) -> Slip | None:
         for name in _lists_of_modules(node, function.__globals__):
             seen = f"`{name}` is a plain list or dict of Python's, and torch looks for modules in no such thing"
             look = "Which container of torch.nn is a list that torch looks into?"
-            return Slip("torch sees every module that it holds.", seen, look)
+            return Slip("torch does not see modules that it holds.", seen, look)
     return None
 
 
@@ -223,7 +223,7 @@ def _forward_misspelled(given: object) -> Slip | None:
     if "forward" in written or not (near := difflib.get_close_matches("forward", written, 1, _ALIKE)):
         return None
     seen = f"there is no method `forward`; one is called `{near[0]}`"
-    return Slip("Its methods have the names that torch calls.", seen, "Is its name spelled right?")
+    return Slip("No method has the name that torch calls.", seen, "Is its name spelled right?")
 
 
 Search = Callable[[Any], Slip | None]

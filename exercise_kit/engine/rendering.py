@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from exercise_kit.engine.cause_groups import CauseGroup, grouped
-from exercise_kit.engine.verdict import BETWEEN, CAUSE, CheckResult, Report, Verdict, addresses
+from exercise_kit.engine.verdict import BETWEEN, CheckResult, Part, Report, Verdict, addresses
 from exercise_kit.palette import BLUE, VERMILION
 from exercise_kit.reasons import Reason
 
@@ -23,8 +23,10 @@ _LONGEST = 700
 REPORT_MIME = "application/vnd.vit-course.report+json"
 _SIGN = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNDECIDED: "○"}
 _COLOR = {Verdict.PASS: BLUE, Verdict.FAIL: VERMILION, Verdict.UNDECIDED: "#8a939c"}
-_LONGEST_IN_TEXT = {"Seen": 240, "Expected": 150}
-_OF_ITS_OWN = ("Seen", "Expected")  # what a check has to say, beside a cause that others share
+_LONGEST_IN_TEXT: Mapping[str, int] = {Part.SEEN: 240, Part.EXPECTED: 150}
+_OF_ITS_OWN: tuple[str, ...] = (Part.SEEN, Part.EXPECTED)  # of a check, beside a cause that others share
+_WHY = "Why"  # a check is undecided, of which nothing was seen
+_ONE_LINE = 300  # characters, of which a page shows as many as fit
 _WIDTH = 100
 _INDENT = " " * 14
 _MARKUP = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s](?:[^*`]*[^*`\s])?)\*(?![\w*])")
@@ -32,23 +34,53 @@ _MARKUP = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s](?:[^*`]*[^*`\s])?)\*(?![\w*
 
 def as_text(report: Report) -> str:
     """The report for a terminal, wrapped at 100 columns."""
+    return "\n".join(lines for lines, _ in entries_in_text(report))
+
+
+def entries_in_text(report: Report, width: int = _WIDTH) -> Iterator[tuple[str, Verdict | None]]:
+    """The same piece by piece, each wrapped at ``width`` columns, with the verdict that it tells, if it tells one."""
+
+    def wrapped(text: str, first: str = "  ", rest: str = "  ") -> str:
+        words = " ".join(_cut(text).split())
+        return textwrap.fill(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
     if report.problem:
-        return _wrapped(f"{report.exercise}: not checked. {report.problem}", "", "  ")
-    lines = [report.summary(), *(_wrapped(each, "  ", "  ") for each in (report.older, report.note) if each)]
+        yield wrapped(f"{report.exercise}: not checked. {report.problem}", ""), None
+        return
+    yield wrapped(report.summary(), ""), None
+    yield from ((wrapped(each), None) for each in (report.older, report.note) if each)
     groups, passing = grouped(report.results)
     for group in groups:
         first = group.first
-        lines.append(_wrapped(first.claim, f"  {_SIGN[first.verdict]} {first.verdict:<9} ", _INDENT))
-        lines += [
-            _wrapped(f"{label}: {_briefly(label, text)}", _INDENT, _INDENT)
-            for label, text in _visible_parts(first).items()
-        ]
-        lines += [_wrapped(words, f"{_INDENT}{_SIGN[sign]} ", _INDENT) for words, sign, _ in _folds(group)]
-    lines += [f"  {_SIGN[Verdict.PASS]} {_passes(passing)}"] if passing and not report.passed else []
-    lines += [_wrapped(each, "  ", "  ") for each in (report.pace, report.offer, report.hint) if each]
+        yield wrapped(heading(first), f"  {_SIGN[first.verdict]} {first.verdict:<9} ", _INDENT), first.verdict
+        for label, text in _visible_parts(first).items():
+            yield wrapped(f"{label}: {_briefly(label, text)}", _INDENT, _INDENT), None
+        yield from ((wrapped(words, f"{_INDENT}{_SIGN[sign]} ", _INDENT), sign) for words, sign, _ in _folds(group))
+    if passing and not report.passed:
+        yield f"  {_SIGN[Verdict.PASS]} {_passes(passing)}", Verdict.PASS
+    yield from ((wrapped(each), None) for each in (report.pace, report.offer, report.hint) if each)
     # an address is never broken over two lines: it is there to be opened
-    lines += [f"  About {name}: {address}" for name, address in report.pages_to_read().items()]
-    return "\n".join(lines)
+    yield from ((f"  About {name}: {address}", None) for name, address in report.pages_to_read().items())
+
+
+def heading(result: CheckResult) -> str:
+    """What stands behind a verdict: behind "fail" no sentence that reads as if it held.
+
+    A first cause is told as broken; what a check claims is what the exercise asks for.
+    """
+    return f"asked: {result.claim}" if result.verdict == Verdict.FAIL and not result.leads else result.claim
+
+
+def in_one_line(report: Report) -> str:
+    """The first cause of a report in one line of HTML, with its sign: the mistake's name, else what was seen."""
+    groups, passing = grouped(report.results)
+    if not groups:
+        verdict, words = _overall(report), report.problem or report.note or _passes(passing)
+    else:
+        first = groups[0].first
+        parts, verdict = _visible_parts(first), first.verdict
+        words = parts.get(Part.CAUSE) or next(iter(parts.values()), heading(first))
+    return f"{_sign(verdict)} {rich(words, longest=_ONE_LINE)}"
 
 
 def _briefly(label: str, text: str) -> str:
@@ -59,19 +91,19 @@ def _briefly(label: str, text: str) -> str:
 def as_html(report: Report) -> str:
     """The report for a notebook: one section, a heading line, the first cause open, and the rest folded."""
     if report.problem:
-        heading = f"{report.exercise}: not checked"
-        content = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(heading)}.</strong> {rich(report.problem)}"
-        return section(heading, paragraph(content), Verdict.UNDECIDED)
+        summary = f"{report.exercise}: not checked"
+        content = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(summary)}.</strong> {rich(report.problem)}"
+        return section(summary, paragraph(content), Verdict.UNDECIDED)
     verdict = _overall(report)
-    heading = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
-    heading += "".join(paragraph(rich(each)) for each in (report.older, report.note) if each)
+    before = paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
+    before += "".join(paragraph(rich(each)) for each in (report.older, report.note) if each)
     after = f'<p style="margin:0;opacity:0.75"><small>{rich(report.pace)}</small></p>' if report.pace else ""
     after += paragraph(rich(report.offer)) if report.offer else ""
     after += paragraph(f"<small>{rich(report.hint)}</small>") if report.hint else ""
-    return section(report.summary(), f"{heading}{listing(report.results, report.site)}{after}", verdict)
+    return section(report.summary(), f"{before}{_listing(report.results, report.site)}{after}", verdict)
 
 
-def listing(results: Sequence[CheckResult], site: str = "") -> str:
+def _listing(results: Sequence[CheckResult], site: str) -> str:
     """The lines of a report as a list: an item for each cause, the first one open, and one for all that passes.
 
     Args:
@@ -79,7 +111,7 @@ def listing(results: Sequence[CheckResult], site: str = "") -> str:
         site: the address of the site with pages about misconceptions ("": there is none).
     """
     groups, passing = grouped(results)
-    items = [entry(group, site, is_open=not place) for place, group in enumerate(groups)]
+    items = [_entry(group, site, is_open=not place) for place, group in enumerate(groups)]
     if passing:
         items.append(f'<li style="margin:0.25em 0">{_details(_passes(passing), Verdict.PASS, passing)}</li>')
     return f'<ul style="list-style:none;margin:0.4em 0 0 0;padding:0">{"".join(items)}</ul>'
@@ -150,8 +182,8 @@ def _overall(report: Report) -> Verdict:
 
 def _visible_parts(result: CheckResult) -> dict[str, str]:
     parts = dict(result.parts())
-    if result.verdict == Verdict.UNDECIDED and "Seen" in parts:
-        parts = {"Why": parts["Seen"]}
+    if result.verdict == Verdict.UNDECIDED and Part.SEEN in parts:
+        parts = {_WHY: parts[Part.SEEN]}
     return parts
 
 
@@ -161,14 +193,14 @@ def section(label: str, body: str, verdict: Verdict) -> str:
     return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
 
 
-def entry(group: CauseGroup, site: str = "", is_open: bool = True) -> str:
+def _entry(group: CauseGroup, site: str, is_open: bool) -> str:
     """A cause as an item of a list, with what folds under it; names of mistakes lead to their pages on ``site``."""
     first = group.first
-    pages = {CAUSE: addresses(first.pages().items(), site)}
+    pages: dict[str, Mapping[str, str]] = {Part.CAUSE: addresses(first.pages().items(), site)}
     parts = {label: rich(text, pages.get(label, {})) for label, text in _visible_parts(first).items()}
     rows = "".join(_row(f"<strong>{label}:</strong> {html}") for label, html in parts.items())
     rows += "".join(_row(_details(words, sign, checks)) for words, sign, checks in _folds(group))
-    head = f"{_sign(first.verdict)} <strong>{first.verdict}</strong> &nbsp;{rich(first.claim)}"
+    head = f"{_sign(first.verdict)} <strong>{first.verdict}</strong> &nbsp;{rich(heading(first))}"
     if rows and not is_open:
         return f'<li style="margin:0.25em 0"><details><summary>{head}</summary>{rows}</details></li>'
     return f'<li style="margin:0.25em 0">{head}{rows}</li>'
@@ -176,7 +208,7 @@ def entry(group: CauseGroup, site: str = "", is_open: bool = True) -> str:
 
 def _details(words: str, sign: Verdict, checks: Sequence[CheckResult]) -> str:
     """A sentence that opens to the checks that it is about, with what each of them has seen."""
-    told = (f"{rich(each.claim)}{_told(each)}" for each in checks)
+    told = (f"{rich(heading(each))}{_told(each)}" for each in checks)
     items = "".join(f"<li>{each}</li>" for each in told)
     return f'<details><summary>{_sign(sign)} {escape(words)}</summary><ul style="margin:0">{items}</ul></details>'
 
@@ -200,7 +232,7 @@ def paragraph(body: str) -> str:
     return f'<p style="margin:0">{body}</p>'
 
 
-def rich(text: str, pages: Mapping[str, str] | None = None) -> str:
+def rich(text: str, pages: Mapping[str, str] | None = None, longest: int = _LONGEST) -> str:
     """Cut and escape ``text``, then turn `code` and *emphasis* into HTML; no mark is read inside another.
 
     An emphasis that is the name of a misconception, or of two at once, becomes a link to its page in ``pages``.
@@ -210,7 +242,7 @@ def rich(text: str, pages: Mapping[str, str] | None = None) -> str:
         code, emphasis = match.groups()
         return f"<code>{code}</code>" if code else f"<em>{_linked(emphasis, pages or {})}</em>"
 
-    return _MARKUP.sub(marked, escape(_cut(text)))
+    return _MARKUP.sub(marked, escape(_cut(text, longest)))
 
 
 def _linked(names: str, pages: Mapping[str, str]) -> str:
@@ -220,11 +252,6 @@ def _linked(names: str, pages: Mapping[str, str]) -> str:
     # a notebook's output may be a frame, in which another site does not open
     opened = 'target="_blank" rel="noopener" title="More about it on the course\'s site"'
     return BETWEEN.join(f'<a href="{escape(pages[name], quote=True)}" {opened}>{name}</a>' for name in each)
-
-
-def _wrapped(text: str, first: str, rest: str) -> str:
-    words = " ".join(_cut(text).split())
-    return textwrap.fill(words, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _cut(text: str, longest: int = _LONGEST) -> str:

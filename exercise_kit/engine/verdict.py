@@ -13,7 +13,15 @@ from exercise_kit.points import in_digits
 from exercise_kit.reasons import Reason
 
 BETWEEN = ", and "  # in the name of two misconceptions at once
-CAUSE = "Likely cause"  # the label under which a report names misconceptions
+
+
+class Part(StrEnum):
+    """The parts of a message, in a student's order; their values are the labels, in JSON as in every report."""
+
+    SEEN = "Seen"
+    EXPECTED = "Expected"
+    CAUSE = "Likely cause"
+    LOOK = "Where to look"
 
 
 class Verdict(StrEnum):
@@ -111,7 +119,8 @@ class CheckResult:
         stumbled_over: as in :class:`Failure`.
         kind: of a failure; the same for others' failures that differ in numbers alone.
         waits_for: the name of the check that has to pass first.
-        leads: whether it is a first cause, over which several checks stumbled, and no check of its own.
+        leads: whether it is a first cause, over which several checks stumbled, and no check of its own; its claim is
+            told as broken.
         same_as: the name of an earlier line that fails for the same reason, so that its own claim is undecided.
     """
 
@@ -152,7 +161,7 @@ class CheckResult:
         return dict(page for cause in self.causes for page in cause.pages)
 
     def parts(self) -> Mapping[str, str]:
-        """The message's parts under their labels, in the order in which a student reads them."""
+        """The message's parts by :class:`Part`, in the order in which a student reads them."""
         names = " or ".join(f"*{each.name}*" for each in self.causes)
         explanations = [f"{each.explanation} {each.in_training}".rstrip() for each in self.causes[:1]]
         cause = f"This looks like {names}: {explanations[0]}" if explanations else ""
@@ -164,12 +173,12 @@ class CheckResult:
             cause, section = f"{names}, as above.", ""
             look = self.look if self.reason == Reason.ACCEPTED else ""  # the question above is about something else
         labeled = {
-            "Seen": self.seen,
-            "Expected": self.expected,
-            CAUSE: cause,
-            "Where to look": look + section if look else "",
+            Part.SEEN: self.seen,
+            Part.EXPECTED: self.expected,
+            Part.CAUSE: cause,
+            Part.LOOK: look + section if look else "",
         }
-        return {label: text for label, text in labeled.items() if text}
+        return {str(label): text for label, text in labeled.items() if text}
 
     @property
     def message(self) -> str | None:

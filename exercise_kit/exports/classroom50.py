@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from exercise_kit.engine.rendering import as_text
 from exercise_kit.exports.grades import ExportError, one_submission
-from exercise_kit.exports.gradescope import lines_of
+from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 
 SCHEMA = "classroom50/result/v1"
@@ -61,5 +62,5 @@ def _test(exercise: ExerciseResult) -> dict[str, Any]:
         "passed": exercise.score >= exercise.max_score,
         "score": min(round(PER_POINT * exercise.score), round(PER_POINT * exercise.max_score)),
         "max-score": round(PER_POINT * exercise.max_score),
-        "output": "\n".join(lines_of(exercise)),
+        "output": as_text(graded_report(exercise)),
     }

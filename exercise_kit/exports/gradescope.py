@@ -7,16 +7,17 @@ https://gradescope-autograders.readthedocs.io/en/latest/specs/
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
+from exercise_kit.engine.rendering import as_text
 from exercise_kit.exports.grades import one_submission
-from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.result import Result
 from exercise_kit.points import in_digits
 from exercise_kit.quoting import legible
 
-MARKS = {"pass": "✓", "fail": "✗"}
 NOTHING = "There is no notebook and no .py file of a lesson in what was handed in."
 
 
@@ -52,20 +53,10 @@ def _graded(result: Result) -> dict[str, Any]:
             "score": round(each.score, 4),
             "max_score": round(each.max_score, 4),
             "status": "passed" if each.score >= each.max_score else "failed",
-            "output": "\n".join(lines_of(each)),
+            "output": as_text(graded_report(each)),
             "output_format": "text",
         }
         for each in result.exercises
     ]
     made = {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
     return made | ({"output": f"Late: -{in_digits(result.penalty)} points."} if result.penalty else {})
-
-
-def lines_of(exercise: ExerciseResult) -> Iterator[str]:
-    """What a student reads of an exercise."""
-    if exercise.misconception:
-        yield f"This looks like: {exercise.misconception}"
-    for check in exercise.checks:
-        yield f"{MARKS.get(check.shown, '?')} {check.name.removeprefix('test_').replace('_', ' ')}"
-        if check.message and check.verdict != "pass":
-            yield from (f"    {line}" for line in legible(check.message).splitlines())

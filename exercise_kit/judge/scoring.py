@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.run import abbreviate_repetitions
-from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.engine.verdict import CheckResult, Part, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
 from exercise_kit.judge.name_mistakes import commonest
 from exercise_kit.judge.pytest_host import place_of_item
@@ -174,7 +174,7 @@ def not_counted(
     """
     found = {each.name: each for each in result.checks if each.name not in refused}
     outcomes = (
-        found.get(each.name, CheckOutcome(each.name, Verdict.UNDECIDED, SEEN, None, each.claim, {"Seen": SEEN}))
+        found.get(each.name, CheckOutcome(each.name, Verdict.UNDECIDED, SEEN, None, each.claim, {Part.SEEN: SEEN}))
         for each in checks
     )
     entries = (

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC, check_grade_id
-from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.files import write
+from exercise_kit.judge.result import ExerciseResult
+from exercise_kit.nbgrader.page_head import report_in
 
 
 def model_answers(class_dir: Path, lesson: str) -> dict[str, str]:
@@ -92,7 +92,7 @@ class Graded:
         handed_in: a line about what they handed in.
         score: of ``max_score`` points that need no person.
         exercises: as (name, score, max_score).
-        reports: as in ``Report.as_dict``.
+        reports: the judge's.
         feedback: the page.
     """
 
@@ -101,7 +101,7 @@ class Graded:
     score: float
     max_score: float
     exercises: tuple[tuple[str, float, float], ...]
-    reports: tuple[dict[str, Any], ...]
+    reports: tuple[ExerciseResult, ...]
     feedback: Path
 
 
@@ -158,19 +158,12 @@ def _graded(class_dir: Path, lesson: str, gradebook: Gradebook, student: str, ha
     notebook = gradebook.find_submission_notebook(lesson, lesson, student)
     grades = {grade.name: grade for grade in notebook.grades}
     notebook_file = class_dir / "autograded" / student / lesson / f"{lesson}.ipynb"
-    reports = tuple(_reports(notebook_file))
+    reports = tuple(filter(None, map(report_in, _read(notebook_file).cells)))
     exercises = tuple(
-        (report["name"], float(grades[name].score), float(grades[name].max_score))
+        (report.name, float(grades[name].score), float(grades[name].max_score))
         for report in reports
-        if (name := check_grade_id(report["name"])) in grades
+        if (name := check_grade_id(report.name)) in grades
     )
     score, worth = (sum(column) for column in list(zip(*exercises, strict=True))[1:])
     feedback = class_dir / "feedback" / student / lesson / f"{lesson}.html"
     return Graded(student, handed_in, score, worth, exercises, reports, feedback)
-
-
-def _reports(notebook_file: Path) -> Iterator[dict[str, Any]]:
-    for cell in nbformat.read(notebook_file, as_version=4).cells:
-        for output in cell.get("outputs", []):
-            if REPORT_MIME in output.get("data", {}):
-                yield output["data"][REPORT_MIME]

@@ -1,9 +1,10 @@
-"""`nbgrader generate_feedback` and formgrader's button, where a page never shows a zero for what nobody has graded.
+"""`nbgrader generate_feedback` and formgrader's button: a page opens with the points and what was found first.
 
-nbgrader writes "Score: 0.0" for an answer that waits for a person. Its template rounds numbers, so here a score that
-does not exist yet is a text that passes through both filters. A page whose grading was interrupted is made of no points
-at all: its student is left out and named. A page that is older than the grading that it shows is made again, and so is
-one whose points or comments a person has changed since: a page ends in a fingerprint of those that it shows.
+What every student was given is folded. A page never shows a zero for what nobody has graded: nbgrader writes "Score:
+0.0" for an answer that waits for a person. Its template rounds numbers, so here a score that does not exist yet is a
+text that passes through both filters. A page whose grading was interrupted is made of no points at all: its student is
+left out and named. A page that is older than the grading that it shows is made again, and so is one whose points or
+comments a person has changed since: a page ends in a fingerprint of those that it shows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +27,21 @@ from jinja2.filters import do_round
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateFeedback
-from nbgrader.preprocessors import GetGrades
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import GetGrades, NbGraderPreprocessor
 from nbgrader.utils import rmtree
 from traitlets.config import Config
 
+from exercise_kit.nbgrader.cleaning import sanitize_markdown
 from exercise_kit.nbgrader.export import not_graded
 from exercise_kit.nbgrader.grader_notes import noted
+from exercise_kit.nbgrader.page_head import STYLE, page_head
 from exercise_kit.nbgrader.scores import waiting_students
-from exercise_kit.points import in_digits
+from exercise_kit.quoting import legible
+from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
+
+_TEMPLATES = Path(str(files("exercise_kit") / "templates"))
+_HEADING = re.compile(r"^#+ (.+)", re.MULTILINE)
 
 
 class NotGraded(str):
@@ -63,24 +76,51 @@ FILTERS = {"float": _number(_as_float), "round": _number(do_round)}
 class GetPoints(GetGrades):
     """nbgrader's step that puts the points into a page; without points it puts that there are none."""
 
-    _missing = 0.0
-
-    def preprocess(self, notebook: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        """Put them in place, and above all the sum of those that there are."""
-        self._missing = 0.0
-        notebook, resources = super().preprocess(notebook, resources)
-        if self._missing:
-            sum_so_far = f"{in_digits(resources['nbgrader']['score'])} so far, {self._missing:g} {NOT_YET}"
-            resources["nbgrader"]["score"] = NotGraded(sum_so_far)
-        return notebook, resources
-
     def _get_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
         super()._get_score(cell, resources)
         mark = cell.metadata.nbgrader
         grade = self.gradebook.find_grade(mark["grade_id"], self.notebook_id, self.assignment_id, self.student_id)
         if grade.auto_score is None and grade.manual_score is None:
             mark["score"] = NOT_YET
-            self._missing += grade.max_score
+
+
+class OpenWithReport(NbGraderPreprocessor):
+    """A step that puts the points and first causes on top of a page, and folds what every student was given."""
+
+    def preprocess(self, notebook: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        """Make the head, and mark in place the cells with which a fold begins and ends."""
+        where, course = resources["nbgrader"], CourseDirectory(parent=self)
+        where["style"] = STYLE
+        where["head"] = page_head(notebook, course, where["assignment"], where["student"])
+        with suppress(ReleasedError, KeyError):  # then nobody can tell what was given, and all of it is shown
+            given = _given(Lessons(Path(course.root)).get(where["assignment"]))
+            for is_given, cells in groupby(notebook.cells, lambda cell: _is_given(cell, given)):
+                _fold(list(cells), given) if is_given else None
+        return notebook, resources
+
+
+@lru_cache(maxsize=8)
+def _given(lesson: ReleasedLesson) -> dict[str, str]:
+    """The source of each cell that students only read, as a graded page has it → its heading, or ""."""
+    given = {}
+    for cell in lesson.cells:
+        if cell.role in ("plain", "locked"):
+            shown = legible(cell.source) if cell.code else sanitize_markdown(cell.source)
+            found = None if cell.code else _HEADING.search(cell.source)
+            given[shown] = found[1].strip("# ") if found else ""
+    return given
+
+
+def _is_given(cell: NotebookNode, given: Mapping[str, str]) -> bool:
+    mark = cell.metadata.get("nbgrader", {})
+    return not (mark.get("solution") or mark.get("grade")) and cell.source in given
+
+
+def _fold(cells: Sequence[NotebookNode], given: Mapping[str, str]) -> None:
+    heading = next(filter(None, (given[cell.source] for cell in cells)), "")
+    count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'} of the lesson"
+    cells[0].metadata["given_from"] = f"{count}: {heading}" if heading else count
+    cells[-1].metadata["given_ends"] = True
 
 
 # what a page shows of a cell, in the gradebook's words
@@ -95,10 +135,20 @@ class FeedbackPages(GenerateFeedback):
 
     def __init__(self, coursedir: Any = None, **options: Any) -> None:
         super().__init__(coursedir=coursedir, **options)
-        self.update_config(Config({"HTMLExporter": {"filters": FILTERS}}))
+        theirs = self.config.HTMLExporter
+        page = {
+            "filters": FILTERS,
+            "template_name": "feedback_page",
+            "extra_template_basedirs": [str(_TEMPLATES), *theirs.extra_template_basedirs],
+            "extra_template_paths": [
+                *theirs.extra_template_paths,
+                *theirs.extra_template_basedirs,
+            ],  # ours extends it
+        }
+        self.update_config(Config({"HTMLExporter": page}))
         names = {GetGrades, "nbgrader.preprocessors.GetGrades"}
         steps: list[Any] = self.preprocessors
-        self.preprocessors = [GetPoints if each in names else each for each in steps]
+        self.preprocessors = [*(GetPoints if each in names else each for each in steps), OpenWithReport]
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
         """Whether to make a student's page."""

@@ -9,16 +9,14 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
-from nbformat.v4 import new_markdown_cell, new_output
+from nbformat.v4 import new_output
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from nbgrader.utils import is_grade, is_solution
@@ -28,89 +26,32 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import ungraded_result
 from exercise_kit.batch.locations import PlaceError
 from exercise_kit.conventions import check_grade_id
-from exercise_kit.engine.course import course
-from exercise_kit.engine.rendering import REPORT_MIME, listing, paragraph, rich, section
-from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.engine.rendering import REPORT_MIME, as_html
+from exercise_kit.judge.graded_report import earned_of, graded_report
+from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import RESULT, SUBMISSION
-from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
+from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
-from exercise_kit.points import in_digits
+from exercise_kit.nbgrader.page_head import TOLD
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import CELL_TYPE
 
 
-@dataclass(frozen=True)
-class _ReportLine(CheckResult):
-    """A line of a report that comes with its words, with the name of a mistake, and with the paths of pages."""
-
-    words: Mapping[str, str] = field(default_factory=dict)
-    mistake: str | None = None
-    paths: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def misconception(self) -> str | None:
-        return self.mistake
-
-    def parts(self) -> Mapping[str, str]:
-        return self.words
-
-    def pages(self) -> Mapping[str, str]:
-        return self.paths
-
-
-def as_html(result: ExerciseResult, points: float) -> str:
-    """One exercise as HTML without style sheet or script; everything of the student's in it is escaped."""
-    passing = sum(check.verdict == Verdict.PASS for check in result.checks)
-    earned = points_of(result, points)
-    summary = f"{result.name}: {passing} of {len(result.checks)} checks pass, {in_digits(earned)} of {points:g} points"
-    if result.waits:
-        summary = f"{result.name}: not graded yet, – of {points:g} points"
-    verdict = Verdict.PASS if earned == points else Verdict.FAIL
-    body = paragraph(f"<strong>{escape(summary)}</strong>")
-    if result.problem:
-        body += paragraph(rich(result.problem))
-    if earned or not result.problem:
-        body += listing(_lines(result.checks), course().site)
-    return section(summary, body, verdict)
-
-
-def points_of(result: ExerciseResult, points: float) -> float:
-    """The earned share of ``points``, which nbgrader's own cell may set higher or lower than the judge knew."""
-    share = result.score / result.max_score if result.max_score else 0.0
-    return min(round(points * share, 4), points)
-
-
-def _lines(checks: Sequence[CheckOutcome]) -> list[CheckResult]:
-    """The lines of a report; a failure folds under an earlier one of the same mistake, or of the same kind."""
-    firsts: dict[str, str] = {}
-    lines: list[CheckResult] = []
-    for check in checks:
-        words = check.parts or ({"Seen": check.message} if check.message else {})
-        claim, key = check.claim or check.name, check.misconception or check.kind
-        first = firsts.setdefault(key, check.name) if key and check.verdict == Verdict.FAIL else check.name
-        line = _ReportLine(
-            *(check.name, claim, Verdict(check.shown)),
-            same_as=check.same_as or ("" if first == check.name else first),
-            words=words,
-            mistake=check.misconception,
-            paths=check.pages,
-        )
-        lines.append(line)
-    return lines
-
-
 def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:
-    """The output of a check's cell: nbgrader reads the points from its plain form, a person the HTML."""
+    """The output of a check's cell: nbgrader reads the points from its plain form, a person the HTML.
+
+    The HTML needs no style sheet and no script, and everything of the student's in it is escaped.
+    """
     data = {
-        "text/plain": repr(float(points_of(result, points))),
-        "text/html": as_html(result, points),
+        "text/plain": repr(float(earned_of(result, points))),
+        "text/html": as_html(graded_report(result, points)),
         REPORT_MIME: result.as_dict(),
     }
     return {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
 
 
+NO_REASON = "This notebook is not graded yet: the grader stopped, and your instructor has its reason."
 UNGRADED = "vit_course_ungraded"  # in the resources that nbgrader's steps hand on
 SAVER = "SaveGrades"
 
@@ -180,12 +121,11 @@ def _is_retyped(cell: NotebookNode, result: Result | None) -> bool:
 
 
 def mark_ungraded(notebook: NotebookNode, result: Result) -> None:
-    """Say on top of a notebook why it was not graded; its checks end in an error, so that they earn no points."""
+    """Note why a notebook was not graded, for the head of its page; its checks end in an error, and earn no points."""
     if result.status == "rejected":
-        words = f"This notebook could not be graded: {result.reason}."
+        notebook.metadata[TOLD] = f"This notebook could not be graded: {result.reason}."
     else:
-        words = "This notebook is not graded yet: the grader stopped, and your instructor has its reason."
-    notebook.cells.insert(0, new_markdown_cell(sanitize_markdown(escape(words))))
+        notebook.metadata[TOLD] = NO_REASON
     notice = new_output("error", ename="NotGraded", evalue="", traceback=["Not graded: see the top of this page."])
     for cell in notebook.cells:
         cell.metadata.pop(PLACE, None)
@@ -340,7 +280,4 @@ def _fill(notebook: NotebookNode, result: Result) -> None:
         cell.outputs = [from_dict(output) for output in outputs]
     if result.waiting:
         names = ", ".join(each.name for each in result.waiting)
-        words = (
-            f"Not graded yet: {names}. Where this page counts 0 of its points, that is no grade, and no fault of yours."
-        )
-        notebook.cells.insert(0, new_markdown_cell(sanitize_markdown(escape(words))))
+        notebook.metadata[TOLD] = f"Not graded yet: {names}. That is no grade, and no fault of yours."

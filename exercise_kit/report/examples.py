@@ -22,6 +22,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from exercise_kit.engine.course_named import package
+from exercise_kit.engine.verdict import Part
 from exercise_kit.judge.result import CheckOutcome
 from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import ClassWork
@@ -287,7 +288,6 @@ def _is_known(module: str) -> bool:
 MOST_READ = 8  # answers of which one is shown
 MOST_OTHERS = 12  # answers without its mistake that it is compared with
 LEAST_LINES = 3  # of an example that teaches: "return True" does not
-EXPECTED = "Expected"  # never on the page: it may hold what the hidden checks wait for
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,9 @@ class Examples:
         """The message that a student read, by label; what was expected is left out."""
         if check is None:
             return {}
-        return {label: self._anonymizer.text(text) for label, text in check.parts.items() if label != EXPECTED and text}
+        # what was expected may tell what only grading asks, and is never on the page
+        shown = (part for part in Part if part != Part.EXPECTED and check.parts.get(part))
+        return {str(part): self._anonymizer.text(check.parts[part]) for part in shown}
 
     def _code(self, answer: GradedAnswer, others: Collection[str]) -> str:
         lesson = self._lessons.get(answer.work.lesson or "")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.demo_class import Graded
 from vit_course import check
 from vit_course.demo import STRIPS, DemoError, _show_reading, _table, run_demo
@@ -24,9 +25,10 @@ def cleo():
     report = check("patchify", scope["patchify"], points=8).as_dict()
     for each in report["checks"]:
         each["parts"] = dict(sorted(each["parts"].items()))  # as a notebook saves them
-    unwritten = {"name": "unpatchify", "problem": "unpatchify is not written yet. " * 4, "checks": []}
+    unwritten = ExerciseResult("unpatchify", 0.0, 5.0, problem="unpatchify is not written yet. " * 4)
     exercises = (("patchify", 4.5714, 8.0), ("a_long_name_of_an_exercise", 0.0, 5.0))
-    return Graded("cleo", "a plain reshape", 4.5714, 13.0, exercises, (report, unwritten), Path("cleo.html"))
+    reports = ExerciseResult.from_dict(report), unwritten
+    return Graded("cleo", "a plain reshape", 4.5714, 13.0, exercises, reports, Path("cleo.html"))
 
 
 def test_a_failure_starts_with_what_was_seen(console, cleo):

@@ -7,6 +7,7 @@ the sandboxed worker gives the same verdicts is another test's matter.
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -16,13 +17,16 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit import engine
+from exercise_kit.engine.cause_groups import grouped
+from exercise_kit.engine.rendering import as_text
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge import fixtures
 from exercise_kit.judge.fixtures import reference_student
+from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.name_mistakes import name_failures
-from exercise_kit.judge.scoring import fraction
-from tests.course.test_checks import EACH_EXERCISE, checked_as, evaluated, right_variants_of
+from exercise_kit.judge.scoring import fraction, score_checks
+from tests.course.test_checks import EACH_EXERCISE, FIRST_SCREEN, checked_as, evaluated, right_variants_of
 from tests.course.unlisted_answers import UNLISTED
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
@@ -81,6 +85,17 @@ def problem_with(exercise, wrong, key):
     results = name_failures(exercise, outcomes, observed(exercise, key))
     named = {cause.name for each in results for cause in each.result.causes}
     return None if wrong.name in named else f"{wrong.name}: named {named or 'nothing'}\n{summary(outcomes)}"
+
+
+@EACH_EXERCISE
+@pytest.mark.proof
+def test_a_graded_misconception_is_reported_on_one_screen(exercise):
+    for wrong in evaluated(EXERCISES[exercise]):
+        outcomes = name_failures(exercise, outcomes_of(exercise, wrong.objects, KEYS[0]), observed(exercise, KEYS[0]))
+        report = graded_report(score_checks(exercise, 10.0, outcomes))
+        (first, *_), _ = grouped(report.results)
+        alone = replace(report, results=(first.first, *first.same, *first.waiting))
+        assert len(as_text(alone).splitlines()) - len(alone.pages_to_read()) <= FIRST_SCREEN, as_text(report)
 
 
 @EACH_EXERCISE

@@ -69,6 +69,10 @@ def test_the_submission_s_page_shows_our_words_and_runs_nothing_of_the_student_s
     assert "strips not squares" in report.inner_text()
     assert "attacked" not in page.title()
     assert "document.title" in page.locator("body").inner_text(), "what the student wrote is shown"
+    head = page.locator('section[aria-label="Points"]').inner_text()
+    assert f"{LESSON}: " in head
+    assert "strips not squares" in head
+    assert "not graded yet: it waits for a person" in head
     keep(page, "formgrader", report)
 
 

@@ -48,9 +48,11 @@ class Graded:
         cells = json.loads(page.read_bytes())["cells"]
         return next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == name)
 
-    def scores_shown(self, student: str) -> list[str]:
+    def points_shown(self, student: str) -> list[str]:
+        """In the head of a page: of the lesson, then of each cell."""
         page = (self.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
-        return re.findall(r"\(Score: ([^)]*)\)", page)
+        head = page.partition('<section aria-label="Points"')[2].partition("</section>")[0]
+        return re.findall(r">([^<]* of [^<]*)<", head)
 
     def exported(self) -> dict[str, dict[str, str]]:
         nbgrader(self.folder, "export")
@@ -98,8 +100,8 @@ def test_an_answer_keeps_its_text_gets_its_type_back_and_is_listed_for_a_person(
 
 
 def test_what_nobody_has_graded_is_no_zero_anywhere(graded: Graded) -> None:
-    assert graded.scores_shown("ada") == ["2 so far, 1 not graded yet / 3.0", "2.0 / 2.0", "not graded yet / 1.0"]
-    assert graded.scores_shown("ben") == ["0.0 / 3.0", "0.0 / 2.0", "0.0 / 1.0"], "who wrote nothing has a zero"
+    assert graded.points_shown("ada") == [f"{LESSON}: 2 of 3 points so far, 1 not graded yet", "2 of 2", "– of 1"]
+    assert graded.points_shown("ben") == [f"{LESSON}: 0 of 3 points", "0 of 2", "0 of 1"], "nothing written is a zero"
     warned = "00_start: not graded yet, and not zero, are answers of ada, mia, rea, rob, yan"
     assert warned in graded.log
     assert "5 wait for points by hand: formgrader lists them under Manual Grading" in graded.log
@@ -116,7 +118,7 @@ def test_points_by_hand_end_that(graded: Graded) -> None:
         gradebook.db.commit()
     log = nbgrader(graded.folder, "generate_feedback", LESSON)
     assert re.findall("(.*): graded since its page was made", log) == ["[GenerateFeedbackApp | INFO] ada"]
-    assert graded.scores_shown("ada") == ["2.0 / 3.0", "2.0 / 2.0", "0.0 / 1.0"]
+    assert graded.points_shown("ada") == [f"{LESSON}: 2 of 3 points", "2 of 2", "0 of 1"]
     assert graded.exported()["ada"]["remarks"] == ""
 
 
@@ -131,7 +133,7 @@ def test_new_work_without_a_newer_timestamp_is_graded_and_its_page_made_again(gr
     assert "6 graded, 0 not graded, 0 missing; 5 of them before" in table
     assert graded.grades("ben")[CHECK] == (2.0, False)
     assert "ben: graded since its page was made: made again" in nbgrader(graded.folder, "generate_feedback", LESSON)
-    assert graded.scores_shown("ben")[1] == "2.0 / 2.0"
+    assert graded.points_shown("ben")[1] == "2 of 2"
     assert "graded again" not in nbgrader(graded.folder, "autograde", LESSON)
 
 

@@ -21,6 +21,7 @@ from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.attacks.folders import class_files
+from tests.e2e.browser import chromium, needs_chromium
 from tests.e2e.submissions import mark
 from vit_course.explore import explore_softmax
 
@@ -310,6 +311,23 @@ def test_feedback_shows_the_reports_and_no_answer(graded, student):
     assert RUBRIC.strip("*") not in page
     assert "test-cell-edited" not in page, "flags are for graders"
     assert "SOLUTION" not in page
+
+
+@needs_chromium
+def test_feedback_opens_with_the_report_on_a_screen_and_on_a_phone(graded):
+    page = graded.folder / "feedback" / "cleo" / LESSON / f"{LESSON}.html"
+    with chromium() as browser:
+        for width in (1200, 400):
+            opened = browser.new_page(viewport={"width": width, "height": 900})
+            opened.goto(page.as_uri())
+            head = opened.locator('section[aria-label="Points"]')
+            box = head.bounding_box()
+            assert box["y"] + box["height"] < 900, "it fits a first screen"
+            assert "This looks like column order" in head.inner_text()
+            assert opened.evaluate("document.documentElement.scrollWidth") <= width
+            assert not opened.get_by_text("Setup: run this cell first").first.is_visible(), "what was given is folded"
+            head.get_by_role("link", name="fix_patchify", exact=True).click()
+            assert opened.locator("a[name=check-fix_patchify]").bounding_box()["y"] < 900
 
 
 def hidden_lines(folder: Path) -> set[str]:

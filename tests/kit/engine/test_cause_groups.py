@@ -90,7 +90,7 @@ def test_only_the_first_cause_is_open() -> None:
 def test_an_input_changed_in_place_comes_before_what_follows_from_it() -> None:
     text = as_text(check("patchify", in_place))
     assert text.index("changed its input") < FIRST_SCREEN * 100
-    assert text.splitlines()[1].strip() == "✗ fail      The images that go in are not changed."
+    assert text.splitlines()[1].strip() == "✗ fail      asked: The images that go in are not changed."
 
 
 def test_what_passes_an_idle_answer_says_so() -> None:

@@ -19,10 +19,10 @@ from vit_course.exercises.catalog import EXERCISES
 from vit_course.patches import patchify
 
 KIND, DTYPE = (
-    "It returns the kind of object that the exercise asks for.",
-    "Its numbers have the dtype that the exercise asks for.",
+    "It returns another kind of object than the exercise asks for.",
+    "Its numbers have another dtype than the exercise asks for.",
 )
-RUNS = "It runs without an error."
+RAISES = "It raises an error."
 
 
 def after(change: Callable[[Tensor], Any]) -> Callable[..., Any]:
@@ -45,7 +45,7 @@ def no_gpu(tokens: Tensor) -> Tensor:
         (after(lambda tokens: (tokens, tokens)), KIND, "is a tuple of 2 elements", "What stands behind `return`"),
         (after(Tensor.double), DTYPE, "has dtype float64", "which dtype does it give it?"),
         (after(Tensor.long), DTYPE, "has dtype int64", "which dtype does it give it?"),
-        (after(no_gpu), RUNS, "Found no NVIDIA driver", "Does this machine have a GPU?"),
+        (after(no_gpu), RAISES, "Found no NVIDIA driver", "Does this machine have a GPU?"),
     ],
 )
 def test_the_first_cause_leads_and_the_rest_folds_under_it(

@@ -18,10 +18,10 @@ from vit_course.patches import patchify as right
 from vit_course.vit import VisionTransformer
 
 SELF, STAYS, SEES, NAMES = (
-    "Its methods have `self` as their first parameter.",
-    "What `__init__` makes stays with the module.",
-    "torch sees every module that it holds.",
-    "Its methods have the names that torch calls.",
+    "A method lacks `self`, its first parameter.",
+    "What `__init__` makes is lost.",
+    "torch does not see modules that it holds.",
+    "No method has the name that torch calls.",
 )
 
 
@@ -169,7 +169,7 @@ def test_an_error_of_python_s_own_is_no_message_of_the_answer() -> None:
         return right(images, patch_size)
 
     report = check("patchify", without_a_batch)
-    assert [each.claim for each in report.results if each.verdict == Verdict.FAIL] == ["It runs without an error."]
+    assert [each.claim for each in report.results if each.verdict == Verdict.FAIL] == ["It raises an error."]
     assert "f-string" not in str(report)
     assert "has no name on that line" in str(report)
 

@@ -24,7 +24,13 @@ def result(student="ada", lesson="01_patchify", score=9.5, **changes):
     """A published result of two exercises, out of 10 points."""
     checks = [
         {"name": "test_tokens_run_row_by_row", "verdict": "pass", "message": None, "misconception": None},
-        {"name": "test_shape", "verdict": "fail", "message": "Seen: (2, 3)\nExpected: (3, 2)", "misconception": None},
+        {
+            "name": "test_shape",
+            "verdict": "fail",
+            "message": "Seen: it is.",
+            "misconception": None,
+            "parts": {"Expected": "(3, 2)", "Seen": "(2, 3)"},
+        },
     ]
     first = {"name": "patchify", "score": 8.0, "max_score": 8.0, "misconception": None, "checks": checks[:1]}
     second = {"name": "unpatchify", "score": 1.5, "max_score": 2.0, "misconception": "column order", "checks": checks}
@@ -173,15 +179,15 @@ def test_gradescope_gets_a_test_for_each_exercise_and_no_flag(results_file, tmp_
         "stdout_visibility": "hidden",
     }
     first, second = made["tests"]
-    assert first["output"] == "✓ tokens run row by row"
+    assert first["output"] == "patchify: 1 of 1 check passes, 8 of 8 points"
     assert second == {
         "name": "unpatchify",
         "score": 1.5,
         "max_score": 2.0,
         "status": "failed",
         "output_format": "text",
-        "output": "This looks like: column order\n✓ tokens run row by row\n"
-        "✗ shape\n    Seen: (2, 3)\n    Expected: (3, 2)",
+        "output": "unpatchify: 1 of 2 checks passes, 1.5 of 2 points\n  ✗ fail      asked: shape\n"
+        "              Seen: (2, 3)\n              Expected: (3, 2)\n  ✓ 1 check passes",
     }
     assert "reference-copied" not in out.read_text()
 
@@ -195,13 +201,15 @@ def test_gradescope_tells_a_student_why_nothing_could_be_graded(results_file):
 UNDECIDED = {"name": "test_a", "verdict": "undecided", "message": None, "misconception": None}
 
 
-@pytest.mark.parametrize("checks", [[], [UNDECIDED]], ids=["unusable", "undecided"])
+@pytest.mark.parametrize(
+    "found", [{"checks": [], "reason": "our-error"}, {"checks": [UNDECIDED]}], ids=["unusable", "undecided"]
+)
 @pytest.mark.parametrize("system", ["canvas", "moodle", "gradescope", "classroom50"])
-def test_a_lesson_of_which_a_part_is_not_graded_yet_has_no_grade(results_file, monkeypatch, system, checks):
+def test_a_lesson_of_which_a_part_is_not_graded_yet_has_no_grade(results_file, monkeypatch, system, found):
     for name in RUNNER:
         monkeypatch.setenv(name, RUNNER[name])
     waiting = result("ben", score=8.0)
-    waiting["exercises"][1] |= {"score": 0.0, "misconception": None, "checks": checks}
+    waiting["exercises"][1] |= {"score": 0.0, "misconception": None, **found}
     others = [result()] if system in ("canvas", "moodle") else []
     done = export(results_file(waiting, *others), system)
     assert done.exit_code == 1

@@ -1,0 +1,93 @@
+"""One report in every form: no failure stands before a sentence that says the opposite, and labels are written once."""
+
+from __future__ import annotations
+
+import ast
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import exercise_kit
+import vit_course
+from exercise_kit.batch.command import sheet
+from exercise_kit.engine.rendering import as_html, as_text
+from exercise_kit.engine.verdict import CheckResult, Part, Report, Verdict
+from exercise_kit.exports import classroom50, gradescope
+from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.nbgrader.nbgrader_judge import as_output
+
+CLAIM, OTHER, HOLDS = "Tokens follow the image.", "Patches come back.", "Bad sizes raise."
+VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}
+
+
+def graded() -> ExerciseResult:
+    checks = (
+        CheckOutcome(f"test_{name}", each, claim=name, parts={"Seen": "it is"}) for name, each in VERDICTS.items()
+    )
+    return ExerciseResult("patchify", 1.0, 4.0, checks=tuple(checks))
+
+
+def result() -> Result:
+    return Result("a.ipynb", "ada", "01_patchify", "graded", score=1.0, max_score=4.0, exercises=(graded(),))
+
+
+def on_a_sheet() -> str:
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(sheet(result()))
+    return console.export_text()
+
+
+def in_classroom50() -> str:
+    runner = dict.fromkeys(
+        ("CLASSROOM", "ASSIGNMENT", "ASSIGNMENT_TYPE", "USERNAME", "SUBMISSION_TAG", "COMMIT_URL", "RELEASE_URL"), "a"
+    )
+    return str(json.loads(classroom50.write([result()], runner))["tests"][0]["output"])
+
+
+def checked(show: Callable[[Report], str]) -> Callable[[], str]:
+    results = (CheckResult(name, name, each, "it is") for name, each in VERDICTS.items())
+    return lambda: show(Report("patchify", tuple(results)))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param(checked(as_text), id="check"),
+        pytest.param(checked(as_html), id="notebook"),
+        pytest.param(on_a_sheet, id="grade"),
+        pytest.param(lambda: str(as_output(graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
+        pytest.param(lambda: str(json.loads(gradescope.write([result()]))["tests"][0]["output"]), id="gradescope"),
+        pytest.param(in_classroom50, id="classroom50"),
+    ],
+)
+def test_a_failure_says_what_was_asked_and_nothing_else_does(shown: Callable[[], str]) -> None:
+    text = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", shown())).split())
+    assert f"✗ fail asked: {CLAIM} Seen: it is" in text
+    assert f"○ undecided {OTHER} Why: it is" in text
+    assert "✓ 1 check passes" in text
+    assert text.count("asked: ") == 1
+
+
+def test_what_a_gradebook_s_cell_is_worth_counts() -> None:
+    assert graded_report(graded(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
+    unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=graded().checks, problem="It is not written yet.")
+    assert as_text(graded_report(unwritten)).splitlines() == ["patchify: 0 of 4 points", "  It is not written yet."]
+
+
+def test_the_labels_of_a_report_are_written_in_one_place() -> None:
+    labels = {label for part in Part for label in (part, f"{part}:")}
+    found = [
+        f"{path}:{node.lineno}"
+        for package in (exercise_kit, vit_course)
+        for path in Path(package.__path__[0]).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and node.value in labels
+    ]
+    assert {each.partition(":")[0] for each in found} == {str(Path(exercise_kit.__path__[0], "engine", "verdict.py"))}
+    assert len(found) == len(Part), found
