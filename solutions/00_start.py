@@ -133,9 +133,9 @@ print(subtracted[0, :2])
 check("normalize_images", first_try)
 
 # %% [markdown]
-# Read a report from top to bottom. Each line is one claim about your function: **pass** or **fail**. Below a failed
-# claim stands what was *seen* and *expected*, and, where the check recognizes the mistake, the *likely cause* and
-# *where to look*.
+# Read a report from top to bottom. A check that **fails** says what was *asked* of your function, then what was *seen*
+# and *expected*, and, where it recognizes the mistake, the *likely cause* and *where to look*. Checks that **pass** are
+# counted.
 #
 # <details><summary>Undecided claims, and how points are counted</summary>
 #
