@@ -58,13 +58,15 @@ def reply_of(observation: Observation) -> dict[str, Any]:
     "same" is the place of the input that was returned as the result, None where none was.
     """
     result, inputs = observation.result, observation.inputs
-    reply = {
-        "result": result,
+    reply: dict[str, Any] = {
         "inputs": [value if is_a(value, Tensor, dict, nn.Module) else None for value in inputs],
         "same": next((place for place, value in enumerate(inputs) if _is_same_object(value, result)), None),
         "shares": observation.shares,
     }
-    return {**reply, "gradients": list(observation.gradients)} if observation.gradients is not None else reply
+    if observation.gradients is not None:
+        reply["gradients"] = list(observation.gradients)
+    # last: a result of too many values, of which some are only named, takes nothing of the others' room
+    return {**reply, "result": result}
 
 
 def cotangent(output: Tensor, seed: int = 0) -> Tensor:
