@@ -1,7 +1,8 @@
 """Slips of Python, named as such: a word that is missing or left over, which no check of numbers should be about.
 
 They are read off the student's own lines, and reported only where a check has failed in the way that the slip makes it
-fail, and no known mistake explains it. Lines that cannot be found (of code that was typed into ``exec``) tell nothing.
+fail, and no known mistake explains it. ``check`` finds the lines of the objects that it is given, grading has a cell's
+text; lines that cannot be found (of code that was typed into ``exec``) tell nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import difflib
 import inspect
 import linecache
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+import torch
 from torch import nn
 
 from exercise_kit.engine.course import course
@@ -37,26 +39,81 @@ class Slip:
     look: str
 
 
-def slip_in(objects: Sequence[object], results: Sequence[CheckResult]) -> Slip | None:
+@dataclass(frozen=True)
+class Definition:
+    """What a student wrote for one object of an exercise.
+
+    Attributes:
+        functions: a function itself, or the methods of a class, by name.
+        is_class: whether it is a class.
+        namespace: what its names mean; for the search for classes of modules.
+        attributes: the names that the class has itself or from its base.
+    """
+
+    functions: Mapping[str, ast.FunctionDef]
+    is_class: bool
+    namespace: Mapping[str, Any]
+    attributes: Collection[str] = ()
+
+
+def definitions_of(objects: Sequence[object]) -> list[Definition]:
+    """The definitions of objects of this process, as far as their lines can be found."""
+    found = []
+    for each in objects:
+        written = _written(each)
+        namespace = next((function.__globals__ for _, function in written.values()), {})
+        nodes = {name: node for name, (node, _) in written.items()}
+        found.append(Definition(nodes, inspect.isclass(each), namespace, dir(each)))
+    return found
+
+
+def definitions_in(source: str, names: Sequence[str]) -> list[Definition]:
+    """The definitions of these names in a student's text, of which nothing is run; none where it cannot be parsed."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return []
+    known = {
+        each: nn.Module for exercise in course().exercises.values() if exercise.is_class for each in exercise.objects
+    }
+    namespace = {**vars(nn), "nn": nn, "torch": torch, **known}
+    nodes = {each.name: each for each in body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+    return [_definition(nodes[name], namespace) for name in names if name in nodes]
+
+
+def _definition(node: ast.FunctionDef | ast.ClassDef, namespace: Mapping[str, Any]) -> Definition:
+    if isinstance(node, ast.FunctionDef):
+        return Definition({node.name: node}, False, namespace)
+    methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    assigned = {
+        each.id
+        for part in node.body
+        for each in ast.walk(part)
+        if isinstance(each, ast.Name) and part not in methods.values()
+    }
+    return Definition(methods, True, namespace, {*dir(nn.Module), *methods, *assigned})
+
+
+def slip_in(definitions: Sequence[Definition], results: Sequence[CheckResult]) -> Slip | None:
     """The slip that makes checks fail, the first of several; None where there is none.
 
     Args:
-        objects: the student's functions and classes.
-        results: of the public checks, failures with the mistakes that explain them.
+        definitions: what the student wrote.
+        results: of the checks, failures with the mistakes that explain them.
     """
     reasons = {each.reason for each in results if each.verdict == Verdict.FAIL and not each.causes}
     for search, of in _SEARCHES:
         if not reasons.isdisjoint(of):
-            for each in objects:
+            for each in definitions:
                 if slip := search(each):
                     return slip
     return None
 
 
-def line_left_over(objects: Sequence[object]) -> str:
+def line_left_over(definitions: Sequence[Definition]) -> str:
     """A sentence where ``raise NotImplementedError`` of the stub stands above an answer; "" elsewhere."""
-    for each in objects:
-        for name, (node, _) in _written(each).items():
+    for each in definitions:
+        for name, node in each.functions.items():
             if _is_stub(node) and len(_statements(node)) > 1:
                 return (
                     f"`{name}` still begins with the stub's `raise NotImplementedError`, so no line below it runs. "
@@ -134,11 +191,11 @@ def _is_stub(node: ast.FunctionDef) -> bool:
     return isinstance(first, ast.Raise) and "NotImplementedError" in ast.unparse(first)
 
 
-def _without_self(given: object) -> Slip | None:
+def _without_self(given: Definition) -> Slip | None:
     """A method that has forgotten ``self``."""
-    written = _written(given) if inspect.isclass(given) else {}
-    firsts = {name: next((each.arg for each in node.args.args), "") for name, (node, _) in written.items()}
-    for name, (node, _) in written.items():
+    written = given.functions if given.is_class else {}
+    firsts = {name: next((each.arg for each in node.args.args), "") for name, node in written.items()}
+    for name, node in written.items():
         says_self = "self" in firsts.values() or "self" in {
             each.id for each in ast.walk(node) if isinstance(each, ast.Name)
         }
@@ -152,18 +209,18 @@ def _without_self(given: object) -> Slip | None:
     return None
 
 
-def _kept_in_a_local_name(given: object) -> Slip | None:
+def _kept_in_a_local_name(given: Definition) -> Slip | None:
     """A part that ``__init__`` makes under a name that ends with it."""
-    written = _written(given) if inspect.isclass(given) else {}
+    written = given.functions if given.is_class else {}
     if "__init__" not in written:
         return None
-    begin, of_self = written["__init__"][0], {True: set[str](), False: set[str]()}
-    for node, _ in written.values():
+    begin, of_self = written["__init__"], {True: set[str](), False: set[str]()}
+    for node in written.values():
         for each in ast.walk(node):
             if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self":
                 of_self[isinstance(each.ctx, ast.Store)].add(each.attr)
     for name in _made_locally(begin):
-        if name in of_self[False] and name not in of_self[True] and not hasattr(given, name):
+        if name in of_self[False] and name not in of_self[True] and name not in given.attributes:
             seen = f"`__init__` makes `{name}` and forgets it when it ends: there is no `self.{name}`"
             return Slip("What `__init__` makes is lost.", seen, "Where does a module keep its parts?")
     return None
@@ -175,10 +232,10 @@ def _made_locally(node: ast.FunctionDef) -> Iterator[str]:
             yield from (target.id for target in each.targets if isinstance(target, ast.Name))
 
 
-def _plain_list(given: object) -> Slip | None:
+def _plain_list(given: Definition) -> Slip | None:
     """Modules in a list or dict of Python's, where torch does not look for them."""
-    for node, function in _written(given).values() if inspect.isclass(given) else ():
-        for name in _lists_of_modules(node, function.__globals__):
+    for node in given.functions.values() if given.is_class else ():
+        for name in _lists_of_modules(node, given.namespace):
             seen = f"`{name}` is a plain list or dict of Python's, and torch looks for modules in no such thing"
             look = "Which container of torch.nn is a list that torch looks into?"
             return Slip("torch does not see modules that it holds.", seen, look)
@@ -217,16 +274,16 @@ def _makes_a_module(value: ast.expr, namespace: Mapping[str, Any]) -> bool:
     return False
 
 
-def _forward_misspelled(given: object) -> Slip | None:
+def _forward_misspelled(given: Definition) -> Slip | None:
     """A module without ``forward`` that has a method of nearly that name."""
-    written = _written(given) if inspect.isclass(given) else {}
+    written = given.functions if given.is_class else {}
     if "forward" in written or not (near := difflib.get_close_matches("forward", written, 1, _ALIKE)):
         return None
     seen = f"there is no method `forward`; one is called `{near[0]}`"
     return Slip("No method has the name that torch calls.", seen, "Is its name spelled right?")
 
 
-Search = Callable[[Any], Slip | None]
+Search = Callable[[Definition], Slip | None]
 # what to search for, and the failures that it makes
 _SEARCHES: tuple[tuple[Search, tuple[Reason, ...]], ...] = (
     (_without_self, (Reason.RAISED,)),

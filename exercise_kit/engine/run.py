@@ -33,7 +33,7 @@ from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_
 from exercise_kit.engine.pace import pace_of
 from exercise_kit.engine.printed import first_call_printed
 from exercise_kit.engine.probes import quiet, uncompiled
-from exercise_kit.engine.python_slips import line_left_over, renamed, slip_in
+from exercise_kit.engine.python_slips import definitions_of, line_left_over, renamed, slip_in
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
@@ -289,14 +289,15 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     if problem := not_allowed(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
+    written = definitions_of(objects) if _passing(results) < len(results) else []
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
         by_name = (renamed(name, each) for name, each in zip(known.objects, objects, strict=True))
-        problem = line_left_over(objects) or next(filter(None, by_name), problem)
-    if unwritten and not problem and (left_over := line_left_over(objects)):
+        problem = line_left_over(written) or next(filter(None, by_name), problem)
+    if unwritten and not problem and (left_over := line_left_over(written)):
         note = " ".join(filter(None, (left_over, note)))
     complete = not (unwritten and known.is_class)
-    lines = with_first_causes(results, slip_in(objects, results))
+    lines = with_first_causes(results, slip_in(written, results))
     report = Report(known.name, lines, points, problem, complete=complete, note=note)
     return replace(report, site=course().site)
 
@@ -359,7 +360,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
         for each in exercise.checks:
             first = (results[name] for name in each.needs)
             if waits_for := next((result for result in first if result.verdict != Verdict.PASS), late):
-                results[each.name] = _waiting(each, waits_for)
+                results[each.name] = _wait(each, waits_for)
                 continue
             watching(each.claim)
             student = Student(objects, LocalBackend(objects, watch))
@@ -375,6 +376,28 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
         for name, causes in found.items():
             results[name] = replace(results[name], causes=causes)
     return abbreviate_repetitions(list(results.values()))
+
+
+def follow_needs(results: Sequence[CheckResult], needs: Mapping[str, Sequence[str]]) -> list[CheckResult]:
+    """The results of checks that were all evaluated, where a failure waits for a check that has to pass first.
+
+    So grading, which gives points for each claim, tells no more than ``check``, which asks one after the other.
+
+    Args:
+        results: in the order of the checks.
+        needs: a check's name → the names of the checks that have to pass first.
+    """
+    by_name: dict[str, CheckResult] = {}
+    found = []
+    own = next((each for each in results if each.verdict == Verdict.FAIL and not each.is_anothers), None)
+    for each in results:
+        first = (by_name[name] for name in needs.get(each.name, ()) if name in by_name)
+        waits_for = next((one for one in first if one.verdict == Verdict.FAIL or one.waits_for), None)
+        waits_for = waits_for or (own if each.is_anothers else None)
+        found.append(_wait(each, waits_for) if waits_for and each.verdict == Verdict.FAIL else each)
+        if not each.is_anothers:  # else nobody knows whether its own claim holds
+            by_name[each.name] = found[-1]
+    return found
 
 
 def refusals_among(results: Iterable[CheckResult]) -> set[str]:
@@ -425,10 +448,11 @@ def as_result(name: str, claim: str, found: Failure | Undecided) -> CheckResult:
         reason=found.reason,
         stumbled_over=found.stumbled_over,
         kind=failure_kind(found.seen),
+        is_anothers=found.is_anothers,
     )
 
 
-def _waiting(each: PublicCheck, waits_for: CheckResult) -> CheckResult:
+def _wait(each: PublicCheck | CheckResult, waits_for: CheckResult) -> CheckResult:
     reason = f"it waits until “{waits_for.claim}” passes"
     waiting = CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
     return replace(waiting, worth=each.worth, guard=each.guard, waits_for=waits_for.waits_for or waits_for.name)

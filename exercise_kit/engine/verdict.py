@@ -41,7 +41,11 @@ class Failure(Exception):
         look: where to look next, as a sentence or a question; never the answer.
         reason: what kind of failure it is.
         stumbled_over: what is the same in other checks that stumble over the same, whatever their inputs.
+
+    Attributes: as its arguments, and ``is_anothers``: whether a claim failed that is asked before this one.
     """
+
+    is_anothers = False
 
     def __init__(
         self,
@@ -122,6 +126,7 @@ class CheckResult:
         leads: whether it is a first cause, over which several checks stumbled, and no check of its own; its claim is
             told as broken.
         same_as: the name of an earlier line that fails for the same reason, so that its own claim is undecided.
+        is_anothers: as in :class:`Failure`.
     """
 
     name: str
@@ -140,6 +145,7 @@ class CheckResult:
     waits_for: str = ""
     leads: bool = False
     same_as: str = ""
+    is_anothers: bool = False
 
     @property
     def waits(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure
 
 Claim = Callable[..., None]
 
@@ -29,7 +30,7 @@ def as_hidden(claim: Claim, first: Claim | None = None, **points: float) -> Call
 
     def ask(student: Student, probe: object, *device: object) -> None:
         if first is not None:
-            first(student, probe)
+            ask_first(first, student, probe)
         claim(student, probe, *device)
 
     if "device" in inspect.signature(claim).parameters:
@@ -47,6 +48,25 @@ def as_hidden(claim: Claim, first: Claim | None = None, **points: float) -> Call
     )
     test.__name__ = test.__qualname__ = f"test_{claim.__name__}"
     test.__doc__ = claim.__doc__
+    test.asks_a_claim = True  # type: ignore[attr-defined]
     for exercise, worth in points.items():
         test = pytest.mark.exercise(exercise, points=worth)(test)
     return test
+
+
+def ask_first(claim: Claim, student: Student, probe: object) -> None:
+    """Ask a claim before another one: where it fails, that is told where it is asked, and this check waits for it.
+
+    Raises:
+        Failure: it does not hold.
+    """
+    try:
+        claim(student, probe)
+    except Failure as failure:
+        failure.is_anothers = True
+        raise
+
+
+def is_a_claim(function: Callable[..., object]) -> bool:
+    """Whether a pytest function asks a claim: :func:`as_hidden` has made it."""
+    return getattr(function, "asks_a_claim", False)

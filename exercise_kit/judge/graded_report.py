@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exercise_kit.engine.course import course
@@ -10,6 +10,7 @@ from exercise_kit.engine.verdict import CheckResult, Part, Report, Verdict
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.points import in_digits
 from exercise_kit.quoting import legible
+from exercise_kit.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,13 @@ def graded_report(result: ExerciseResult, points: float | None = None) -> Graded
     """
     worth = result.max_score if points is None else points
     earned = earned_of(result, worth)
-    told = () if result.waits or (result.problem and not earned) else result.checks
+    unwritten = result.reason == Reason.NOT_WRITTEN or not any(each.parts for each in result.checks)
+    told = () if result.waits or (result.problem and not earned and unwritten) else result.checks
     problem = legible(result.problem) if result.problem else None
     site, waits = course().site, result.waits
-    return GradedReport(result.name, _lines(told), worth, note=problem, site=site, earned=earned, waits=waits)
+    return GradedReport(
+        result.name, tuple(map(_line, told)), worth, note=problem, site=site, earned=earned, waits=waits
+    )
 
 
 def earned_of(result: ExerciseResult, points: float) -> float:
@@ -83,21 +87,16 @@ def earned_of(result: ExerciseResult, points: float) -> float:
     return min(round(points * share, 4), points)
 
 
-def _lines(checks: Sequence[CheckOutcome]) -> tuple[CheckResult, ...]:
-    """The lines of a report; a failure folds under an earlier one of the same mistake, or of the same kind."""
-    firsts: dict[str, str] = {}
-    lines: list[CheckResult] = []
-    for check in checks:
-        words = check.parts or ({Part.SEEN: check.message} if check.message else {})
-        claim = check.claim or check.name.removeprefix("test_").replace("_", " ")
-        key = check.misconception or check.kind
-        first = firsts.setdefault(key, check.name) if key and check.verdict == Verdict.FAIL else check.name
-        line = _GradedCheck(
-            *(check.name, legible(claim), Verdict(check.shown)),
-            same_as=check.same_as or ("" if first == check.name else first),
-            words={part: legible(words[part]) for part in Part if part in words},  # a saved notebook sorts them
-            mistake=check.misconception,
-            paths=check.pages,
-        )
-        lines.append(line)
-    return tuple(lines)
+def _line(check: CheckOutcome) -> CheckResult:
+    words = check.parts or ({Part.SEEN: check.message} if check.message else {})
+    claim = check.claim or check.name.removeprefix("test_").replace("_", " ")
+    return _GradedCheck(
+        *(check.name, legible(claim), Verdict(check.verdict)),
+        reason=check.reason,
+        waits_for=check.waits_for,
+        leads=check.leads,
+        same_as=check.same_as,
+        words={part: legible(words[part]) for part in Part if part in words},  # a saved notebook sorts them
+        mistake=check.misconception,
+        paths=check.pages,
+    )

@@ -8,7 +8,7 @@ import io
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -17,11 +17,14 @@ import pytest
 from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.class_exercises import line_in
 from exercise_kit.engine.course import Measure, course
+from exercise_kit.engine.exercise import PublicCheck
+from exercise_kit.engine.probes import Probe, fresh_settings
 from exercise_kit.engine.records import incomparable
 from exercise_kit.engine.run import as_result
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
-from exercise_kit.judge.fixtures import EvaluationContext, marks_of, reference_student
+from exercise_kit.judge.claims import is_a_claim
+from exercise_kit.judge.fixtures import EvaluationContext, marks_of, reference_student, seed_of
 from exercise_kit.judge.pytest_host import HiddenChecksError, OpenPytest, described_error, place_of_item
 from exercise_kit.sandbox.limits import is_out_of_memory
 
@@ -98,14 +101,57 @@ def _texts(file: Path) -> dict[int, str]:
 class HiddenCheck:
     """One check of one exercise.
 
-    Attributes: ``name`` (the test's, with its parameters in brackets), ``claim`` (its docstring, which the
-    student reads), ``points`` (its weight among the exercise's checks), ``item`` (pytest's).
+    Attributes:
+        name: the test's, with its parameters in brackets.
+        claim: its docstring, which the student reads.
+        points: its weight among the exercise's checks; 0 for what ``check`` asks too and grading only tells of.
+        item: pytest's; None for a check of ``check`` that earns nothing.
+        public: the check of ``check`` that claims the same, if there is one.
     """
 
     name: str
     claim: str
     points: float
-    item: pytest.Function = field(repr=False)
+    item: pytest.Function | None = field(repr=False)
+    public: PublicCheck | None = field(default=None, repr=False)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The names of the checks that have to pass before a failure of this one says anything of its own."""
+        return tuple(map(_test_name, self.public.needs)) if self.public else ()
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether nobody passes it who does not do what the exercise asks for, as far as that is known."""
+        return self.public is not None and not self.public.guard
+
+    @property
+    def file(self) -> Path:
+        """The file in which it is written."""
+        if self.item is not None:
+            return self.item.path
+        assert self.public is not None
+        return Path(self.public.function.__code__.co_filename)
+
+    @property
+    def place(self) -> str:
+        """hidden/test_one_hot.py:12: test_each_label_is_a_row."""
+        return f"{self.file.parent.name}/{place_of_item(self.item) if self.item else self.name}"
+
+    def ask(self, student: Student, key: bytes, exercise: str) -> BaseException | None:
+        """What a check of ``check`` raises that has no item of pytest's; None where it passes."""
+        assert self.public is not None
+        with fresh_settings():
+            try:
+                self.public.function(student, Probe(seed_of(key, exercise, self.name)))
+            except BaseException as error:
+                return error
+        return None
+
+
+def _test_name(check: str) -> str:
+    """The name in grading of a check of ``check``."""
+    return f"test_{check}"
 
 
 @dataclass(frozen=True)
@@ -219,12 +265,12 @@ class HiddenChecks:
             raise error
         if is_out_of_memory(error):
             raise MemoryError from error
-        result, broke = result_of(check.name, check.claim, student, error, check.item.path), ""
+        result, broke = result_of(check.name, check.claim, student, error, check.file), ""
         if error is not None and broke_off(error) and self._is_broken_check(exercise, check, key):
             reason = "the check itself broke; it does not count, and your instructor can read why"
             result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=reason)
-            folder = check.item.path.parent
-            broke = f"{folder.name}/{described_error(error, folder, check.item.path)}"
+            folder = check.file.parent
+            broke = f"{folder.name}/{described_error(error, folder, check.file)}"
         return Outcome(check, result, student.record, printed + for_the_instructor(error), broke)
 
     def close(self) -> None:
@@ -242,7 +288,8 @@ class HiddenChecks:
         try:
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self._pytest.run(check.item), printed.getvalue()
+                error = self._pytest.run(check.item) if check.item else check.ask(student, key, exercise)
+                return error, printed.getvalue()
         finally:
             self._context.student = None
 
@@ -284,7 +331,22 @@ def _by_exercise(items: Sequence[pytest.Function], devices: int) -> dict[str, tu
                 words = f"{place_of_item(item)}: {exercise} has another check of this name"
                 raise HiddenChecksError(words, item.path)
             checks[item.name] = HiddenCheck(item.name, _claim(item), points / shares, item)
-    return {exercise: tuple(checks.values()) for exercise, checks in found.items()}
+    return {exercise: _with_public(exercise, checks) for exercise, checks in found.items()}
+
+
+def _with_public(name: str, checks: Mapping[str, HiddenCheck]) -> tuple[HiddenCheck, ...]:
+    """The hidden checks of an exercise in the order in which ``check`` asks, and what else ``check`` asks among them.
+
+    Plain functions alone, which ask no claim of the exercise, stay as they are.
+    """
+    exercise, left = course().exercises[name], dict(checks)
+    if not any(each.item and is_a_claim(each.item.function) for each in checks.values()):
+        return tuple(left.values())
+    found = []
+    for each in exercise.checks:
+        known = left.pop(_test_name(each.name), None) or HiddenCheck(_test_name(each.name), each.claim, 0.0, None)
+        found.append(replace(known, public=each))
+    return (*found, *left.values())
 
 
 def _claim(item: pytest.Function) -> str:

@@ -116,7 +116,7 @@ class _IsolatedModule:
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
 # failures that nobody explains; two_mistakes.most_evaluated bounds the pairs, which are evaluated once each, as a rule
-MOST_REPLAYS = 120
+MOST_REPLAYS = 240
 MOST_UNEXPLAINED = 3
 
 
@@ -165,16 +165,19 @@ def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) 
     """
     failed = [each for each in outcomes if each.result.verdict == Verdict.FAIL and not each.result.unwritten]
     records = {each.check.name: each.record for each in outcomes}
+    decisive = frozenset(each.check.name for each in outcomes if each.check.is_decisive)
     names = dict.fromkeys(each.check.name for each in failed).keys()
     found: dict[str, tuple[Cause, ...]] = {}
     seen = Compared(records, _at_most(MOST_REPLAYS, observe))
     try:
         for outcome in failed:
             name = outcome.check.name
-            found[name] = _explain(course().exercises[exercise].misconceptions, records, names, name, seen, found)
+            everyone = course().exercises[exercise].misconceptions
+            found[name] = _explain(everyone, records, names, name, seen, found, decisive)
     except _TooManyReplays:
         pass
-    found = explain_by_two(course().exercises[exercise], records, [each.check.name for each in failed], found, observe)
+    by_name = [each.check.name for each in failed]
+    found = explain_by_two(course().exercises[exercise], records, by_name, found, observe, decisive)
     found = for_refusals(found, refusals_among(each.result for each in outcomes))
     return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
 
@@ -192,14 +195,15 @@ def _explain(
     name: str,
     seen: Compared,
     found: dict[str, tuple[Cause, ...]],
+    decisive: Set[str],
 ) -> tuple[Cause, ...]:
     """What explains one failure: rather what has explained others already, so that few are evaluated."""
     known = {cause for causes in found.values() for cause in causes}
     likely = [each for each in everyone if each.cause in known]
-    causes = explain(likely, records, failed, name, seen)
+    causes = explain(likely, records, failed, name, seen, decisive)
     if causes or sum(not each for each in found.values()) >= MOST_UNEXPLAINED:
         return causes
-    return explain(everyone, records, failed, name, seen)
+    return explain(everyone, records, failed, name, seen, decisive)
 
 
 def _at_most(count: int, observe: Observe) -> Observe:

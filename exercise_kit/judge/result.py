@@ -28,6 +28,9 @@ class CheckOutcome:
         pages: misconception → the path of its page, for those that may explain the failure.
         kind: of the failure; the same for other students' failures that differ in numbers alone.
         same_as: the earlier check that failed of the same: this one earns nothing, and its own claim is undecided.
+        waits_for: the check, or the first cause, that has to pass first.
+        leads: whether it is a first cause, over which checks stumbled, and no check of its own.
+        reason: the kind of failure or doubt; None for a check that passed.
     """
 
     name: str
@@ -39,11 +42,9 @@ class CheckOutcome:
     pages: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
     same_as: str = ""
-
-    @property
-    def shown(self) -> str:
-        """The verdict for people: where a failure follows from an earlier one, nobody knows whether its claim holds."""
-        return "undecided" if self.same_as and self.verdict == "fail" else self.verdict
+    waits_for: str = ""
+    leads: bool = False
+    reason: Reason | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -52,12 +53,24 @@ class CheckOutcome:
             "verdict": self.verdict,
             "message": None if self.message is None else legible(self.message),
             "misconception": self.misconception,
-            "claim": legible(self.claim),
             "parts": {label: legible(text) for label, text in self.parts.items()},
-            "pages": dict(self.pages),
             "kind": legible(self.kind),
+            "claim": legible(self.claim),
+            "pages": dict(self.pages),
             "same_as": self.same_as,
+            "waits_for": self.waits_for,
+            "leads": self.leads,
+            "reason": self.reason,
         }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> CheckOutcome:
+        """The outcome that :meth:`as_dict` was made of.
+
+        Raises:
+            TypeError, ValueError: when ``entry`` was not made by it.
+        """
+        return cls(**{**entry, "reason": Reason(entry["reason"]) if entry.get("reason") else None})
 
 
 @dataclass(frozen=True)
@@ -121,7 +134,7 @@ class ExerciseResult:
             KeyError, TypeError, ValueError: when ``entry`` was not made by it.
         """
         reason = Reason(entry["reason"]) if entry.get("reason") else None
-        checks = tuple(CheckOutcome(**each) for each in entry["checks"])
+        checks = tuple(map(CheckOutcome.from_dict, entry["checks"]))
         return cls(**{**entry, "reason": reason, "checks": checks})
 
 

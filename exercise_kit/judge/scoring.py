@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.run import abbreviate_repetitions
+from exercise_kit.engine.first_cause import with_first_causes
+from exercise_kit.engine.python_slips import Definition, line_left_over, slip_in
+from exercise_kit.engine.run import abbreviate_repetitions, follow_needs
 from exercise_kit.engine.verdict import CheckResult, Part, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
 from exercise_kit.judge.name_mistakes import commonest
-from exercise_kit.judge.pytest_host import place_of_item
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.flags import STOPPED, TIMEOUT
@@ -84,6 +85,7 @@ def score_checks(
     problem: str | None = None,
     reason: Reason | None = None,
     kind: str = "",
+    written: Sequence[Definition] = (),
 ) -> ExerciseResult:
     """The result of an exercise whose checks were evaluated.
 
@@ -94,15 +96,20 @@ def score_checks(
         problem: what has to be said first; None: that it is not written yet, where this is so.
         reason: of the problem.
         kind: of the problem, as :class:`ExerciseResult` has it.
+        written: what the student wrote, in which slips of Python are looked for.
     """
     if max_score is None:
         max_score = sum(each.check.points for each in outcomes)
-    results = tuple(map(_briefly, abbreviate_repetitions([each.result for each in outcomes])))
+    results = _told(outcomes, written)
     if problem is None and any(each.unwritten for each in results):
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
         problem, kind = (f"{what.format(whose)} is not written yet" for whose in (exercise, "the answer"))
-        results = tuple(replace(each, seen="", kind="", same_as="") if each.unwritten else each for each in results)
+        problem = line_left_over(written) or problem
+        results = tuple(
+            replace(each, seen="", kind="", same_as="") if each.unwritten and not each.leads else each
+            for each in results
+        )
     waits_for = ""
     if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
@@ -133,17 +140,29 @@ def unevaluated(
     return score_checks(exercise, max_score, failed, problem, reason, kind)
 
 
-def _briefly(result: CheckResult) -> CheckResult:
-    """Of a mistake that was explained above its name is enough: what it did to other numbers is nothing new."""
-    return replace(result, seen="", expected="") if result.is_repeated else result
+def _told(outcomes: Sequence[Outcome], written: Sequence[Definition]) -> tuple[CheckResult, ...]:
+    """The lines of the report, as ``check`` has them: what follows from something else folds under it."""
+    results: Sequence[CheckResult] = [each.result for each in outcomes]
+    none_passes = not any(each.verdict == Verdict.PASS for each in results)
+    if none_passes and any(each.unwritten or not each.reason for each in results):
+        return abbreviate_repetitions([*results])  # nothing is written, or was evaluated: that is all there is to say
+    needs = {each.check.name: each.check.needs for each in outcomes}
+    results = abbreviate_repetitions(follow_needs(results, needs))
+    return with_first_causes(results, slip_in(written, results))
 
 
 def _as_outcome(result: CheckResult) -> CheckOutcome:
-    words = result.message, result.misconception, result.claim, result.parts()
-    return CheckOutcome(result.name, str(result.verdict), *words, result.pages(), result.kind, result.same_as)
+    return CheckOutcome(
+        *(result.name, str(result.verdict), result.message, result.misconception, result.claim, result.parts()),
+        *(result.pages(), result.kind, result.same_as),
+        waits_for=result.waits_for,
+        leads=result.leads,
+        reason=result.reason,
+    )
 
 
 RefusingChecks = Mapping[str, Mapping[str, str]]  # exercise → check that refuses the model answer → what it says of it
+REFUSED = "all its checks refuse the lesson's own model answer"
 SEEN = "this check refuses the lesson's own model answer; it does not count, and your instructor can read why"
 
 
@@ -155,7 +174,11 @@ def refusing_checks(model: Result) -> RefusingChecks:
     if model.status != "graded" or not {TIMEOUT, STOPPED}.isdisjoint(model.flags):
         return {}
     failed = {
-        each.name: {check.name: check.message or "" for check in each.checks if check.verdict == Verdict.FAIL}
+        each.name: {
+            check.name: check.message or ""
+            for check in each.checks
+            if not check.leads and (check.verdict == Verdict.FAIL or check.waits_for)
+        }
         for each in model.exercises
         if not each.problem
     }
@@ -180,14 +203,15 @@ def not_counted(
     entries = (
         LogEntry(
             LogKind.REFUSED_CHECK,
-            f"{_place_of(each)} refuses the lesson's model answer. {refused[each.name]}",
+            f"{each.place} refuses the lesson's model answer. {refused[each.name]}",
             result.name,
             each.name,
         )
         for each in checks
         if each.name in refused
     )
-    result = replace(result, checks=tuple(outcomes))
+    leads = (each for each in result.checks if each.leads)
+    result = replace(result, checks=(*leads, *outcomes))
     if not found:
         result = replace(
             result,
@@ -195,10 +219,6 @@ def not_counted(
             misconception=None,
             problem=NOTHING_DECIDED.format(result.name),
             reason=Reason.NOTHING_DECIDED,
-            waits_for=f"{_place_of(checks[0])}: all its checks refuse the lesson's own model answer",
+            waits_for=f"{next(each.place for each in checks if each.points)}: {REFUSED}",
         )
     return result, entries
-
-
-def _place_of(check: HiddenCheck) -> str:
-    return f"{check.item.path.parent.name}/{place_of_item(check.item)}"

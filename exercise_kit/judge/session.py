@@ -13,6 +13,7 @@ from typing import Any
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
+from exercise_kit.engine.python_slips import Definition, definitions_in
 from exercise_kit.engine.run import as_result, sentence_on_parts
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
@@ -146,7 +147,7 @@ class GradingSession:
             return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, kind)
         if self._workers.is_alive:  # an answer that has ended its worker gets no second run
             self._evaluated[answer.name] = outcomes, problem, reason
-        return score_checks(answer.name, answer.max_score, outcomes, problem, reason)
+        return score_checks(answer.name, answer.max_score, outcomes, problem, reason, written=self._written(answer))
 
     def _carried(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
         """The result with what passes once the answer's parts are right: an error costs points once."""
@@ -162,8 +163,13 @@ class GradingSession:
         note = sentence_on_parts(answer.name, parts, wrong, gained, len(failed) - gained)
         named = self._named(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
-        better = score_checks(answer.name, answer.max_score, named, words, reason or Reason.REMARK)
+        reason = reason or Reason.REMARK
+        better = score_checks(answer.name, answer.max_score, named, words, reason, written=self._written(answer))
         return replace(better, seconds=result.seconds + time.perf_counter() - began)
+
+    def _written(self, answer: ExerciseAnswer) -> list[Definition]:
+        """What the answer's cell defines for the exercise; it is read, and not run."""
+        return definitions_in(answer.source or "", course().exercises[answer.name].objects)
 
     def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""

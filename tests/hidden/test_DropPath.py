@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l10_modern.drop_path import claims
 
 DROPPED = claims.an_image_is_dropped_whole_or_kept
@@ -29,11 +29,11 @@ test_it_draws_where_the_branch_is = as_hidden(claims.it_draws_where_the_branch_i
 def test_in_evaluation_nothing_is_dropped(student, probe):
     """In evaluation mode the branch is returned unchanged, while training some of the images are dropped."""
     claims.in_evaluation_nothing_is_dropped(student, probe)  # before: tells *only in evaluation* from *never dropped*
-    DROPPED(student, probe)
+    ask_first(DROPPED, student, probe)
 
 
 @pytest.mark.exercise("DropPath", points=0.05)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other branches are dropped too."""
-    DROPPED(student, probe)
+    ask_first(DROPPED, student, probe)
     expect_example(student)

@@ -5,7 +5,7 @@ from functools import wraps
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l06_training.early_stopping import claims
 
 WAITS = claims.it_waits_exactly_as_long_as_its_patience
@@ -38,5 +38,5 @@ test_step_gives_a_bool = as_hidden(and_it_waits(claims.step_gives_a_bool), Early
 @pytest.mark.exercise("EarlyStopping", points=0.1)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    WAITS(student, probe)
+    ask_first(WAITS, student, probe)
     expect_example(student)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l04_block.encoder_block import claims
 
 
@@ -62,5 +62,5 @@ def test_a_block_of_the_usual_width_is_right(student, probe):
 @pytest.mark.exercise("fix_block", points=0.125)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    numbers_first(student, probe)
+    ask_first(numbers_first, student, probe)
     expect_example(student)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l10_modern.layer_scale import claims
 
 RIGHT = claims.each_dimension_has_its_own_number
@@ -18,5 +18,5 @@ test_the_branch_is_left_alone = as_hidden(claims.the_branch_is_left_alone, RIGHT
 @pytest.mark.exercise("LayerScale", points=0.1)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l04_block.mlp import claims
 
 RIGHT = claims.a_gelu_stands_between_the_linears
@@ -18,5 +18,5 @@ test_the_gradient_reaches_the_tokens = as_hidden(claims.the_gradient_reaches_the
 @pytest.mark.exercise("Mlp", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l03_attention.multi_head_self_attention import claims
 
 
@@ -83,5 +83,5 @@ def test_one_module_serves_any_batch(student, probe):
 @pytest.mark.exercise("MultiHeadSelfAttention", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    numbers_first(student, probe)
+    ask_first(numbers_first, student, probe)
     expect_example(student)

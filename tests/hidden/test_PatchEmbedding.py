@@ -4,7 +4,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l01_patchify.patch_embedding import claims
 
 RIGHT = claims.tokens_are_projected_patches
@@ -68,5 +68,5 @@ def test_every_call_stands_alone(student, probe, device):
 @pytest.mark.exercise("PatchEmbedding", points=0.15)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

@@ -7,7 +7,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_modes_kept
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l05_vit.small_models import a_config
 from vit_course.exercises.l05_vit.vision_transformer import claims
 
@@ -46,7 +46,7 @@ test_class_token_and_positions_start_as_asked = as_hidden(
 @pytest.mark.exercise("fix_vit", points=0.25)
 def test_every_call_stands_alone(student, probe):
     """An image gets the same logits alone as in a batch; a call changes neither the images nor the model's mode."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     claims.images_do_not_see_each_other(student, probe)
     expect_left_alone(student)
     config = a_config(probe, claims.WIDE_MODEL)
@@ -57,5 +57,5 @@ def test_every_call_stands_alone(student, probe):
 @pytest.mark.exercise("fix_vit", points=0.125)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and the logits of a drawn model are right too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

@@ -4,7 +4,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l02_positions.add_class_token import claims
 
 RIGHT = claims.every_token_gets_its_own_position
@@ -42,5 +42,5 @@ def test_every_call_stands_alone(student, probe, device):
 @pytest.mark.exercise("add_class_token", points=0.15)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

@@ -4,7 +4,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l10_modern.add_registers import claims
 
 RIGHT = claims.registers_come_behind_it_and_patches_last
@@ -18,7 +18,7 @@ test_it_computes_where_the_tokens_are = as_hidden(claims.it_computes_where_the_t
 @pytest.mark.exercise("add_registers", points=0.05)
 def test_every_call_stands_alone(student, probe, device):
     """Every call gives the result for its own inputs, on their device, and does not change them."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     sizes = probe.sizes(4)
     first, other = (tuple(each.to(device) for each in claims.drawn(probe, *sizes)) for _ in range(2))
     student(*first)
@@ -29,5 +29,5 @@ def test_every_call_stands_alone(student, probe, device):
 @pytest.mark.exercise("add_registers", points=0.05)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

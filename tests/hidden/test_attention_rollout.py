@@ -4,7 +4,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_result_of_its_own
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l08_inside.attention_rollout import claims
 
 RIGHT = claims.a_later_layer_mixes_what_earlier_ones_mixed
@@ -22,7 +22,7 @@ test_no_layer_at_all_is_refused = as_hidden(claims.no_layer_at_all_is_refused, R
 @pytest.mark.exercise("attention_rollout", points=0.1)
 def test_every_call_stands_alone(student, probe):
     """The table is right, and no later call changes it."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     layers = claims.attention_layers(probe)
     others = [probe.normal(*layer.shape).softmax(-1) for layer in layers]
     expect_result_of_its_own(student, (layers,), (others,))
@@ -31,5 +31,5 @@ def test_every_call_stands_alone(student, probe):
 @pytest.mark.exercise("attention_rollout", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

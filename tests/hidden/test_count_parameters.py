@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l05_vit.count_parameters import claims
 
 RIGHT = claims.the_configs_choices_count
@@ -24,5 +24,5 @@ def test_both_ends_are_counted(student, probe):
 @pytest.mark.exercise("count_parameters", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

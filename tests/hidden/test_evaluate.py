@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l06_training.evaluate import claims
 
 ONE = claims.one_number_is_right
@@ -21,5 +21,5 @@ test_both_are_plain_floats = as_hidden(claims.both_are_plain_floats, ONE, evalua
 @pytest.mark.exercise("evaluate", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    ONE(student, probe)
+    ask_first(ONE, student, probe)
     expect_example(student)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l09_fine_tuning.extract_features import claims
 
 RIGHT = claims.the_features_are_what_the_head_reads
@@ -24,5 +24,5 @@ test_it_computes_where_the_model_is = as_hidden(
 @pytest.mark.exercise("extract_features", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other features are right too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l09_fine_tuning.fine_tuning_groups import claims
 
 RATES = claims.the_head_has_its_own_rate
@@ -23,5 +23,5 @@ test_the_head_is_what_the_model_calls_head = as_hidden(
 @pytest.mark.exercise("fine_tuning_groups", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other models are dealt out too."""
-    RATES(student, probe)
+    ask_first(RATES, student, probe)
     expect_example(student)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l03_attention.is_attention import claims
 
 test_it_catches_wrong_shapes = as_hidden(claims.it_catches_wrong_shapes, is_attention=0.5)
@@ -22,5 +22,5 @@ test_it_catches_what_is_no_softmax = as_hidden(claims.it_catches_what_is_no_soft
 @pytest.mark.exercise("is_attention", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and right attention passes."""
-    claims.it_catches_wrong_shapes(student, probe)
+    ask_first(claims.it_catches_wrong_shapes, student, probe)
     expect_example(student)

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l10_modern.is_rotary import claims
 
 ADDED = claims.it_catches_positions_that_are_added
@@ -28,5 +28,5 @@ test_it_catches_uneven_steps = as_hidden(claims.it_catches_uneven_steps, is_rota
 @pytest.mark.exercise("is_rotary", points=0.05)
 def test_its_own_example_comes_out(student, probe):
     """The example in the docstring comes out as it stands there, and right rotations pass."""
-    ADDED(student, probe)
+    ask_first(ADDED, student, probe)
     expect_example(student)

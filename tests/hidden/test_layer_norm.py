@@ -4,7 +4,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l04_block.layer_norm import claims
 
 RIGHT = claims.weight_multiplies_then_bias_is_added
@@ -25,7 +25,7 @@ test_float64_and_any_memory_layout_are_fine = as_hidden(claims.float64_and_any_m
 @pytest.mark.exercise("layer_norm", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l09_fine_tuning.linear_probe import claims
 
 MINIMUM = claims.it_finds_the_minimum
@@ -21,5 +21,5 @@ test_it_computes_where_the_features_are = as_hidden(
 @pytest.mark.exercise("linear_probe", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other features are classified too."""
-    MINIMUM(student, probe)
+    ask_first(MINIMUM, student, probe)
     expect_example(student)

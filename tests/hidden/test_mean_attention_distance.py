@@ -4,7 +4,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_result_of_its_own
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l08_inside.mean_attention_distance import claims
 
 WEIGHTED, PATCHES = claims.each_key_counts_by_its_weight, claims.a_class_token_is_left_out
@@ -24,7 +24,7 @@ test_a_grid_that_does_not_fit_is_refused = as_hidden(
 @pytest.mark.exercise("mean_attention_distance", points=0.1)
 def test_every_call_stands_alone(student, probe):
     """The distances are right, and no later call changes them."""
-    PATCHES(student, probe)
+    ask_first(PATCHES, student, probe)
     weights, *others = claims.a_case(probe, claims.WIDE, class_token=True)
     expect_result_of_its_own(student, (weights, *others), (probe.normal(*weights.shape).softmax(-1), *others))
 
@@ -32,5 +32,5 @@ def test_every_call_stands_alone(student, probe):
 @pytest.mark.exercise("mean_attention_distance", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    WEIGHTED(student, probe)
+    ask_first(WEIGHTED, student, probe)
     expect_example(student)

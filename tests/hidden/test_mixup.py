@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l07_experiments.mixup import claims
 
 BLENDED = claims.an_image_is_blended_with_one_other
@@ -26,5 +26,5 @@ test_it_computes_where_the_images_are = as_hidden(claims.it_computes_where_the_i
 @pytest.mark.exercise("mixup", points=0.02)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and another batch is blended too."""
-    BLENDED(student, probe)
+    ask_first(BLENDED, student, probe)
     expect_example(student)

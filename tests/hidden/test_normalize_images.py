@@ -4,7 +4,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l00_start.normalize_images import claims
 
 RIGHT = claims.every_channel_has_its_own_statistics
@@ -37,5 +37,5 @@ def test_every_call_stands_alone(student, probe, device):
 @pytest.mark.exercise("normalize_images", points=0.1)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

@@ -6,7 +6,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own, expect_value_error
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l01_patchify.patchify import claims
 
 RIGHT = claims.tall_and_wide_images_are_right
@@ -31,7 +31,7 @@ test_sizes_that_do_not_fit_are_refused = as_hidden(
 @pytest.mark.exercise("fix_patchify", points=0.1)
 def test_every_call_stands_alone(student, probe, device):
     """Every call answers for the images at hand, on their device, and leaves them as they were."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     images, patch_size = claims.some_images(probe)
     images = images.to(device)
     student(images, patch_size)
@@ -43,7 +43,7 @@ def test_every_call_stands_alone(student, probe, device):
 @pytest.mark.exercise("fix_patchify", points=0.2)
 def test_two_sides_that_do_not_fit_are_refused(student, probe):
     """Where patch_size divides neither height nor width, ValueError names one of the two, and patch_size."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     batch, channels, rows, columns = probe.sizes(4, low=2, high=8)
     patch_size = probe.choice((6, 8))
     height, width = rows * patch_size + 2, (columns + 1) * patch_size - 2  # in sum they fit
@@ -59,5 +59,5 @@ def test_two_sides_that_do_not_fit_are_refused(student, probe):
 @pytest.mark.exercise("fix_patchify", points=0.1)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

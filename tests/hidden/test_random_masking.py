@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l10_modern.random_masking import claims
 
 VISIBLE = claims.what_is_left_is_what_the_mask_leaves
@@ -25,5 +25,5 @@ test_it_computes_where_the_tokens_are = as_hidden(claims.it_computes_where_the_t
 @pytest.mark.exercise("random_masking", points=0.05)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other tokens are hidden too."""
-    VISIBLE(student, probe)
+    ask_first(VISIBLE, student, probe)
     expect_example(student)

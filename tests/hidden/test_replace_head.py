@@ -5,7 +5,7 @@ import pytest
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l09_fine_tuning.replace_head import claims
 
 RIGHT = claims.the_backbone_keeps_what_it_has_learned  # and has a head of the right sizes
@@ -22,14 +22,14 @@ test_the_head_has_the_models_dtype = as_hidden(claims.the_head_has_the_models_dt
 @pytest.mark.exercise("replace_head", points=0.1)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and another model gets its head."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)
 
 
 @pytest.mark.exercise("replace_head", points=0.35)
 def test_the_head_starts_as_pytorch_starts_one(student, probe):
     """The new head's numbers are as PyTorch starts those of a Linear: evenly spread up to 1 / √embed_dim."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     config, _ = claims.a_case(probe)
     head = claims.notes_of(student, probe, config, 128)["head"]
     bound = config.embed_dim**-0.5
@@ -50,7 +50,7 @@ def test_the_head_starts_as_pytorch_starts_one(student, probe):
 def test_the_copy_is_of_the_models_class_and_device(student, probe):
     """What comes back is a model of the same class, whose new head has a bias even where the old one had none, and is
     where the model is."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     config, num_classes = claims.a_case(probe)
     notes = claims.notes_of(student, probe, config, num_classes, "same class", bias=False)
     if not notes["same class"]:

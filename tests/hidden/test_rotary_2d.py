@@ -4,7 +4,7 @@ import pytest
 
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l10_modern.rotary_2d import claims
 
 RIGHT = claims.every_pair_is_turned_by_its_angle
@@ -38,5 +38,5 @@ def test_angles_are_computed_in_float64(student, probe):
 @pytest.mark.exercise("rotary_2d", points=0.05)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

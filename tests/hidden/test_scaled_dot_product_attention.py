@@ -5,7 +5,7 @@ import pytest
 from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import claims
 
 
@@ -60,5 +60,5 @@ def test_the_inputs_are_left_alone(student, probe):
 @pytest.mark.exercise("scaled_dot_product_attention", points=0.25)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    numbers_first(student, probe)
+    ask_first(numbers_first, student, probe)
     expect_example(student)

@@ -9,7 +9,7 @@ from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.examples import expect_example
 from exercise_kit.engine.expect import expect_result_of_its_own
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.judge.claims import as_hidden
+from exercise_kit.judge.claims import as_hidden, ask_first
 from vit_course.exercises.l02_positions.sinusoidal_positions import claims
 
 RIGHT = claims.each_hand_turns_slower_than_the_one_before
@@ -70,5 +70,5 @@ def test_every_call_stands_alone(student, probe):
 @pytest.mark.exercise("sinusoidal_positions", points=0.2)
 def test_its_own_example_comes_out(student, probe):
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    RIGHT(student, probe)
+    ask_first(RIGHT, student, probe)
     expect_example(student)

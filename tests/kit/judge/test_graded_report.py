@@ -21,6 +21,7 @@ from exercise_kit.exports import classroom50, gradescope
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.nbgrader.nbgrader_judge import as_output
+from exercise_kit.reasons import Reason
 
 CLAIM, OTHER, HOLDS = "Tokens follow the image.", "Patches come back.", "Bad sizes raise."
 VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}
@@ -76,7 +77,8 @@ def test_a_failure_says_what_was_asked_and_nothing_else_does(shown: Callable[[],
 
 def test_what_a_gradebook_s_cell_is_worth_counts() -> None:
     assert graded_report(graded(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
-    unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=graded().checks, problem="It is not written yet.")
+    words = {"problem": "It is not written yet.", "reason": Reason.NOT_WRITTEN}
+    unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=graded().checks, **words)
     assert as_text(graded_report(unwritten)).splitlines() == ["patchify: 0 of 4 points", "  It is not written yet."]
 
 

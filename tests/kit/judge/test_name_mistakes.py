@@ -129,7 +129,9 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch, 
         return False, []
 
     monkeypatch.setattr(name_mistakes, "MOST_UNEXPLAINED", most)
-    monkeypatch.setattr(name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe: found)
+    monkeypatch.setattr(
+        name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe, decisive: found
+    )
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures("patchify", outcomes, observe)
     assert replayed == evaluated
@@ -142,7 +144,9 @@ def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(ch
         replayed.add(name)
         return True, ["something else"]
 
-    monkeypatch.setattr(name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe: found)
+    monkeypatch.setattr(
+        name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe, decisive: found
+    )
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures("patchify", outcomes, observe)
     assert replayed == {"test_wide_images", "test_tall_images"}, "two of three speak against it"

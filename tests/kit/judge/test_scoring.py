@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from exercise_kit.engine.python_slips import definitions_in
 from exercise_kit.engine.rendering import as_html
 from exercise_kit.engine.run import as_result
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
@@ -11,6 +12,7 @@ from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
 from exercise_kit.judge.scoring import fraction, score_checks, unevaluated
 from exercise_kit.reasons import Reason
+from vit_course.exercises.catalog import EXERCISES
 
 CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fastest?", "01_patchify, Tokens")
 
@@ -36,7 +38,7 @@ def test_points_are_weights(outcomes, share):
 
 
 def test_half_a_class_earns_nothing():
-    outcomes = [found("pass", 3), found("fail", 1, seen="not written", reason=Reason.NOT_WRITTEN)]
+    outcomes = [found("pass", 3), found("fail", 1, "test_other", seen="not written", reason=Reason.NOT_WRITTEN)]
     assert fraction("PatchEmbedding", outcomes) == 0
     result = score_checks("PatchEmbedding", 5.0, outcomes)
     assert (result.score, result.problem) == (0.0, "something in PatchEmbedding is not written yet")
@@ -58,18 +60,47 @@ def test_a_result():
     assert "This looks like *column order*" in other.parts["Likely cause"]
 
 
-def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_shown_as_undecided():
-    failed = [found("fail", name=name, seen=f"{name} gave 1", causes=(CAUSE,)) for name in ("test_first", "test_next")]
-    result = score_checks("patchify", 8.0, [*failed, found("pass"), found("fail", name="test_own", seen="of its own")])
+def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_told_as_check_tells_it():
+    reason = Reason.DIFFERENT
+    failed = [
+        found("fail", name=name, seen=f"{name} gave 1", causes=(CAUSE,), reason=reason)
+        for name in ("test_first", "test_next")
+    ]
+    own = found("fail", name="test_own", seen="of its own", reason=reason)
+    result = score_checks("patchify", 8.0, [*failed, found("pass"), own])
     assert result.score == 2.0
-    assert [(each.verdict, each.shown) for each in result.checks] == [
-        ("fail", "fail"),
-        ("fail", "undecided"),
-        ("pass", "pass"),
-        ("fail", "fail"),
+    assert [(each.verdict, each.same_as) for each in result.checks] == [
+        *(("fail", ""), ("fail", "test_first"), ("pass", ""), ("fail", ""))
     ]
     page = as_html(graded_report(result))
-    assert [page.count(mark) for mark in "✗○✓"] == [3, 1, 1], "one of them in the heading"
+    assert "1 more check fails for the same reason" in page
+    assert "2 of 8 points" in page
+
+
+def test_a_claim_that_needs_another_waits_for_it():
+    """A check of `check` that has to pass first; a failure behind it says nothing of its own."""
+    first, second = EXERCISES["patchify"].checks[:2]
+    outcomes = [
+        found("fail", name=f"test_{each.name}", seen=each.name, reason=Reason.SHAPE) for each in (first, second)
+    ]
+    bound = [
+        replace(each, check=replace(each.check, public=one))
+        for each, one in zip(outcomes, (first, second), strict=True)
+    ]
+    told = score_checks("patchify", 8.0, bound).checks
+    assert [(each.verdict, each.waits_for) for each in told] == [("fail", ""), ("undecided", f"test_{first.name}")]
+    passed = [found("undecided", name=f"test_{first.name}"), bound[1]]
+    assert [each.verdict for each in score_checks("patchify", 8.0, passed).checks] == ["undecided", "fail"]
+
+
+def test_a_slip_of_python_leads_as_in_check():
+    source = "class PatchEmbedding(nn.Module):\n    def forward(images):\n        return self.projection(images)\n"
+    raised = [found("fail", name=name, seen="TypeError", reason=Reason.RAISED) for name in ("test_a", "test_b")]
+    written = definitions_in(source, ["PatchEmbedding"])
+    lead, *others = score_checks("PatchEmbedding", 5.0, raised, written=written).checks
+    assert lead.leads
+    assert "has no `self`" in lead.parts["Seen"]
+    assert {each.waits_for for each in others} == {lead.name}
 
 
 def test_without_points_the_marks_count():
