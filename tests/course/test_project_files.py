@@ -175,3 +175,11 @@ def test_no_committed_file_names_a_path_of_one_machine():
     machine = re.compile(r"(?<![\w.])/(?:work|root|home|farm)/\w|pypi\.org|pythonhosted|/opt/")
     found = [name for name, text in _committed_text_files() if machine.search(text)]
     assert found in ([], ["tests/course/test_project_files.py"])
+
+
+def test_no_test_depends_on_how_fast_a_machine_is():
+    """What hangs ends after `tests.waiting.GIVE_UP`, and hypothesis has one profile, in `tests/kit/conftest.py`."""
+    near = re.compile(r"\b(?:timeout=\d\d?\b|timeout=\d\d_|(?:wait|join|result)\([1-9]|@settings\(|deadline=None)")
+    tests = [(name, text) for name, text in _committed_text_files() if re.match(r"tests/.*\.py", name)]
+    found = {name: near.findall(text) for name, text in tests if near.search(text) and ROOT / name != Path(__file__)}
+    assert found == {"tests/kit/conftest.py": ["deadline=None"]}

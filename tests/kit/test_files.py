@@ -15,6 +15,7 @@ import pytest
 import exercise_kit
 import vit_course
 from exercise_kit.files import user_folder, write
+from tests.waiting import GIVE_UP
 
 
 def names(folder):
@@ -91,7 +92,7 @@ def test_a_pipe_gets_the_content_and_stays(tmp_path):
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
     write(pipe, b"x" * 200_000)
-    reader.join(60)
+    reader.join(GIVE_UP)
     assert got == [b"x" * 200_000]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert names(tmp_path) == ["pipe"]

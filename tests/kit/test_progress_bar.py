@@ -6,7 +6,6 @@ import io
 import os
 import re
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from exercise_kit.cli import commands
 from exercise_kit.cli import simulate as command
 from exercise_kit.engine.probes import quiet
 from exercise_kit.progress_bar import SECONDS, Count, progress_bar, unsilenced, write_lines
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,34 +110,45 @@ def test_a_terminal_gets_a_bar_that_is_gone_afterward(total, shown):
 
 @pytest.fixture
 def often(monkeypatch, tmp_path):
-    """A line every 0.02 seconds, and a folder to make things in."""
+    """A line every 0.02 seconds, and a folder to make things in; with what waits for one more line."""
     monkeypatch.setattr(module, "SECONDS", 0.02)
+    lines, line = [], Count.line
+    monkeypatch.setattr(Count, "line", lambda *given: lines.append(line(*given)) or lines[-1])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "made"
+
+    def one_more():
+        before = len(lines)
+        wait_until(lambda: len(lines) > before)
+
+    return tmp_path / "made", one_more
 
 
 def test_simulate_counts_the_notebooks_that_it_writes(often, monkeypatch, capfd):
+    made, one_more = often
+
     def slowly(path, root, students, seed, lessons, advance):
         for _ in range(students):
             advance()
-            time.sleep(0.2)
+            one_more()
         return SimpleNamespace(path=path, students=students, lessons=lessons, kinds={})
 
     monkeypatch.setattr("exercise_kit.simulate.simulate.simulate", slowly)
-    command.simulate(often, students=2, lesson=["00_start"], root=ROOT)
+    command.simulate(made, students=2, lesson=["00_start"], root=ROOT)
     lines = capfd.readouterr().err.splitlines()
-    assert "writing: 1 of 2 after 0:00" in lines
-    assert all(re.fullmatch(r"writing: [0-2] of 2 after 0:0\d", line) for line in lines)
+    assert any(re.fullmatch(r"writing: 1 of 2 after .+", line) for line in lines)
+    assert all(re.fullmatch(r"writing: [0-2] of 2 after [\d:]+(, about [\d:]+ left)?", line) for line in lines)
 
 
 def test_new_class_says_what_it_does(often, monkeypatch, capfd):
+    made, one_more = often
+
     def slowly(*_, **__):
-        time.sleep(0.2)
-        return SimpleNamespace(path=often, lessons=["00_start"], stale=())
+        one_more()
+        return SimpleNamespace(path=made, lessons=["00_start"], stale=())
 
     monkeypatch.setattr("exercise_kit.nbgrader.class_folder.new_class", slowly)
     monkeypatch.setattr(build, "build", slowly)
-    commands.new_class(often, root=ROOT)
+    commands.new_class(made, root=ROOT)
     said = {line.partition(":")[0] for line in capfd.readouterr().err.splitlines()}
     assert said == {"making the class", "comparing the lessons with their sources"}
