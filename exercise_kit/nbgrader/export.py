@@ -51,10 +51,7 @@ class GradesWithFlags(ExportPlugin):
                     if score.waiting:
                         waiting.setdefault(assignment.name, []).append(student.id)
         self.log.info("Exporting grades to %s", target)
-        try:
-            write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
-        except OSError as error:  # the name of a draft says nothing to anybody
-            raise OSError(error.errno, error.strerror, str(target.absolute())) from None
+        write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
         for lesson, students in waiting.items():
             self.log.warning("%s", not_graded(lesson, students))
 
