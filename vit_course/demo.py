@@ -69,13 +69,12 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
         progress: as for `vit_course.training.fit`.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
-    dataset = shapes(NUM_TRAIN + NUM_VALIDATION)
-    train, validation = train_validation_split(dataset, NUM_VALIDATION)
     with _one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(SETTINGS.seed)
+        dataset = shapes(_images_per_epoch() + NUM_VALIDATION)
+        train, validation = train_validation_split(dataset, NUM_VALIDATION)
         model = VisionTransformer(CONFIG)
         started = time.perf_counter()
-        train = train.subset(slice(_images_per_epoch(train)))
         with _stop_at(model, started + SECONDS):
             history = fit(model, train, validation, SETTINGS, progress)
         seconds = time.perf_counter() - started
@@ -95,12 +94,12 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
     )
 
 
-def _images_per_epoch(train: ImageDataset) -> int:
+def _images_per_epoch() -> int:
     """How many images an epoch may have, so that all epochs take the planned time on this machine."""
-    few = train.subset(slice(NUM_TIMED))
+    few = shapes(NUM_TIMED)
     timed = fit(VisionTransformer(CONFIG), few, few.subset(slice(1)), replace(SETTINGS, epochs=2), progress=False)
-    # the first epoch also loads what torch loads late
-    return min(len(train), max(SETTINGS.batch_size, int(PLANNED / timed.seconds[-1] * len(few) / SETTINGS.epochs)))
+    seconds = timed.seconds[-1] / NUM_TIMED  # of one image; the first epoch also loads what torch loads late
+    return min(NUM_TRAIN, max(SETTINGS.batch_size, int(PLANNED / SETTINGS.epochs / seconds)))
 
 
 @contextmanager
@@ -218,7 +217,12 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
     for student in graded:
         _show_reading(console, student)
 
-    _headline(console, 4, "Train a small ViT on drawings that need no download", "at most a minute of training")
+    _headline(
+        console,
+        4,
+        "Train a small ViT on drawings that need no download",
+        "a minute or two; the training alone one at most",
+    )
     result = train_demo(out)
     most = SETTINGS.epochs * NUM_TRAIN
     fewer = "" if result.images >= most else f" A faster machine, or one with nothing else to do, shows it {most:,}."

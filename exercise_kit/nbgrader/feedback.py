@@ -21,7 +21,7 @@ from jinja2.filters import do_round
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateFeedback
-from nbgrader.preprocessors import GetGrades
+from nbgrader.preprocessors import GetGrades, NbGraderPreprocessor
 from nbgrader.utils import rmtree
 from traitlets.config import Config
 
@@ -166,3 +166,5 @@ def install_feedback() -> None:
     """Make nbgrader's command, and the programming interface that formgrader's button calls, use this converter."""
     for module in (nbgrader.apps.generatefeedbackapp, nbgrader.apps.api):
         module.GenerateFeedback = FeedbackPages
+    # nbgrader has left it out, so that the exporter's own setting would warn at each of its steps
+    NbGraderPreprocessor.display_data_priority.tag(config=True)
