@@ -13,7 +13,7 @@ from typing import Any
 
 from exercise_kit.exports.grades import one_submission
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.points import in_digits
+from exercise_kit.points import in_digits, in_hundredths
 from exercise_kit.quoting import legible
 
 MARKS = {"pass": "✓", "fail": "✗"}
@@ -49,15 +49,15 @@ def _graded(result: Result) -> dict[str, Any]:
     tests = [
         {
             "name": each.name,
-            "score": round(each.score, 4),
-            "max_score": round(each.max_score, 4),
+            "score": in_hundredths(each.score),
+            "max_score": in_hundredths(each.max_score),
             "status": "passed" if each.score >= each.max_score else "failed",
             "output": "\n".join(lines_of(each)),
             "output_format": "text",
         }
         for each in result.exercises
     ]
-    made = {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
+    made = {"score": in_hundredths(result.score), "execution_time": round(result.seconds, 2), "tests": tests}
     return made | ({"output": f"Late: -{in_digits(result.penalty)} points."} if result.penalty else {})
 
 
@@ -69,3 +69,4 @@ def lines_of(exercise: ExerciseResult) -> Iterator[str]:
         yield f"{MARKS.get(check.shown, '?')} {check.name.removeprefix('test_').replace('_', ' ')}"
         if check.message and check.verdict != "pass":
             yield from (f"    {line}" for line in legible(check.message).splitlines())
+    yield from legible(exercise.comment).splitlines()
