@@ -203,7 +203,7 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
         AuthoringError, ClassFolderError, RehearsalError: a step failed; the message says which and why.
     """
     _clear(out)
-    _headline(console, 1, "Build the notebooks from their sources", "ten seconds to a minute")
+    _headline(console, 1, "Build the notebooks from their sources", "some seconds")
     report = build(root)
     console.print(f"{len(report.written)} written, {len(report.unchanged)} unchanged.")
 

@@ -48,6 +48,17 @@ def test_every_dependency_is_pinned_by_name_and_version_only():
     assert {_name(each) for each in wanted} - {"vit-course"} <= pinned
 
 
+def test_what_installs_a_clone_takes_the_versions_that_are_tried():
+    told = [
+        (name, line)
+        for name, text in _committed_text_files()
+        for line in text.splitlines()
+        if re.search(r"pip install[^`]*\[(notebooks|grading|postgres)", line) and "vit-course[" not in line
+    ]
+    assert len(told) > 4
+    assert [each for each in told if not re.search(r"(-c|--constraint) \S*constraints\.txt", each[1])] == []
+
+
 def test_a_student_needs_neither_nbgrader_nor_jupyterlab():
     assert not {"nbgrader", "jupyterlab"} & {_name(each) for each in PROJECT["dependencies"]}
 

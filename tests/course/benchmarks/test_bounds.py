@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bounds import RESULTS, bounded, pins
+from bounds import RESULTS, ROOT, bounded, pins
 
 TRIED = json.loads(RESULTS.read_text(encoding="utf-8"))
 
@@ -15,6 +15,11 @@ def test_the_bounds_are_those_that_were_tried(name):
     assert TRIED["lowest"]["versions"][name] in (operators[">="], f"{operators['>=']}.0"), "make bounds"
     assert TRIED["highest"]["versions"][name] == pins()[name], "make bounds"
     assert bounded()[name].specifier.contains(pins()[name])
+
+
+def test_the_guide_for_a_student_s_machine_ends_where_nbgrader_s_bound_does():
+    (end,) = (each.version for each in bounded()["nbgrader"].specifier if each.operator == "<")
+    assert f'pip install "nbgrader<{end}"' in (ROOT / "docs" / "instructors" / "validate.md").read_text("utf-8")
 
 
 def test_both_ends_grade_alike():

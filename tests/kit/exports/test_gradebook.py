@@ -3,7 +3,10 @@
 import csv
 import json
 import os
+import re
+import shutil
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,10 +19,14 @@ from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from tests.waiting import GIVE_UP
 from vit_course.cli import app
 
 LESSONS = {"01_patchify": 26.0, "02_positions": 10.0}
 QUESTION = "patches-or-pixels"
+SOFFICE = shutil.which("soffice")
+GERMAN = """<oor:items xmlns:oor="http://openoffice.org/2001/registry"><item oor:path="/org.openoffice.Setup/L10N">
+<prop oor:name="ooSetupSystemLocale" oor:op="fuse"><value>de-DE</value></prop></item></oor:items>"""
 
 
 def page(folder, student, lesson, finished=True):
@@ -149,6 +156,19 @@ def test_in_xlsx_the_same_numbers_are_numbers(folder, tmp_path, options):
         assert row[5:] == [each if each == "" else pytest.approx(float(each), abs=0) for each in line[5:]]
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     assert export(folder, "xlsx").exit_code == 2, "not to a terminal"
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(SOFFICE is None, reason="there is no LibreOffice to read it with")
+def test_libreoffice_reads_numbers_where_decimals_have_a_comma(folder, tmp_path):
+    user = tmp_path / "profile" / "user"
+    user.mkdir(parents=True)
+    (user / "registrymodifications.xcu").write_text(GERMAN)
+    export(folder, "xlsx", "--student", "ada", "--out", tmp_path / "grades.xlsx")
+    command = [SOFFICE, "--headless", f"-env:UserInstallation={user.parent.as_uri()}", "--convert-to", "fods"]
+    subprocess.run([*command, "grades.xlsx"], cwd=tmp_path, check=True, capture_output=True, timeout=GIVE_UP)
+    read = re.sub(r"\s+", " ", (tmp_path / "grades.fods").read_text("utf-8"))
+    assert re.search(r'value-type="float" office:value="19.75"[^>]*> ?<text:p>19,75<', read)
 
 
 def test_what_hands_points_on_has_hundredths(folder, tmp_path):
