@@ -12,7 +12,7 @@ QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_va
 	tests/kit/submission/test_parse.py tests/kit/submission/test_static_rules.py \
 	tests/course/test_attention.py tests/course/test_patches.py tests/course/test_vit.py
 
-.PHONY: demo test test-all quick proof proof-changed notebooks figures site site-check check bench colab install clean
+.PHONY: demo test test-all quick proof proof-changed notebooks figures site site-check check bench colab bounds install clean
 
 demo: install
 	$(RUN) -m vit_course demo --out demo
@@ -89,6 +89,10 @@ bench: install
 # every lesson under Colab's packages; a test asks for it when our dependencies or theirs have changed
 colab: install
 	$(ONCE) $(RUN) benchmarks/colab.py $(if $(DATA),--data "$(dir $(DATA))")
+
+# whether the lowest and the highest versions that pyproject.toml allows grade; a test asks for it when these have changed
+bounds: install
+	$(ONCE) $(RUN) benchmarks/bounds.py
 
 # by uv in a minute or two; by pip, which takes five times as long, where uv does not find what a pip of yours is set up for
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt

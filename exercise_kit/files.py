@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
+import signal
 import stat
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
 DRAFT = ".part"  # how the name of what is not whole yet ends
+EXPIRY = 3600.0  # seconds after which nobody is at work on a draft any more
 _DESCRIPTORS = ("/proc/", "/dev/fd/", "/dev/stdout", "/dev/stderr")
 
 
@@ -28,7 +33,7 @@ def write(path: Path, content: bytes, mode: int | None = None) -> None:
 
     Raises:
         IsADirectoryError: there is a folder in its place.
-        OSError: it cannot be written; a file that was there before is whole.
+        OSError: it cannot be written, and the error names ``path``; a file that was there before is whole.
     """
     try:
         found: int | None = path.lstat().st_mode
@@ -57,21 +62,48 @@ def content_of(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
+def remove_drafts(folder: Path, name: str = "*") -> None:
+    """Remove what processes that were killed left half written, of the file of this name alone, or of all."""
+    for draft in folder.glob(f".{name}.*{DRAFT}"):
+        with suppress(OSError):  # another process was quicker
+            if time.time() - draft.stat().st_mtime > EXPIRY:
+                draft.unlink()
+
+
 def _replace(path: Path, content: bytes, mode: int | None, found: int | None) -> None:
-    draft = path.with_name(f".{path.name[:80]}.{uuid4().hex}{DRAFT}")
+    name = path.name[:80]
+    draft = path.with_name(f".{name}.{uuid4().hex}{DRAFT}")
+    remove_drafts(path.parent, glob.escape(name))
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
-        with open(handle, "wb") as file:
-            if mode is None and found is not None:
-                os.fchmod(handle, stat.S_IMODE(found))
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
-        os.replace(draft, path)
+        with _to_the_end():
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
+            with open(handle, "wb") as file:
+                if mode is None and found is not None:
+                    os.fchmod(handle, stat.S_IMODE(found))
+                file.write(content)
+                file.flush()
+                os.fsync(handle)
+            os.replace(draft, path)
+    except OSError as error:  # the name of a draft says nothing to anybody
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
     _sync(path.parent)
+
+
+@contextmanager
+def _to_the_end() -> Iterator[None]:
+    """Hold back what would end this process between a draft and its file: nobody else would remove the draft."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _sync(folder: Path) -> None:

@@ -75,6 +75,7 @@ class Count:
     def __init__(self, doing: str, total: int | None) -> None:
         self._doing, self._total = doing, total
         self._done, self._lock = 0, threading.Lock()
+        self._from: tuple[float, int] | None = None  # seconds and steps from which on the speed is reckoned
 
     def advance(self) -> None:
         """One more step is done."""
@@ -82,10 +83,16 @@ class Count:
             self._done += 1
 
     def line(self, seconds: float) -> str:
-        """ "grading: 12 of 110 after 1:20, about 10:53 left"; without the last while nothing is done."""
+        """ "grading: 12 of 110 after 1:20, about 10:53 left"; without the last until steps follow the first ones, with
+        which goes what takes its time but once.
+        """
         if self._total is None:
             return f"{self._doing}: after {_clock(seconds)}"
-        left = seconds / self._done * (self._total - self._done) if self._done else 0.0
+        if self._from is None and self._done:
+            self._from = seconds, self._done
+        began, before = self._from or (seconds, self._done)
+        steps = self._done - before
+        left = (seconds - began) / steps * (self._total - self._done) if steps else 0.0
         rest = f", about {_clock(left)} left" if round(left) else ""
         return f"{self._doing}: {self._done} of {self._total} after {_clock(seconds)}{rest}"
 

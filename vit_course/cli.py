@@ -90,7 +90,7 @@ def demo(
     ] = Path("demo"),
     root: Lessons = CLONE,
 ) -> None:
-    """The main job in two minutes: make a class, grade it with nbgrader, train a small ViT, look into it."""
+    """The main job in a few minutes: make a class, grade it with nbgrader, train a small ViT, look into it."""
     with needs("grading"):
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError

@@ -16,8 +16,8 @@ from exercise_kit.batch.cluster import Cluster, ClusterError, together
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
 from exercise_kit.batch.job import Done, Task, grade, judge_submission, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
-from exercise_kit.batch.result_cache import Store
 from exercise_kit.batch.result_index import look_up
+from exercise_kit.files import remove_drafts
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.released import Lessons
@@ -74,7 +74,7 @@ class Grader:
         self._lock = threading.Lock()
         self._pending: dict[str, Future[Result]] = {}
         self._threads = ThreadPoolExecutor(ON_A_CLUSTER if scheduler else jobs, thread_name_prefix="grader")
-        Store(place.results, place.secret).remove_drafts()
+        remove_drafts(place.results)
 
     @classmethod
     def for_class(cls, root: Path, jobs: int = 1, sandboxed: bool = True, fresh: bool = False) -> Self:

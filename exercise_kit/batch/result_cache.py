@@ -12,7 +12,6 @@ import hmac
 import json
 import math
 import platform
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -27,7 +26,7 @@ from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
-from exercise_kit.files import DRAFT, put, write
+from exercise_kit.files import put, write
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
@@ -148,7 +147,6 @@ def _version(package: str) -> str | None:
 
 
 FORMAT = 2
-EXPIRY = 3600  # seconds after which a draft is one that a killed grader left
 
 
 class TamperedResult(Exception):
@@ -250,15 +248,6 @@ class Store:
         """What only the holder of the secret can write below an entry, for the file of this name alone."""
         content = json.dumps([path.name, entry], sort_keys=True).encode()
         return hmac.new(self._secret, b"a kept result\0" + content, hashlib.sha256).hexdigest()
-
-    def remove_drafts(self) -> None:
-        """Remove what graders that were killed left half written."""
-        for draft in self.folder.glob(f".*{DRAFT}"):
-            try:
-                if time.time() - draft.stat().st_mtime > EXPIRY:
-                    draft.unlink()
-            except OSError:  # another grader was quicker
-                continue
 
     def _path(self, content: str, lesson: str | None) -> Path:
         return self.folder / f"{hashlib.sha256(f'{content}/{lesson}'.encode()).hexdigest()}.json"

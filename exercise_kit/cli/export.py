@@ -18,6 +18,7 @@ from exercise_kit.quoting import one_line
 from exercise_kit.submission.released import CLONE
 
 if TYPE_CHECKING:
+    from exercise_kit.exports.gradebook import Table
     from exercise_kit.exports.gradescope import Visibility
     from exercise_kit.judge.result import Result
     from exercise_kit.nbgrader.roster import Student
@@ -35,6 +36,10 @@ class System(StrEnum):
     GRADESCOPE = "gradescope"
     CLASSROOM50 = "classroom50"
     CSV = "csv"
+    XLSX = "xlsx"
+
+
+_TABLES = (System.CSV, System.XLSX)
 
 
 def export(
@@ -89,11 +94,11 @@ def export(
         words = "name a class folder, or the file that vit-course grade --json wrote"
         raise typer.BadParameter(words, param_hint="CLASS|RESULTS.json")
     else:
-        if not results.is_dir() and (lesson or student or total or to is System.CSV):
-            words = (
-                "a file of results has no gradebook; for --lesson, --student, --total and --to csv name a class folder"
-            )
-            raise typer.BadParameter(words, param_hint="CLASS|RESULTS.json")
+        if not results.is_dir() and (lesson or student or total or to in _TABLES):
+            words = "a file of results has no gradebook; for --lesson, --student, --total, --to csv and --to xlsx name "
+            raise typer.BadParameter(f"{words}a class folder", param_hint="CLASS|RESULTS.json")
+        if to is System.XLSX and out is None:
+            raise typer.BadParameter("a spreadsheet needs a file, as --out grades.xlsx", param_hint="--out")
         source = _Source(results, tuple(lesson or ()), tuple(student or ()), total)
         _write_grades(source, to, roster, out, Visibility(visibility))
 
@@ -125,6 +130,7 @@ class _Source:
 def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | None, visibility: Visibility) -> None:
     with needs("grading"):
         from exercise_kit.exports import classroom50, gradescope
+        from exercise_kit.exports.gradebook import as_csv, as_xlsx
         from exercise_kit.exports.grades import ExportError
         from exercise_kit.nbgrader.gradebook import GradebookError
         from exercise_kit.nbgrader.roster import RosterError
@@ -132,19 +138,21 @@ def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | 
     problems: tuple[str, ...] = ()
     with exit_on(ExportError, RosterError, GradebookError):
         found, people, table, remarks = _read(source)
-        if to is System.CSV:
-            text, problems = table, _missing(found)
+        if to in _TABLES:
+            with needs("grading"):
+                content = as_csv(table) if to is System.CSV else as_xlsx(table)
+            problems = _missing(found)
         elif to is System.GRADESCOPE:
-            text = gradescope.write(found, visibility)
+            content = gradescope.write(found, visibility).encode()
         elif to is System.CLASSROOM50:
-            text = classroom50.write(found, os.environ)
+            content = classroom50.write(found, os.environ).encode()
         else:
             text, problems = _table(found, to, roster, people)
+            content = text.encode("utf-8", "backslashreplace")
         if out is None:
-            typer.echo(text, nl=False)
+            typer.echo(content, nl=False)
         else:
-            public = to in (System.GRADESCOPE, System.CLASSROOM50)
-            write(out, text.encode("utf-8", "backslashreplace"), None if public else _PRIVATE)
+            write(out, content, None if to in (System.GRADESCOPE, System.CLASSROOM50) else _PRIVATE)
     flagged = [one_line(f"{each.path}: {' '.join(each.flags)}") for each in found if each.flags]
     for sentence in (*problems, *remarks, *(f"For you to look at, and not exported: {each}" for each in flagged)):
         _errors.print(sentence, markup=False)
@@ -152,18 +160,18 @@ def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | 
         raise typer.Exit(1)
 
 
-def _read(source: _Source) -> tuple[list[Result], Mapping[str, Student] | None, str, tuple[str, ...]]:
+def _read(source: _Source) -> tuple[list[Result], Mapping[str, Student] | None, Table, tuple[str, ...]]:
     """The results; of a gradebook its names too, its table as it is, and what is to be looked at again."""
     from exercise_kit.exports.grades import read
 
     if not source.path.is_dir():
-        return read(source.path), None, "", ()
-    from exercise_kit.exports.gradebook import as_csv, read_class
+        return read(source.path), None, [], ()
+    from exercise_kit.exports.gradebook import read_class, table_of
 
     grades = read_class(source.path.resolve(), source.lessons, source.students)
     named = any(each.first_name or each.last_name or each.email for each in grades.people.values())
     found = grades.totals if source.in_total else grades.results
-    return found, grades.people if named else None, as_csv(grades, source.in_total), tuple(grades.remarks)
+    return found, grades.people if named else None, table_of(grades, source.in_total), tuple(grades.remarks)
 
 
 def _missing(found: list[Result]) -> tuple[str, ...]:

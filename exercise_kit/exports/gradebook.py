@@ -20,10 +20,12 @@ from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.gradebook import address_of, engine_of, existing, is_released
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.nbgrader.scores import CellScore, LessonScore, score_of
+from exercise_kit.points import in_digits, in_hundredths
 from exercise_kit.quoting import harmless_cell, one_line
 from exercise_kit.reasons import Reason
 
 TOTAL = "total"
+Table = list[list[str | float]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ def _exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
     name = cell.name.removeprefix(check_grade_id(""))
     by_judge = name in score.notes.waiting
     reason = None if cell.score is not None else Reason.OUR_ERROR if by_judge else Reason.WAITS_FOR_PERSON
-    return ExerciseResult(name, cell.score or 0.0, cell.worth, score.notes.mistakes.get(name), reason=reason)
+    mistake = score.notes.mistakes.get(name)
+    return ExerciseResult(name, cell.score or 0.0, cell.worth, mistake, reason=reason, comment=cell.comment)
 
 
 def _total(results: Sequence[Result], worth: float) -> Result:
@@ -127,31 +130,56 @@ COLUMNS = ("student_id", "last_name", "first_name", "email", "lesson")
 POINTS = ("automatic", "by_hand", "late_penalty", "score", "max_score", "not_graded_yet")
 
 
-def as_csv(grades: ClassGrades, in_total: bool = False) -> str:
-    """A plain table for any spreadsheet: who, the lesson, and of what the points are made; ``score`` is empty where a
-    part of it is missing.
+def table_of(grades: ClassGrades, in_total: bool = False) -> Table:
+    """A plain table: a line of headings, then who, the lesson, and of what the points are made.
+
+    ``score`` is empty where a part of it is missing. Who handed nothing in has no line.
 
     Args:
         grades: of the class.
         in_total: one line a student, with the sum of all lessons.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*COLUMNS, *POINTS])
+    table: Table = [[*COLUMNS, *POINTS]]
     rows: dict[tuple[str, str], list[LessonScore]] = {}
     for each in grades.scores:
         rows.setdefault((each.student, TOTAL if in_total else each.lesson), []).append(each)
     for (who, lesson), several in rows.items():
-        person = grades.people[who]
-        columns = (person.id, person.last_name, person.first_name, person.email, lesson)
-        writer.writerow([*map(harmless_cell, columns), *_points(several)])
-    return text.getvalue()
+        if any(each.handed_in for each in several):
+            person = grades.people[who]
+            columns = (person.id, person.last_name, person.first_name, person.email, lesson)
+            table.append([*map(harmless_cell, columns), *_points(several)])
+    return table
 
 
-def _points(scores: Sequence[LessonScore]) -> Iterator[object]:
+def _points(scores: Sequence[LessonScore]) -> Iterator[str | float]:
     for field in ("automatic", "by_hand", "penalty"):
-        yield round(sum(getattr(each, field) for each in scores), 4)
-    whole = any(each.handed_in for each in scores) and all(each.notes.finished and not each.waiting for each in scores)
-    yield round(sum(each.score for each in scores), 4) if whole else ""
-    yield round(sum(each.worth for each in scores), 4)
-    yield round(sum(each.not_graded for each in scores), 4)
+        yield in_hundredths(sum(getattr(each, field) for each in scores))
+    whole = all(each.notes.finished and not each.waiting for each in scores)
+    yield in_hundredths(sum(each.score for each in scores)) if whole else ""
+    yield in_hundredths(sum(each.worth for each in scores))
+    yield in_hundredths(sum(each.not_graded for each in scores))
+
+
+def as_csv(table: Table) -> bytes:
+    """For programs: UTF-8 without a mark before it, commas, and a point in numbers."""
+    text = io.StringIO()
+    lines = ([each if isinstance(each, str) else in_digits(each) for each in row] for row in table)
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode()
+
+
+def as_xlsx(table: Table) -> bytes:
+    """For spreadsheets, which show a number as their reader's country writes it.
+
+    Raises:
+        ModuleNotFoundError: openpyxl is not installed.
+    """
+    from openpyxl import Workbook
+
+    book, packed = Workbook(), io.BytesIO()
+    (sheet,) = book.worksheets
+    for row in table:
+        sheet.append(row)
+    sheet.freeze_panes = "A2"
+    book.save(packed)
+    return packed.getvalue()

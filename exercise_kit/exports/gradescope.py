@@ -15,7 +15,7 @@ from exercise_kit.engine.rendering import as_text
 from exercise_kit.exports.grades import one_submission
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import Result
-from exercise_kit.points import in_digits
+from exercise_kit.points import in_digits, in_hundredths
 from exercise_kit.quoting import legible
 
 NOTHING = "There is no notebook and no .py file of a lesson in what was handed in."
@@ -50,13 +50,13 @@ def _graded(result: Result) -> dict[str, Any]:
     tests = [
         {
             "name": each.name,
-            "score": round(each.score, 4),
-            "max_score": round(each.max_score, 4),
+            "score": in_hundredths(each.score),
+            "max_score": in_hundredths(each.max_score),
             "status": "passed" if each.score >= each.max_score else "failed",
-            "output": as_text(graded_report(each)),
+            "output": "\n".join(filter(None, (as_text(graded_report(each)), legible(each.comment)))),
             "output_format": "text",
         }
         for each in result.exercises
     ]
-    made = {"score": round(result.score, 4), "execution_time": round(result.seconds, 2), "tests": tests}
+    made = {"score": in_hundredths(result.score), "execution_time": round(result.seconds, 2), "tests": tests}
     return made | ({"output": f"Late: -{in_digits(result.penalty)} points."} if result.penalty else {})

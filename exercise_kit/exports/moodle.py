@@ -61,7 +61,8 @@ def _grade(result: Result | None) -> tuple[str, str]:
     parts = []
     for each in result.exercises:
         looks = f" (looks like: {each.misconception})" if each.misconception else ""
-        parts.append(f"{each.name} {in_digits(each.score)} of {in_digits(each.max_score)}{looks}")
+        comment = f": {each.comment}" if each.comment else ""
+        parts.append(f"{each.name} {in_digits(each.score)} of {in_digits(each.max_score)}{looks}{comment}")
     if result.penalty:
         parts.append(f"late: -{in_digits(result.penalty)}")
     return in_digits(result.score), harmless_cell("; ".join(parts))

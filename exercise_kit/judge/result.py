@@ -77,7 +77,7 @@ class CheckOutcome:
 class ExerciseResult:
     """The result of one exercise.
 
-    The last two attributes are kept, but not published.
+    ``seconds`` and ``waits_for`` are kept, but not published; ``comment`` is neither: it comes of a gradebook.
 
     Attributes:
         name: of the exercise.
@@ -89,6 +89,7 @@ class ExerciseResult:
         kind: the problem without the exercise's name and what the code said, the same for many answers.
         seconds: that it took; 0: not measured.
         waits_for: what is to be repaired before it can be graded: file and line, ": ", and what is wrong there.
+        comment: that a person wrote on the answer.
     """
 
     name: str
@@ -101,6 +102,7 @@ class ExerciseResult:
     kind: str = ""
     seconds: float = 0.0
     waits_for: str = ""
+    comment: str = ""
 
     @property
     def waits(self) -> bool:

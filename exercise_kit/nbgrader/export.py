@@ -15,6 +15,7 @@ from nbgrader.plugins import ExportPlugin
 from exercise_kit.files import write
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, shown
 from exercise_kit.nbgrader.scores import LessonScore, score_of
+from exercise_kit.points import in_hundredths
 from exercise_kit.quoting import harmless_cell, one_line
 
 COLUMNS = (
@@ -51,10 +52,7 @@ class GradesWithFlags(ExportPlugin):
                     if score.waiting:
                         waiting.setdefault(assignment.name, []).append(student.id)
         self.log.info("Exporting grades to %s", target)
-        try:
-            write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
-        except OSError as error:  # the name of a draft says nothing to anybody
-            raise OSError(error.errno, error.strerror, str(target.absolute())) from None
+        write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
         for lesson, students in waiting.items():
             self.log.warning("%s", not_graded(lesson, students))
 
@@ -77,15 +75,13 @@ def not_graded(lesson: str, students: Sequence[str]) -> str:
 
 def row_of(score: LessonScore) -> dict[str, Any]:
     """The columns that tell of the points of one student in one lesson."""
-    row = {"assignment": score.lesson, "max_score": score.worth, "score": score.score, "timestamp": score.timestamp}
-    row |= {"raw_score": round(score.automatic + score.by_hand, 4), "late_submission_penalty": score.penalty}
+    points = {"max_score": score.worth, "score": score.score, "raw_score": score.automatic + score.by_hand}
+    points |= {"late_submission_penalty": score.penalty, "not_graded_yet": score.not_graded}
+    row: dict[str, Any] = {name: in_hundredths(value) for name, value in points.items()}
+    row |= {"assignment": score.lesson, "timestamp": score.timestamp}
     if not score.handed_in:
-        return row | {"not_graded_yet": 0.0, "remarks": "nothing handed in"}
-    return row | {
-        "not_graded_yet": score.not_graded,
-        "flags": " ".join(score.notes.flags),
-        "remarks": _remarks(score),
-    }
+        return row | {"remarks": "nothing handed in"}
+    return row | {"flags": " ".join(score.notes.flags), "remarks": _remarks(score)}
 
 
 def _remarks(score: LessonScore) -> str:

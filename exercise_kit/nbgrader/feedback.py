@@ -216,3 +216,5 @@ def install_feedback() -> None:
     """Make nbgrader's command, and the programming interface that formgrader's button calls, use this converter."""
     for module in (nbgrader.apps.generatefeedbackapp, nbgrader.apps.api):
         module.GenerateFeedback = FeedbackPages
+    # nbgrader has left it out, so that the exporter's own setting would warn at each of its steps
+    NbGraderPreprocessor.display_data_priority.tag(config=True)

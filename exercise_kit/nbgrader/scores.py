@@ -20,6 +20,7 @@ from nbgrader.api import (
     SubmittedNotebook,
 )
 
+from exercise_kit.conventions import check_grade_id
 from exercise_kit.nbgrader.grader_notes import Noted, noted
 
 
@@ -27,8 +28,8 @@ from exercise_kit.nbgrader.grader_notes import Noted, noted
 class CellScore:
     """The points of one graded cell, out of ``worth``; ``score`` is None where nobody gave any.
 
-    Attributes: the cell's ``name``, whether a person gave the points (``by_hand``), and whether formgrader lists it for
-    one (``listed``).
+    Attributes: the cell's ``name``, whether a person gave the points (``by_hand``), whether formgrader lists it for one
+    (``listed``), and the ``comment`` that a person wrote on the answer.
     """
 
     name: str
@@ -36,6 +37,7 @@ class CellScore:
     worth: float
     by_hand: bool = False
     listed: bool = False
+    comment: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,11 +114,14 @@ def score_of(gradebook: Gradebook, lesson: str, student: str, page: Path) -> Les
 
 def _cells(notebook: Any) -> Iterator[CellScore]:
     places = {name: place for place, name in enumerate(each.name for each in notebook.notebook.source_cells)}
+    comments = {each.name: each.manual_comment or "" for each in notebook.comments}
     for grade in sorted(notebook.grades, key=lambda each: places.get(each.name, len(places))):
         has_points = grade.auto_score is not None or grade.manual_score is not None
         score = round(float(grade.score), 4) if has_points else None
         by_hand, listed = grade.manual_score is not None, bool(grade.needs_manual_grade)
-        yield CellScore(grade.name, score, float(grade.max_score), by_hand, listed)
+        answer = grade.name.removeprefix(check_grade_id(""))  # a comment stands at the answer, points at its check
+        comment = comments.get(answer, "")
+        yield CellScore(grade.name, score, float(grade.max_score), by_hand, listed, comment)
 
 
 def waiting_students(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:

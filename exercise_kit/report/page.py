@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from exercise_kit.engine.compare import listed
 from exercise_kit.engine.in_training import what_was_trained
 from exercise_kit.engine.rendering import rich
 from exercise_kit.files import write
@@ -88,12 +89,17 @@ def _how_well(found: Tally) -> str:
         sentence = f"Half of the graded notebooks earn {percent(found.median)} of their points or more"
     if len(tried) < 2:
         return f"{sentence}."
-    hardest, easiest = min(tried, key=lambda each: each.mean), max(tried, key=lambda each: each.mean)
-    if hardest.mean == easiest.mean:
+    by_mean: dict[str, list[str]] = {}  # those whose means are shown alike
+    for each in sorted(tried, key=lambda each: each.mean):
+        by_mean.setdefault(percent(each.mean), []).append(each.name)
+    if len(by_mean) == 1:
         return f"{sentence}."
+    groups = list(by_mean.items())
+    (least, hardest), (most, easiest) = groups[0], groups[-1]
+    were = "was" if len(hardest) == 1 else "were"
     return (
-        f"{sentence}; hardest was {hardest.name}, with {percent(hardest.mean)} in the mean, "
-        f"and easiest {easiest.name}, with {percent(easiest.mean)}."
+        f"{sentence}; hardest {were} {listed(hardest)}, with {least} in the mean, "
+        f"and easiest {listed(easiest)}, with {most}."
     )
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import GIVE_UP
+
 ROOT = Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("cheat_sheet", ROOT / "docs" / "cheat_sheet.py")
 sheet = importlib.util.module_from_spec(spec)
@@ -48,5 +50,5 @@ def test_it_prints_on_two_pages(tmp_path):
     printed = tmp_path / "sheet.pdf"
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command = [CHROMIUM, *options, "--no-pdf-header-footer", f"--print-to-pdf={printed}", sheet.SHEET.as_uri()]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=GIVE_UP)
     assert len(re.findall(rb"/Type\s*/Page\b(?!s)", printed.read_bytes())) == 2

@@ -2,6 +2,7 @@
 
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.demo_class import Graded
-from vit_course import check
+from vit_course import check, demo
 from vit_course.demo import STRIPS, DemoError, _show_reading, _table, run_demo
 
 
@@ -45,6 +46,28 @@ def test_the_table_of_a_class_fits_a_terminal(console, cleo):
     assert [line.split()[0] for line in lines] == ["points", "patchify", "a_long_name_of_an_exercise", "all"]
     assert lines[1].count("4.57 of 8") == lines[3].count("4.57 of 13") == 4
     assert "…" not in "".join(lines)
+
+
+def test_each_part_says_first_how_long_it_takes(tmp_path, console, cleo, monkeypatch):
+    said = {}
+
+    def part(name, result):
+        def run(*_):
+            said[name] = console.export_text(clear=False).splitlines()[-1]
+            return result
+
+        monkeypatch.setattr(demo, name, run)
+
+    part("build", SimpleNamespace(written=[], unchanged=[]))
+    part("new_class", SimpleNamespace(path=tmp_path))
+    part("rehearse", [cleo])
+    part("train_demo", demo.DemoResult(0.5, 60.0, 100, 9, tmp_path, tmp_path))
+    run_demo(tmp_path / "demo", tmp_path, console)
+    del said["new_class"]  # with "rehearse" one part
+    assert [name for name, line in said.items() if not line.startswith("This takes ")] == []
+    text = " ".join(console.export_text().split())
+    assert "50.0% of the validation drawings are named rightly by a ViT of 9 parameters, which was shown 100" in text
+    assert "in 60 seconds. A faster machine" in text
 
 
 def test_what_no_demo_made_is_left(tmp_path, console):

@@ -19,7 +19,8 @@ from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.notebook import setup_source
 from exercise_kit.conventions import EXPERIMENT_TAG, check_grade_id
-from tests.journeys.kernels import SECONDS_PER_CELL, points_shown
+from tests.journeys.kernels import points_shown
+from tests.waiting import GIVE_UP
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
 
@@ -175,7 +176,7 @@ def run(notebook: nbformat.NotebookNode, folder: Path) -> dict[str, nbformat.Not
     """Execute a notebook in an empty folder and return its check cells, with their outputs, by exercise."""
     client = NotebookClient(
         notebook,
-        timeout=SECONDS_PER_CELL,
+        timeout=GIVE_UP,
         skip_cells_with_tag=EXPERIMENT_TAG,
         allow_errors=True,
         resources={"metadata": {"path": str(folder)}},

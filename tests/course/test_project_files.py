@@ -48,6 +48,17 @@ def test_every_dependency_is_pinned_by_name_and_version_only():
     assert {_name(each) for each in wanted} - {"vit-course"} <= pinned
 
 
+def test_what_installs_a_clone_takes_the_versions_that_are_tried():
+    told = [
+        (name, line)
+        for name, text in _committed_text_files()
+        for line in text.splitlines()
+        if re.search(r"pip install[^`]*\[(notebooks|grading|postgres)", line) and "vit-course[" not in line
+    ]
+    assert len(told) > 4
+    assert [each for each in told if not re.search(r"(-c|--constraint) \S*constraints\.txt", each[1])] == []
+
+
 def test_a_student_needs_neither_nbgrader_nor_jupyterlab():
     assert not {"nbgrader", "jupyterlab"} & {_name(each) for each in PROJECT["dependencies"]}
 
@@ -175,3 +186,11 @@ def test_no_committed_file_names_a_path_of_one_machine():
     machine = re.compile(r"(?<![\w.])/(?:work|root|home|farm)/\w|pypi\.org|pythonhosted|/opt/")
     found = [name for name, text in _committed_text_files() if machine.search(text)]
     assert found in ([], ["tests/course/test_project_files.py"])
+
+
+def test_no_test_depends_on_how_fast_a_machine_is():
+    """What hangs ends after `tests.waiting.GIVE_UP`, and hypothesis has one profile, in `tests/kit/conftest.py`."""
+    near = re.compile(r"\b(?:timeout=\d\d?\b|timeout=\d\d_|(?:wait|join|result)\([1-9]|@settings\(|deadline=None)")
+    tests = [(name, text) for name, text in _committed_text_files() if re.match(r"tests/.*\.py", name)]
+    found = {name: near.findall(text) for name, text in tests if near.search(text) and ROOT / name != Path(__file__)}
+    assert found == {"tests/kit/conftest.py": ["deadline=None"]}

@@ -16,6 +16,8 @@ from pathlib import Path
 import nbgrader
 import pytest
 
+from tests.waiting import GIVE_UP
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = Path(nbgrader.__file__).parents[1]
 needs_root = pytest.mark.skipif(
@@ -65,7 +67,7 @@ class Accounts:
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=GIVE_UP,
         )
         assert status is None or done.returncode == status, f"{role}: {commands}\n{done.stdout}"
         return done.stdout

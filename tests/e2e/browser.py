@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import GIVE_UP
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
@@ -52,6 +54,7 @@ def cut_on_a_phone(*pages: Path) -> list[str]:
     found: list[str] = []
     with chromium() as browser:
         opened = browser.new_page()
+        opened.set_default_timeout(1000 * GIVE_UP)
         for width in PHONES:
             opened.set_viewport_size({"width": width, "height": 900})
             for page in pages:
@@ -84,14 +87,15 @@ def jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
             yield address
         finally:
             server.terminate()
-            server.wait(30)
+            server.wait(GIVE_UP)
 
 
 def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(240):
+    end = time.monotonic() + GIVE_UP
+    while time.monotonic() < end:
         assert server.poll() is None, f"JupyterLab stopped: {log.read_text()[-2000:]}"
         try:
-            with urllib.request.urlopen(f"{address}/api/status", timeout=2):
+            with urllib.request.urlopen(f"{address}/api/status", timeout=GIVE_UP):
                 return
         except OSError:
             time.sleep(0.25)

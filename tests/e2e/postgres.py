@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import GIVE_UP
+
 BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nonexistent"))
 ACCOUNT = "postgres"  # of the machine, for the server does not run as root; and of the server, which it may do all in
 needs_postgres = pytest.mark.skipif(
@@ -55,7 +57,7 @@ class Server:
         command = self._as_account(str(BINARIES / program), *arguments)
         # a server that is started would hold the pipe of a captured output open
         with (self.folder / "output").open("a") as output:
-            done = subprocess.run(command, stdout=output, stderr=output, cwd=self.folder, check=False, timeout=120)
+            done = subprocess.run(command, stdout=output, stderr=output, cwd=self.folder, check=False, timeout=GIVE_UP)
         assert done.returncode == 0, (self.folder / "output").read_text()
 
     @staticmethod

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from tests.kit.exports.test_exports import RUNNER
 from tests.machine import needs_sandbox
+from tests.waiting import GIVE_UP
 from vit_course.cli import app
 
 pytestmark = pytest.mark.proof
@@ -86,7 +87,9 @@ def run_autograder(container, *launcher):
     """As Gradescope does, in an empty environment but for the paths."""
     environment = {"AUTOGRADER_ROOT": str(container), "HOME": str(container / "home"), "PATH": os.environ["PATH"]}
     command = [*launcher, shutil.which("bash"), str(container / "source" / "run_autograder")]
-    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False, timeout=600)
+    return subprocess.run(
+        command, env=environment, cwd="/", capture_output=True, text=True, check=False, timeout=GIVE_UP
+    )
 
 
 def test_the_zip_holds_what_gradescope_runs_and_nothing_of_a_class(packed):
@@ -172,7 +175,7 @@ def run_in_checkout(container, autograder, student, *launcher):
     environment = RUNNER | {"OWNER": student, "HOME": str(container / "home"), "PATH": os.environ["PATH"]}
     command = [*launcher, sys.executable, str(autograder)]
     done = subprocess.run(
-        command, env=environment, cwd=checkout, capture_output=True, text=True, check=False, timeout=600
+        command, env=environment, cwd=checkout, capture_output=True, text=True, check=False, timeout=GIVE_UP
     )
     return done, checkout / "result.json"
 

@@ -15,6 +15,7 @@ from nbgrader.api import Gradebook
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
+from tests.waiting import GIVE_UP
 from vit_course.demo import STRIPS
 
 pytestmark = [needs_chromium, pytest.mark.proof]
@@ -47,9 +48,10 @@ def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pla
         chromium() as browser,
     ):
         opened = browser.new_page(viewport={"width": 1200, "height": 900}, base_url=address)
-        opened.goto(f"/formgrader/manage_submissions/{LESSON}", timeout=120_000)
-        opened.locator("tr", has_text="cleo").locator("td.autograde a").click(timeout=60_000)
-        opened.get_by_text("Successfully autograded").wait_for(timeout=180_000)
+        opened.set_default_timeout(1000 * GIVE_UP)
+        opened.goto(f"/formgrader/manage_submissions/{LESSON}")
+        opened.locator("tr", has_text="cleo").locator("td.autograde a").click()
+        opened.get_by_text("Successfully autograded").wait_for()
         yield opened
 
 
@@ -63,9 +65,9 @@ def test_a_click_writes_the_judge_s_points_into_the_gradebook(page: playwright.P
 
 def test_the_submission_s_page_shows_our_words_and_runs_nothing_of_the_student_s(page: playwright.Page) -> None:
     page.goto(f"/formgrader/gradebook/{LESSON}/{LESSON}")
-    page.locator("a", has_text="Submission #").first.click(timeout=60_000)
+    page.locator("a", has_text="Submission #").first.click()
     report = page.locator('section[aria-label^="patchify"]')
-    report.wait_for(timeout=60_000)
+    report.wait_for()
     assert "strips not squares" in report.inner_text()
     assert "attacked" not in page.title()
     assert "document.title" in page.locator("body").inner_text(), "what the student wrote is shown"
@@ -102,19 +104,19 @@ def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_i
     assert mark.inner_text() == "not saved yet"
     leaving = "window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
     assert page.evaluate(leaving) is False, "the page asks before it closes"
-    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    page.get_by_text("saved", exact=True).wait_for()
     assert kept() == "Well"
     assert page.evaluate(leaving) is True
     page.route("**/api/comment/*", lambda route: route.abort())
     comment.press_sequentially(" put")
-    page.get_by_text("Not saved: the server does not answer.").wait_for(timeout=60_000)
+    page.get_by_text("Not saved: the server does not answer.").wait_for()
     assert (kept(), comment.input_value()) == ("Well", "Well put")
     page.unroute("**/api/comment/*")
-    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    page.get_by_text("saved", exact=True).wait_for()
     assert kept() == "Well put"
     page.locator(f"#{QUESTION}").fill("0.5")
-    page.get_by_text("not saved yet").wait_for(timeout=60_000)
-    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    page.get_by_text("not saved yet").wait_for()
+    page.get_by_text("saved", exact=True).wait_for()
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         assert gradebook.find_grade(QUESTION, LESSON, LESSON, "cleo").manual_score == 0.5
 
@@ -122,7 +124,7 @@ def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_i
 def test_students_have_names(page: playwright.Page) -> None:
     for place in ("manage_students", f"manage_submissions/{LESSON}"):
         page.goto(f"/formgrader/{place}")
-        page.get_by_text("Patra, Cléo").first.wait_for(timeout=60_000)
+        page.get_by_text("Patra, Cléo").first.wait_for()
         keep(page, f"formgrader-{place.partition('/')[0]}")
     assert "None, None" not in page.locator("body").inner_text()
 

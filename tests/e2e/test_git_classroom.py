@@ -14,6 +14,7 @@ import yaml
 
 from tests.e2e.test_autograder import ENOSYS, FORBID, LANDLOCK, LESSON, ROOT, upload
 from tests.machine import needs_sandbox
+from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.proof
 
@@ -45,7 +46,7 @@ def run(step: str, runner: Path, *launcher: str, **environment: str) -> subproce
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=GIVE_UP,
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
 from tests.e2e.attacks.folders import own_class
-from tests.waiting import wait_until
+from tests.waiting import GIVE_UP, wait_until
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
@@ -156,12 +156,12 @@ def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     both = [subprocess.Popen(command(class_dir, "--json", str(target)), **quiet) for target in targets]
     wait_until(lambda: kept(class_dir))
     os.killpg(stopped.pid, signal.SIGINT)
-    assert stopped.wait(60) == 130
+    assert stopped.wait(GIVE_UP) == 130
     *progress, last = stopped.stderr.read().splitlines()
     assert last == "Stopped. What was graded is kept; the same command goes on from there."
     assert all(line.startswith("grading: ") for line in progress)
-    wait_until(lambda: not processes_of(stopped.pid), seconds=20)
+    wait_until(lambda: not processes_of(stopped.pid))
     for grader, target in zip(both, targets, strict=True):
-        assert grader.wait(300) == 1
+        assert grader.wait(GIVE_UP) == 1
         assert [entry["score"] for entry in results(target)[:-1]] == [POINTS] * (STUDENTS - 1)
     assert not list((class_dir / ".vit_course" / "results").glob("*.part"))

@@ -34,6 +34,7 @@ from tests.e2e.guides import Block, blocks_of
 from tests.e2e.postgres import ACCOUNT, BINARIES, Server, needs_postgres
 from tests.e2e.test_nbgrader import LESSON, ROOT, nbgrader
 from tests.e2e.test_nbgrader_agrees import short_lesson
+from tests.waiting import GIVE_UP
 from vit_course.cli import app
 from vit_course.demo import STRIPS
 
@@ -219,7 +220,7 @@ class Formgrader:
             request.data = json.dumps(changes).encode()
             request.add_header("X-XSRFToken", next(each.value or "" for each in self._cookies if "xsrf" in each.name))
         try:
-            with self._opener.open(request, timeout=60) as answer:
+            with self._opener.open(request, timeout=GIVE_UP) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

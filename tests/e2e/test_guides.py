@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from exercise_kit.nbgrader.class_folder import new_class
 from tests.e2e.guides import GUIDES, Block, blocks_of
 from tests.machine import needs_sandbox
+from tests.waiting import GIVE_UP
 from vit_course.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +62,7 @@ def run_in_order(blocks: list[Block], here: Path) -> list[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=900,
+        timeout=GIVE_UP,
     )
     outputs = re.split(AFTER.format(r"\d+") + "\n", done.stdout)
     assert done.returncode == 0, f"{blocks[len(outputs) - 1].commands}\n{outputs[-1]}"

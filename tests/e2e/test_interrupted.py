@@ -19,6 +19,7 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
+from tests.waiting import GIVE_UP, wait_until
 
 pytestmark = [pytest.mark.proof, needs_sandbox]
 
@@ -153,7 +154,7 @@ def test_what_was_begun_and_not_finished_is_graded_again(
     folder = copy_of(handed_in, tmp_path / "class")
     if step == "a result":
         shutil.rmtree(folder / ".vit_course" / "results")
-    killed = start_and_die(folder, step, by).wait(300)
+    killed = start_and_die(folder, step, by).wait(GIVE_UP)
     assert killed == -by, (folder / "killed.log").read_text("utf-8")
     log = nbgrader(folder, "autograde", LESSON)
     table = log.partition("the class in one table")[2]
@@ -169,10 +170,7 @@ def test_what_another_terminal_began_is_graded_when_that_dies(handed_in: HandedI
     wait = f"import time\n    while not os.path.exists({str(stop)!r}):\n        time.sleep(0.05)"
     first = start_and_die(folder, "a page to be judged", signal.SIGKILL, wait)
     page = folder / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb"
-    end = time.monotonic() + 120
-    while not page.exists():
-        assert time.monotonic() < end, (folder / "killed.log").read_text("utf-8")
-        time.sleep(0.1)
+    wait_until(page.exists)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with (folder / "second.log").open("w+", encoding="utf-8") as log:
         command, environment = ["nbgrader", "autograde", LESSON], {**os.environ, "PATH": path}
@@ -181,8 +179,8 @@ def test_what_another_terminal_began_is_graded_when_that_dies(handed_in: HandedI
             assert second.poll() is None, (folder / "second.log").read_text("utf-8")
             time.sleep(0.1)
         stop.touch()
-        assert first.wait(60) == -signal.SIGKILL
-        assert second.wait(300) == 0
+        assert first.wait(GIVE_UP) == -signal.SIGKILL
+        assert second.wait(GIVE_UP) == 0
     said = (folder / "second.log").read_text("utf-8")
     assert INTERRUPTED in said.partition("the class in one table")[2]
     assert_as_if_never_killed(folder, handed_in, said)

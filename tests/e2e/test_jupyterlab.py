@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
 from tests.e2e.submissions import mark
+from tests.waiting import GIVE_UP
 from vit_course.demo import STRIPS
 
 ROOT = Path(__file__).parents[2]
@@ -174,7 +175,7 @@ def test_every_other_figure_follows_its_controls(browser, lab):
         _run_next(page, number)
     for number, (name, (_, (label, value, expected))) in enumerate(FIGURES.items()):
         cell = page.locator(".jp-CodeCell").nth(number)
-        cell.locator("[role=status]").wait_for(timeout=60_000)
+        cell.locator("[role=status]").wait_for()
         picture = cell.locator("img:visible")
         drawn = picture.get_attribute("src")
         assert len(picture.get_attribute("alt")) > 40, name
@@ -201,7 +202,7 @@ def test_the_still_figure_is_hidden_while_the_widget_shows(page):
 
 def test_the_report_can_be_read_on_a_dark_theme(page):
     _command(page, "apputils:change-theme", {"theme": "JupyterLab Dark"})
-    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", timeout=60_000)
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
     report = page.locator('section[aria-label^="patchify"]')
     report.scroll_into_view_if_needed()
     _keep(page, "failing-check-dark")
@@ -217,9 +218,9 @@ def test_the_report_can_be_read_on_a_dark_theme(page):
 def test_a_notebook_opened_again_without_its_kernel_shows_the_still_figure(page):
     _command(page, "docmanager:save")
     page.evaluate("window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
-    page.goto(page.url.partition("?")[0] + "?reset", timeout=120_000)
+    page.goto(page.url.partition("?")[0] + "?reset")
     cell = _cell_with_controls(page)
-    cell.get_by_text("model not found").wait_for(timeout=120_000)
+    cell.get_by_text("model not found").wait_for()
     still = cell.locator("[class^=still]")
     assert still.text_content().startswith("Patches of 16: 12 × 12 = 144 tokens")
     # its style, and not whether it is seen: JupyterLab hides the cells out of view
@@ -232,7 +233,7 @@ def test_the_commonest_accidents_end_in_a_sentence_and_the_next_cell_runs(browse
     page = _opened(browser, f"{lab}/lab/tree/accidents.ipynb")
 
     def meanwhile(cell):
-        cell.get_by_text("patchify has been running for").wait_for(timeout=60_000)
+        cell.get_by_text("patchify has been running for").wait_for()
         (folder / "enough").touch()
 
     slow_one = next(number for number, cell in enumerate(_accidents()) if SLOW in cell)
@@ -276,8 +277,9 @@ def _notebook(cells):
 def _opened(browser, address):
     """A notebook in JupyterLab, its kernel ready."""
     page = browser.new_page(viewport={"width": 1200, "height": 1400})
-    page.goto(f"{address}?reset", timeout=120_000)
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
+    page.set_default_timeout(1000 * GIVE_UP)
+    page.goto(f"{address}?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
     page.evaluate(KERNEL_IS_READY)
     return page
 
@@ -290,7 +292,7 @@ def _run_next(page, number, meanwhile=None):
         meanwhile(cell)
     else:
         _command(page, "notebook:run-cell-and-select-next")
-    cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]")).wait_for(timeout=120_000)
+    cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]")).wait_for()
     return cell.locator(".jp-OutputArea").inner_text().strip()
 
 
@@ -301,10 +303,10 @@ def _cell_with_controls(page):
 def _run_all(page):
     """Run every cell; asked again where JupyterLab, still settling, lets the request fall."""
     last = page.locator('section[aria-label^="unpatchify"]')
-    for _ in range(6):
+    for _ in range(GIVE_UP // 120):
         _command(page, "notebook:run-all-cells")
         try:
-            last.wait_for(timeout=30_000)
+            last.wait_for(timeout=120_000)
         except playwright.TimeoutError:
             continue
         return

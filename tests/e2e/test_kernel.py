@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
 from tests.e2e.submissions import mark
+from tests.waiting import GIVE_UP
 
 CHECKS = {
     cell["metadata"]["nbgrader"]["grade_id"]: "".join(cell["source"])
@@ -37,7 +37,7 @@ class Kernel:
         """The text of every kind of output; the kernel is interrupted when stdout holds ``interrupt_at``."""
         request_id, shown = self.client.execute(code), dict.fromkeys(("stdout", "stderr", "error", "result"), "")
         while True:
-            message: dict[str, Any] = self.client.get_iopub_msg(timeout=60)
+            message: dict[str, Any] = self.client.get_iopub_msg(timeout=GIVE_UP)
             content, kind = message["content"], message["msg_type"]
             if message["parent_header"].get("msg_id") != request_id:
                 continue
@@ -78,13 +78,11 @@ def test_accidents_in_the_order_in_which_they_happen(kernel: Kernel) -> None:
     )
 
     kernel.run(IMPATIENT.format(call=1) + "def patchify(images, patch_size):\n    while True: pass")
-    began = time.monotonic()
     endless = kernel.run(CHECKS["check-patchify"])
     assert "did not come back within 1 seconds" in endless["result"]
     assert "patchify has been running" in endless["stdout"]
     assert endless["stdout"].endswith("\r")  # the line is blank again
     assert endless["stderr"] == endless["error"] == ""
-    assert time.monotonic() - began < 60
     assert kernel.run("1 + 1")["result"] == "2"
 
     kernel.run(IMPATIENT.format(call=600))

@@ -21,7 +21,7 @@ from exercise_kit.batch.locations import place_of
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.sandbox.package_view import folder_of_views
 from tests.e2e.test_grade import ROOT, kept, results
-from tests.waiting import wait_until
+from tests.waiting import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.proof
 
@@ -194,7 +194,7 @@ def cut_off(grading, target):
     grading.work("third")
     grading.wait_for_more()
     grading.machines.link("grader", "down")
-    assert running.wait(120) == 1
+    assert running.wait(GIVE_UP) == 1
     grading.machines.link("grader", "up")
 
 
@@ -236,14 +236,14 @@ def gone_on_with_two(grading, target):
         path.unlink()
         del before[path]
     grading.work("full", (SMALL, folder_of_views()))  # where the judge writes most
-    grading.grade(target, "--resume").wait(120)
+    grading.grade(target, "--resume").wait(GIVE_UP)
     reasons = [each["reason"] for each in results(target) if each["status"] == "error"]
     assert len(reasons) == 2
     assert all("No space left on device" in reason for reason in reasons), reasons
     assert grading.kept() == before
     grading.machines.kill("full")
     grading.work("third")
-    grading.grade(target, "--resume").wait(120)
+    grading.grade(target, "--resume").wait(GIVE_UP)
     assert f"{len(before)} of {STUDENTS} results were taken over" in grading.said()
     assert grading.kept().items() > before.items(), "nothing was graded twice"
     assert len(grading.kept()) == STUDENTS - 1

@@ -23,6 +23,7 @@ from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.attacks.folders import class_files
 from tests.e2e.browser import chromium, needs_chromium
 from tests.e2e.submissions import mark
+from tests.waiting import GIVE_UP
 from vit_course.explore import explore_softmax
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +76,13 @@ def nbgrader(folder: Path, *command: str, status: int = 0) -> str:
     offline = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "PIP_NO_INDEX": "1"}
     environment = {**os.environ, **offline, "PATH": os.pathsep.join([scripts, os.environ["PATH"]])}
     done = subprocess.run(
-        ["nbgrader", *command], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
+        ["nbgrader", *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=GIVE_UP,
     )
     log = f"nbgrader {' '.join(command)}\n{done.stdout}\n{done.stderr}"
     assert done.returncode == status, log

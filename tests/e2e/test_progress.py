@@ -10,6 +10,7 @@ import pytest
 from nbclient import NotebookClient
 
 from exercise_kit.progress.log import FILE, SWITCH
+from tests.waiting import GIVE_UP
 
 CELLS = (
     "from vit_course import check, patchify, predict, progress, reveal",
@@ -25,7 +26,7 @@ CELLS = (
 def run(folder: Path) -> list[list[dict[str, object]]]:
     """The outputs of the cells, run by a kernel in a folder."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    NotebookClient(notebook, timeout=GIVE_UP, resources={"metadata": {"path": str(folder)}}).execute()
     return [cell.outputs for cell in notebook.cells]
 
 

@@ -22,6 +22,7 @@ import playwright.sync_api as playwright
 import pytest
 
 from tests.e2e.browser import SCREENSHOTS, chromium, needs_chromium
+from tests.waiting import GIVE_UP
 
 needs_sphinx = pytest.mark.skipif(
     any(importlib.util.find_spec(each) is None for each in ("myst_nb", "pydata_sphinx_theme")),
@@ -197,6 +198,7 @@ def browser() -> Iterator[playwright.Browser]:
 def page(browser: playwright.Browser, address: str) -> Iterator[playwright.Page]:
     """A page that may fetch from the site alone, and whose complaints are kept in ``page.complaints``."""
     opened = browser.new_page(viewport={"width": 1200, "height": 900}, base_url=address)
+    opened.set_default_timeout(1000 * GIVE_UP)
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
@@ -220,7 +222,7 @@ def test_a_page_opens_without_a_complaint(page: playwright.Page, path: str) -> N
 def test_search_finds_a_mistake_by_its_name_and_by_what_it_does(page: playwright.Page) -> None:
     for words in ("column order", "tokens run down the columns"):
         page.goto(f"search.html?q={words.replace(' ', '+')}")
-        page.locator(f'#search-results a[href*="{MISTAKE}"]').first.wait_for(timeout=60_000)
+        page.locator(f'#search-results a[href*="{MISTAKE}"]').first.wait_for()
     keep(page, "search-found.html")
     assert page.complaints == []  # type: ignore[attr-defined]
 
@@ -249,6 +251,7 @@ def contrast(page: playwright.Page, selector: str) -> float:
 def test_text_reads_well_in_both_themes(browser: playwright.Browser, address: str, path: str, scheme: str) -> None:
     with browser.new_context(color_scheme=scheme, base_url=address, viewport={"width": 390, "height": 844}) as context:
         page = context.new_page()
+        page.set_default_timeout(1000 * GIVE_UP)
         page.goto(path)
         assert page.locator("html").get_attribute("data-theme") == scheme
         for selector in ("article p", "article p a", "article h1", "article pre", "footer p"):

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+from tests.waiting import GIVE_UP, wait_until
 from vit_course.cli import app
 from vit_course.data import shapes
 
@@ -31,7 +31,9 @@ def _sklearn() -> None:
 
 
 def vit_course(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), cwd=cwd, capture_output=True, text=True, env=environment(), timeout=300)
+    return subprocess.run(
+        command(*arguments), cwd=cwd, capture_output=True, text=True, env=environment(), timeout=GIVE_UP
+    )
 
 
 def command(*arguments: object) -> list[str]:
@@ -110,9 +112,7 @@ def test_a_run_killed_without_warning_goes_on_to_the_same_weights(place: Path, t
         command(*arguments, "--out", "killed"), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL
     )
     metrics = tmp_path / "killed" / "metrics.jsonl"
-    give_up = time.monotonic() + 120
-    while not (metrics.exists() and metrics.read_text().count("\n")) and time.monotonic() < give_up:
-        time.sleep(0.02)
+    wait_until(lambda: metrics.exists() and metrics.read_text().count("\n"))
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "killed" / "result.json").exists()
@@ -136,11 +136,9 @@ def test_ctrl_c_ends_in_words_and_the_test_images_stay_unseen(place: Path, tmp_p
         stderr=subprocess.PIPE,
         text=True,
     )
-    give_up = time.monotonic() + 120
-    while not (tmp_path / "run" / "best.safetensors").exists() and time.monotonic() < give_up:
-        time.sleep(0.02)
+    wait_until((tmp_path / "run" / "best.safetensors").exists)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=GIVE_UP)
     assert process.returncode == 130
     assert error.startswith("Stopped after ")
     assert "best.safetensors is the best model so far" in error

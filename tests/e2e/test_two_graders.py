@@ -16,6 +16,7 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
+from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.proof
 
@@ -48,8 +49,8 @@ def started(folder: Path, log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, cwd=folder, stdout=stream, stderr=stream)
 
 
-def wait_for(log: Path, words: str, seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
+def wait_for(log: Path, words: str) -> None:
+    end = time.monotonic() + GIVE_UP
     while words not in log.read_text("utf-8"):
         assert time.monotonic() < end, log.read_text("utf-8")
         time.sleep(0.1)
@@ -64,7 +65,7 @@ def test_two_who_autograde_take_turns_and_a_third_grades_beside_them(folder: Pat
             wait_for(log, TURNS)
         grade = [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", "-"]
         beside = subprocess.run(grade, cwd=folder, capture_output=True, text=True, check=True)
-    assert [grader.wait(300) for grader in graders] == [0, 0], [log.read_text() for log in logs]
+    assert [grader.wait(GIVE_UP) for grader in graders] == [0, 0], [log.read_text() for log in logs]
     by_command = {entry["student"]: entry["score"] for entry in json.loads(beside.stdout)["submissions"]}
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         for student in STUDENTS:

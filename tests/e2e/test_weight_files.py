@@ -21,14 +21,13 @@ from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks.corpus import released
 from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
+from tests.waiting import GIVE_UP
 from vit_course.exercises.l07_experiments import model_accuracy
 
 ROOT = Path(__file__).parents[2]
 LESSON = "07_experiments"
 # of the judge's own memory: what one file may add to the most that was ever needed
 ROOM = 512 << 20
-# a file that is not judged by then would have hung the grader
-PATIENCE = 60
 SECRET = "INSTRUCTOR-7f3a"
 
 
@@ -71,7 +70,7 @@ def hung(*_: object) -> None:
 def test_a_file_gets_what_it_deserves(grader: tuple[Path, Judge], attack: FileAttack) -> None:
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     signal.signal(signal.SIGALRM, hung)
-    signal.alarm(PATIENCE)
+    signal.alarm(GIVE_UP)
     try:
         result = graded(*grader, attack)
     finally:
@@ -98,7 +97,7 @@ def test_the_public_check_says_so_too(tmp_path: Path, attack: FileAttack, monkey
     home.mkdir(parents=True)
     monkeypatch.chdir(home)
     signal.signal(signal.SIGALRM, hung)
-    signal.alarm(PATIENCE)
+    signal.alarm(GIVE_UP)
     try:
         attack.build(home)
         report = check("vit_cifar", FILE, points=8)

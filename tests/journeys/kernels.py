@@ -15,8 +15,8 @@ from exercise_kit.authoring.release import build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG
 from tests.journeys.roads import ROOT
 from tests.journeys.warm_kernel import warm_process
+from tests.waiting import GIVE_UP
 
-SECONDS_PER_CELL = 120
 # stands for a machine like Colab: what is installed here for authors and instructors cannot be imported
 STUDENTS_MACHINE = """
 from importlib.machinery import PathFinder
@@ -66,7 +66,7 @@ def execute(notebooks: dict[str, nbformat.NotebookNode], site: Path, folder: Pat
         client = NotebookClient(
             notebooks[lesson],
             kernel_manager_class=Manager,
-            timeout=SECONDS_PER_CELL,
+            timeout=GIVE_UP,
             skip_cells_with_tag=EXPERIMENT_TAG,
             allow_errors=True,
             resources={"metadata": {"path": str(home)}},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -14,7 +16,8 @@ import pytest
 
 import exercise_kit
 import vit_course
-from exercise_kit.files import user_folder, write
+from exercise_kit.files import remove_drafts, user_folder, write
+from tests.waiting import GIVE_UP
 
 
 def names(folder):
@@ -28,6 +31,47 @@ def test_a_file_is_made_and_replaced(tmp_path):
     write(path, b"new")
     assert (path.read_bytes(), names(tmp_path)) == (b"new", ["a.json"])
     assert path.stat().st_ino != before, "written over: a reader could have seen half of it"
+
+
+def test_drafts_of_killed_processes_are_cleared_and_fresh_ones_are_not(tmp_path):
+    drafts = [f".{name}.{digit}.part" for digit in "12" for name in ("[ann].json", "b.json")]
+    for draft in drafts:
+        (tmp_path / draft).touch()
+    for draft in drafts[:2]:
+        os.utime(tmp_path / draft, (0, 0))
+    write(tmp_path / "[ann].json", b"")
+    assert names(tmp_path) == sorted(["[ann].json", *drafts[1:]])
+    remove_drafts(tmp_path)
+    assert names(tmp_path) == sorted(["[ann].json", *drafts[2:]])
+
+
+ENDED = """
+import os, signal, sys
+from pathlib import Path
+from exercise_kit.files import write
+fsync = os.fsync
+os.fsync = lambda handle: (os.kill(os.getpid(), signal.Signals[sys.argv[2]]), fsync(handle))
+write(Path(sys.argv[1]), b"new")
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("by", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_who_is_ended_in_the_middle_leaves_no_draft(tmp_path, by):
+    path = tmp_path / "grades.csv"
+    done = subprocess.run([sys.executable, "-c", ENDED, str(path), by], check=False, stderr=subprocess.DEVNULL)
+    assert done.returncode == -signal.Signals[by]
+    assert names(tmp_path) == (["grades.csv"] if by != "SIGINT" else [])
+
+
+def test_an_error_names_the_file_and_not_its_draft(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", "a draft")
+
+    monkeypatch.setattr(os, "open", refuse)  # root may write into a folder that is read-only
+    with pytest.raises(PermissionError) as caught:
+        write(tmp_path / "report.html", b"")
+    assert caught.value.filename == str(tmp_path / "report.html")
 
 
 @pytest.mark.parametrize("broken", ["fsync", "replace"])
@@ -91,7 +135,7 @@ def test_a_pipe_gets_the_content_and_stays(tmp_path):
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
     write(pipe, b"x" * 200_000)
-    reader.join(60)
+    reader.join(GIVE_UP)
     assert got == [b"x" * 200_000]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert names(tmp_path) == ["pipe"]

@@ -1,7 +1,4 @@
-"""What holds for any input, tried on inputs that nobody wrote down: the wire, packed values, the notebook readers.
-
-The inputs are drawn the same each time, so that a run that passes here passes everywhere.
-"""
+"""What holds for any input, tried on inputs that nobody wrote down: the wire, packed values, the notebook readers."""
 
 from __future__ import annotations
 
@@ -12,14 +9,12 @@ import socket
 import struct
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exercise_kit.submission.notebook_file import Unreadable, load, open_notebook, open_script
 from exercise_kit.worker.values import Packer, Unpacker
 from exercise_kit.worker.wire import DTYPES, MAGIC, Caps, Closed, Late, Wire, WireError
-
-few = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 WHOLE = st.integers(-(1 << 63), (1 << 64) - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -66,7 +61,6 @@ def frame(header, payload):
     return MAGIC + struct.pack(">IQ", len(header), len(payload)) + header + payload
 
 
-@few
 @given(JSON, st.lists(tensors(), max_size=3))
 def test_any_frame_arrives_as_it_was_sent(body, sent):
     near, far = socket.socketpair()
@@ -77,14 +71,12 @@ def test_any_frame_arrives_as_it_was_sent(body, sent):
     assert [*map(bits, got)] == [*map(bits, sent)]
 
 
-@few
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_are_a_frame_or_are_refused(data, begins_as_one):
     with contextlib.suppress(WireError, Closed, Late):
         received(MAGIC + data if begins_as_one else data, Caps(header_bytes=1 << 12, payload_bytes=1 << 12))
 
 
-@few
 @given(JSON, JSON, st.binary(max_size=40))
 def test_any_header_is_a_frames_or_is_refused(listed, body, payload):
     header = json.dumps({"tensors": listed, "body": body}).encode()
@@ -95,7 +87,6 @@ def test_any_header_is_a_frames_or_is_refused(listed, body, payload):
     assert sum(each.numel() * each.itemsize for each in got) == len(payload)
 
 
-@few
 @given(VALUES)
 def test_any_value_comes_back(value):
     packer = Packer()
@@ -105,7 +96,6 @@ def test_any_value_comes_back(value):
     assert repr(got) == repr(value), "True is no 1, and a tuple no list"
 
 
-@few
 @given(st.lists(tensors(), min_size=1, max_size=3), st.booleans())
 def test_any_tensors_come_back_to_the_bit(sent, twice):
     complex_ones = [each for each in sent if each.is_complex()]
@@ -118,7 +108,6 @@ def test_any_tensors_come_back_to_the_bit(sent, twice):
     assert all("other" in Packer().pack(each) for each in complex_ones), "described, as no answer is complex"
 
 
-@few
 @given(JSON)
 def test_any_json_is_a_packed_value_or_is_refused(packed):
     with contextlib.suppress(WireError):
@@ -134,7 +123,6 @@ CELLS = st.lists(
 )
 
 
-@few
 @given(CELLS, st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"]), st.booleans())
 def test_any_cells_are_read_in_their_order(cells, encoding, escaped):
     text = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}, ensure_ascii=escaped)
@@ -144,7 +132,6 @@ def test_any_cells_are_read_in_their_order(cells, encoding, escaped):
     assert [each.code for each in read.cells] == [each["cell_type"] == "code" for each in cells]
 
 
-@few
 @given(JSON)
 def test_the_scan_changes_nothing_but_outputs(value):
     """What is left out stands under three keys; everything else is as Python's own reader finds it."""
@@ -164,7 +151,6 @@ def cells_of(reader, content):
     return None
 
 
-@few
 @given(st.binary(max_size=200) | JSON.map(lambda each: json.dumps(each).encode()))
 def test_any_file_is_read_or_refused_in_words(content):
     for reader in (open_notebook, open_script):
@@ -172,7 +158,6 @@ def test_any_file_is_read_or_refused_in_words(content):
             assert cell.source.encode("utf-8").decode("utf-8") == cell.source
 
 
-@few
 @given(CELLS, st.data())
 def test_half_a_notebook_is_refused(cells, data):
     text = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}).encode()

@@ -13,6 +13,7 @@ import pytest
 
 from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, repository_address, setup_source
 from tests.bare_python import bare_python, outside
+from tests.waiting import GIVE_UP
 
 ROOT = Path(__file__).parents[3]
 ADDRESS = "https://github.com/someone/some_course"
@@ -53,7 +54,7 @@ def run_setup(folder, prelude="", python=sys.executable):
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=GIVE_UP,
     )
     *shown, outcome = finished.stdout.strip().splitlines()
     return "\n".join(shown).strip(), json.loads(outcome), finished.stderr

@@ -23,7 +23,7 @@ from exercise_kit.sandbox import devices
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
 from exercise_kit.worker import capabilities
-from tests.waiting import wait_until
+from tests.waiting import GIVE_UP, wait_until
 
 ROOT = Path(__file__).parents[3]
 HIDDEN = ROOT / "tests" / "hidden"
@@ -68,7 +68,7 @@ def talking_nonsense(request):
 
 def hanging(request):
     BLOCKED.set()
-    GO_ON.wait(30)
+    GO_ON.wait(GIVE_UP)
     return grading(request)
 
 
@@ -157,11 +157,11 @@ def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
     connected = Cluster(workers.scheduler_address, task, reported.append)
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(connected.judge, task, submission(), {})
-        assert BLOCKED.wait(30)
+        assert BLOCKED.wait(GIVE_UP)
         lost = workers.workers[0].address
         workers.sync(workers.workers[0].close, executor_wait=False, nanny=False)
         joined = workers.sync(joining, workers.scheduler_address)
-        assert found.result(60).score == 8.0
+        assert found.result(GIVE_UP).score == 8.0
     connected.close()
     workers.sync(joined.close)
     assert f"the worker at {lost} (on there) was lost; what it had in hand goes to others." in reported
@@ -176,7 +176,7 @@ def test_a_worker_that_comes_after_one_that_refuses_is_waited_for(workers, task)
         found = threads.submit(connected.judge, task, submission(), {})
         wait_until(lambda: len(looks) > 4 and not any(each.question for each in connected._workers.values()))
         joined = workers.sync(joining, workers.scheduler_address)
-        assert found.result(60).score == 8.0
+        assert found.result(GIVE_UP).score == 8.0
     connected.close()
     workers.sync(joined.close)
 
@@ -190,10 +190,10 @@ def test_a_scheduler_that_falls_silent_is_reported(workers, task, monkeypatch):
     connected = Cluster(workers.scheduler_address, task, lambda text: None)
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(connected.judge, task, submission(), {})
-        assert BLOCKED.wait(30)
+        assert BLOCKED.wait(GIVE_UP)
         monkeypatch.setattr(cluster, "_query", silent)
         with pytest.raises(ClusterError, match=r"does not answer any more\. What was graded is kept"):
-            found.result(60)
+            found.result(GIVE_UP)
     GO_ON.set()
     connected.close()
 

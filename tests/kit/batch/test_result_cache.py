@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -163,16 +162,6 @@ def test_what_cannot_be_written_is_reported_and_leaves_what_was_there(tmp_path, 
 def test_a_name_that_is_no_text_becomes_an_escape(tmp_path):
     write_text(tmp_path / "a.json", json.dumps("half\udcff", ensure_ascii=False))
     assert json.loads((tmp_path / "a.json").read_bytes()) == "half\udcff"
-
-
-def test_drafts_of_killed_graders_are_cleared_and_fresh_ones_are_not(store):
-    store.folder.mkdir()
-    old, new = store.folder / ".a.json.1.part", store.folder / ".b.json.2.part"
-    for draft in (old, new):
-        draft.touch()
-    os.utime(old, (time.time() - 7200,) * 2)
-    store.remove_drafts()
-    assert list(store.folder.iterdir()) == [new]
 
 
 def test_one_result_of_what_was_kept_and_what_is_new(work):

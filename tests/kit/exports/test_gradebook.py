@@ -3,21 +3,30 @@
 import csv
 import json
 import os
+import re
+import shutil
+import stat
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from openpyxl import load_workbook
 from typer.testing import CliRunner
 
 from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from tests.waiting import GIVE_UP
 from vit_course.cli import app
 
 LESSONS = {"01_patchify": 26.0, "02_positions": 10.0}
 QUESTION = "patches-or-pixels"
+SOFFICE = shutil.which("soffice")
+GERMAN = """<oor:items xmlns:oor="http://openoffice.org/2001/registry"><item oor:path="/org.openoffice.Setup/L10N">
+<prop oor:name="ooSetupSystemLocale" oor:op="fuse"><value>de-DE</value></prop></item></oor:items>"""
 
 
 def page(folder, student, lesson, finished=True):
@@ -33,8 +42,10 @@ def page(folder, student, lesson, finished=True):
     path.write_text(json.dumps({"cells": [cell], "metadata": {NOTES: notes} if finished else {}}))
 
 
-def give(gradebook, student, lesson, points, by_hand=None, penalty=None):
+def give(gradebook, student, lesson, points, by_hand=None, penalty=None, comment=None):
     notebook = gradebook.add_submission(lesson, student).notebooks[0]
+    for each in notebook.comments:
+        each.manual_comment = (comment or {}).get(each.name)
     for grade in notebook.grades:
         if grade.name == QUESTION:
             grade.manual_score, grade.needs_manual_grade = by_hand, by_hand is None
@@ -58,9 +69,11 @@ def folder(tmp_path_factory):
             gradebook.add_notebook(lesson, lesson)
             for name, points, kind in (("check-patchify", worth, "code"), (QUESTION, 2.0, "markdown")):
                 gradebook.add_grade_cell(name, lesson, lesson, max_score=points, cell_type=kind)
+            for name in ("patchify", QUESTION):
+                gradebook.add_solution_cell(name, lesson, lesson)
         for student in ("ada", "ben", "cleo", "dan"):
             gradebook.add_student(student, first_name=student.title(), last_name="Of Class", email=f"{student}@x.org")
-        give(gradebook, "ada", "01_patchify", 20.25, 1.5, penalty=2.0)
+        give(gradebook, "ada", "01_patchify", 20.25, 1.5, 2.0, {"patchify": "Short;\n=nice", QUESTION: "Why?"})
         give(gradebook, "ada", "02_positions", 10.0, 2.0)
         give(gradebook, "ben", "01_patchify", 26.0)
         give(gradebook, "cleo", "01_patchify", None)
@@ -95,7 +108,9 @@ def test_canvas_gets_all_points_out_of_the_lesson_s_own(folder):
 def test_moodle_reads_of_what_the_points_are_made(folder):
     (_, ada) = rows(export(folder, "moodle", "--lesson", "01_patchify").stdout)
     assert ada[:5] == ["Ada", "Of Class", "ada", "ada@x.org", "19.75"]
-    assert ada[5] == "patchify 20.25 of 26 (looks like: column order); patches-or-pixels 1.5 of 2; late: -2"
+    assert ada[5] == (
+        "patchify 20.25 of 26 (looks like: column order): Short; '=nice; patches-or-pixels 1.5 of 2: Why?; late: -2"
+    )
 
 
 def test_the_total_is_of_all_lessons_and_what_was_not_handed_in_earns_nothing(folder):
@@ -111,6 +126,8 @@ def test_gradescope_takes_one_student_s_lesson(folder):
         ("patchify", 20.25, 26.0),
         (QUESTION, 1.5, 2.0),
     ]
+    outputs = [each["output"] for each in made["tests"]]
+    assert outputs == ["This looks like: column order\nShort;\n=nice", "Why?"]
     assert made["output"] == "Late: -2 points."
     assert "takes one submission at a time" in export(folder, "gradescope", "--student", "ada").stderr
     assert "has no points yet" in export(folder, "gradescope", "--student", "ben").stderr
@@ -120,10 +137,52 @@ def test_a_spreadsheet_gets_the_parts_and_no_zero_for_what_is_missing(folder):
     done = export(folder, "csv", "--lesson", "01_patchify")
     found = {row["student_id"]: row for row in csv.DictReader(done.stdout.splitlines())}
     ada = {name: found["ada"][name] for name in ("automatic", "by_hand", "late_penalty", "score", "max_score")}
-    assert ada == {"automatic": "20.25", "by_hand": "1.5", "late_penalty": "2.0", "score": "19.75", "max_score": "28.0"}
+    assert ada == {"automatic": "20.25", "by_hand": "1.5", "late_penalty": "2", "score": "19.75", "max_score": "28"}
     scores = {who: (row["score"], row["not_graded_yet"]) for who, row in found.items()}
-    assert scores == {"ada": ("19.75", "0.0"), "ben": ("", "2.0"), "cleo": ("", "28.0"), "dan": ("", "0.0")}
+    assert scores == {"ada": ("19.75", "0"), "ben": ("", "2"), "cleo": ("", "28")}, "Dan handed nothing in: no line"
     assert (done.exit_code, "no points yet" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("options", [(), ("--total",)])
+def test_in_xlsx_the_same_numbers_are_numbers(folder, tmp_path, options):
+    """A spreadsheet under a German locale takes a csv file's 19.75 for a text, and 0.583 for 583."""
+    out = tmp_path / "grades.xlsx"
+    assert export(folder, "xlsx", *options, "--out", out).exit_code == 1
+    read = [["" if each is None else each for each in row] for row in load_workbook(out).active.values]
+    lines = rows(export(folder, "csv", *options).stdout)
+    assert read[0] == lines[0]
+    for row, line in zip(read[1:], lines[1:], strict=True):
+        assert [str(each) for each in row[:5]] == line[:5]
+        assert row[5:] == [each if each == "" else pytest.approx(float(each), abs=0) for each in line[5:]]
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert export(folder, "xlsx").exit_code == 2, "not to a terminal"
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(SOFFICE is None, reason="there is no LibreOffice to read it with")
+def test_libreoffice_reads_numbers_where_decimals_have_a_comma(folder, tmp_path):
+    user = tmp_path / "profile" / "user"
+    user.mkdir(parents=True)
+    (user / "registrymodifications.xcu").write_text(GERMAN)
+    export(folder, "xlsx", "--student", "ada", "--out", tmp_path / "grades.xlsx")
+    command = [SOFFICE, "--headless", f"-env:UserInstallation={user.parent.as_uri()}", "--convert-to", "fods"]
+    subprocess.run([*command, "grades.xlsx"], cwd=tmp_path, check=True, capture_output=True, timeout=GIVE_UP)
+    read = re.sub(r"\s+", " ", (tmp_path / "grades.fods").read_text("utf-8"))
+    assert re.search(r'value-type="float" office:value="19.75"[^>]*> ?<text:p>19,75<', read)
+
+
+def test_what_hands_points_on_has_hundredths(folder, tmp_path):
+    """Canvas, Moodle, Gradescope and a table say the same of 7.2083 points."""
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        grade = gradebook.find_grade("check-patchify", "02_positions", "02_positions", "ada")
+        before, grade.auto_score = grade.auto_score, 5.20833
+        gradebook.db.commit()
+        alone = ("--student", "ada", "--lesson", "02_positions")
+        said = {system: export(folder, system, *alone).stdout for system in ("canvas", "moodle", "csv", "gradescope")}
+        grade.auto_score = before
+        gradebook.db.commit()
+    assert rows(said["canvas"])[2][5] == rows(said["moodle"])[1][4] == rows(said["csv"])[1][8] == "7.21"
+    assert json.loads(said["gradescope"])["score"] == 7.21
 
 
 @pytest.mark.parametrize(

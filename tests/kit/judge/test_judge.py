@@ -65,7 +65,7 @@ def test_right_and_wrong_answers(judge):
     assert result.score == right.score + wrong.score
     assert result.max_score == 11.0
     assert result.flags == ("not-sandboxed",)
-    assert 0 < result.seconds < 60
+    assert result.seconds > 0
     again = judge.grade(submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS)))
     assert [replace(each, seconds=0.0) for each in again.exercises] == [
         replace(each, seconds=0.0) for each in result.exercises

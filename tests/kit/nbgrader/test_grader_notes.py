@@ -2,15 +2,18 @@
 
 import csv
 import json
+import logging
 from dataclasses import replace
 
 import pytest
+from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
 from exercise_kit.judge.result import ExerciseResult, Result, with_waiting
 from exercise_kit.nbgrader.export import GradesWithFlags
+from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.gradebook import GradebookError
 from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, noted, notes_of
 from exercise_kit.reasons import FlagNote, Reason
@@ -120,3 +123,11 @@ def test_a_gradebook_without_a_lesson_empties_no_grades(folder, monkeypatch):
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook, pytest.raises(GradebookError, match="no lesson"):
         GradesWithFlags().export(gradebook)
     assert (folder / "grades.csv").read_text().endswith("01_patchify,7\n")
+
+
+def test_no_step_of_the_feedback_warns_of_the_exporter_s_own_setting(caplog):
+    """nbgrader's base class of steps does not know it, and each step that does not say otherwise would warn."""
+    install_feedback()
+    steps = ["exercise_kit.nbgrader.grader_notes.ShowGraderNotes", "nbgrader.preprocessors.AssignLatePenalties"]
+    HTMLExporter(config=Config({"HTMLExporter": {"preprocessors": steps}}), log=logging.getLogger(LESSON))
+    assert caplog.messages == []

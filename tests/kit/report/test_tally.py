@@ -151,6 +151,27 @@ def test_an_exercise_of_an_older_release_is_left_out():
     assert not found.unexplained
 
 
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        (
+            (0.5, 0.5, 1.0),
+            "; hardest were patchify, unpatchify, with 50\u00a0% in the mean, and easiest fix_patchify, with",
+        ),
+        (
+            (0.5, 1.0, 1.0),
+            "; hardest was patchify, with 50\u00a0% in the mean, and easiest unpatchify, fix_patchify, with",
+        ),
+        ((0.5, 0.5, 0.5), "their points or more."),
+    ],
+)
+def test_equals_are_equally_hard(shares, said):
+    points = {"patchify": 8.0, "unpatchify": 8.0, "fix_patchify": 8.0}
+    results = tuple(exercise(name, passed(), score=8.0 * each) for name, each in zip(points, shares, strict=True))
+    (_, how_well, _) = sentences(tally(work(results, points=points)))
+    assert said in how_well
+
+
 def test_three_sentences():
     wrong = exercise("patchify", failed(misconception="column order"), score=2.0)
     facts = sentences(tally(work((wrong,), (exercise("patchify", passed(), score=8.0),))))

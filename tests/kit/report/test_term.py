@@ -19,6 +19,7 @@ from exercise_kit.report.term import lesson_rows
 from tests.e2e.browser import CHROMIUM, cut_on_a_phone, needs_chromium
 from tests.kit.report.conftest import exercise, failed
 from tests.kit.report.test_page import Outline
+from tests.waiting import GIVE_UP
 
 TODAY = date(2026, 3, 7)
 LESSONS = ("01_first", "02_second", "03_third", "04_fourth")
@@ -252,5 +253,5 @@ def test_in_print_it_is_two_pages(long_term, tmp_path):
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     target = tmp_path / "report.pdf"
     command = [CHROMIUM, *options, f"--print-to-pdf={target}", (tmp_path / "report.html").as_uri()]
-    subprocess.run(command, capture_output=True, check=True, timeout=300)
+    subprocess.run(command, capture_output=True, check=True, timeout=GIVE_UP)
     assert len(re.findall(rb"/Type /Page\b", target.read_bytes())) == 2

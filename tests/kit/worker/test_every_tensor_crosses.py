@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from exercise_kit.sandbox.reply import value_of
 from exercise_kit.worker.values import Other, Packer, Unpacker
 from exercise_kit.worker.wire import DTYPES, Caps, Wire
+from tests.waiting import GIVE_UP
 
 LIMIT = 1 << 16
 ALL_DTYPES = sorted({each for each in vars(torch).values() if isinstance(each, torch.dtype)}, key=str)
@@ -58,7 +59,7 @@ def sent_over(value, *, trusting):
     with near, far:
         blocking = Wire(far.fileno(), blocking=True)
         wary = Wire(near.fileno(), Caps(1 << 20, LIMIT), blocking=False)
-        soon = time.monotonic() + 30
+        soon = time.monotonic() + GIVE_UP
         sender, receiver = (wary, blocking) if trusting else (blocking, wary)
         thread = threading.Thread(target=sender.send, args=(packed, packer.tensors, soon))
         thread.start()

@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 from exercise_kit.worker import filesystem, seccomp
 from exercise_kit.worker.linux import PR_SET_NO_NEW_PRIVS, architecture, prctl
 from tests.machine import CAPABILITIES
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not CAPABILITIES.namespaces, reason="namespaces are refused here")
 UNSHARE = {"x86_64": 272, "aarch64": 97}
@@ -145,11 +145,7 @@ def test_all_die_together(victim: str) -> None:
     assert len(family) == 3
     os.kill({"judge": judge.pid, "outer": outer, "inner": family[-1]}[victim], signal.SIGKILL)
     try:
-        for _ in range(500):
-            if all(map(is_gone, family)):
-                break
-            time.sleep(0.02)
-        assert [pid for pid in family if not is_gone(pid)] == []
+        wait_until(lambda: all(map(is_gone, family)))
     finally:
         judge.kill()
         judge.communicate()

@@ -25,6 +25,7 @@ import pytest
 from exercise_kit.worker import limits, policy
 from exercise_kit.worker.linux import ProtectionError
 from tests.machine import CAPABILITIES, needs_sandbox
+from tests.waiting import GIVE_UP
 
 WARM = Path(__file__).with_name("sandbox_attempts.py")
 NOBODY = 65534
@@ -100,7 +101,7 @@ def _play(folder: Path, uid: int | None, namespaces: bool, bystander: subprocess
             [sys.executable, str(WARM), json.dumps({**places, "uid": uid, "namespaces": namespaces})],
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=GIVE_UP,
             env={**os.environ, "MPLCONFIGDIR": str(folder / "matplotlib")},
         )
         assert warm.returncode == 0, warm.stderr

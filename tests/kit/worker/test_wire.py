@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from exercise_kit.worker.wire import DTYPES, MAGIC, Caps, Closed, Late, Wire, WireError
+from tests.waiting import GIVE_UP
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def ends():
 
 
 def soon():
-    return time.monotonic() + 5
+    return time.monotonic() + GIVE_UP
 
 
 def frame(header, payload=b"", said=None):
@@ -67,7 +68,7 @@ def test_a_large_frame_goes_through_a_small_pipe(ends):
     sent = torch.randn(1 << 20)
     writer = threading.Thread(target=lambda: Wire(far.fileno(), blocking=True).send("big", [sent] * 100))
     writer.start()
-    body, got = Wire(near.fileno(), blocking=False).receive(time.monotonic() + 60)
+    body, got = Wire(near.fileno(), blocking=False).receive(soon())
     writer.join()
     assert body == "big"
     assert len(got) == 100
