@@ -32,8 +32,9 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.rendering import REPORT_MIME, listing, paragraph, rich, section
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
-from exercise_kit.nbgrader.autograde import RESULT, SUBMISSION
+from exercise_kit.nbgrader.autograde import EARLIER, RESULT, SUBMISSION
 from exercise_kit.nbgrader.cleaning import PLACE, sanitize_markdown
+from exercise_kit.nbgrader.earlier import Earlier
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
 from exercise_kit.points import in_digits
 from exercise_kit.quoting import legible, one_line
@@ -128,6 +129,17 @@ class SaveGrades(SaveAutoGrades):
     ).tag(config=True)
 
     def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
+        self._add_points(cell, resources)
+        where = resources["nbgrader"]
+        grade = self.gradebook.find_grade(
+            cell.metadata["nbgrader"]["grade_id"], self.notebook_id, self.assignment_id, self.student_id
+        )
+        if grade.manual_score is not None:
+            earlier: Earlier = where.get(EARLIER, Earlier())
+            grade.needs_manual_grade = earlier.is_listed(cell, grade.auto_score, where.get(SUBMISSION, ""))
+            self.gradebook.db.commit()
+
+    def _add_points(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
         result = resources["nbgrader"].get(UNGRADED)
         judged = resources["nbgrader"].get(RESULT)
         if result is None and not _waits(cell, judged):
