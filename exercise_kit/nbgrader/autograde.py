@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -36,7 +35,7 @@ from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.generate import install_generate
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
-from exercise_kit.nbgrader.handed_in import digest_of
+from exercise_kit.nbgrader.handed_in import digest_of, is_named
 from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
 from exercise_kit.nbgrader.scores import students_to_look_at_again, waiting_students
 from exercise_kit.nbgrader.validate import install_validate
@@ -101,7 +100,7 @@ class JudgedAutograde(Autograde):
         self._again: dict[str, str] = {}  # why a student is graded once more
         self._said = False  # that there is another grader
         self._students = [path.name for path in _folders(submitted)]
-        chosen = [name for name in self._students if name == wanted or fnmatchcase(name, wanted)]
+        chosen = [name for name in self._students if is_named(name, wanted)]
         handed_in = [submitted / name / lesson for name in chosen if (submitted / name / lesson).is_dir()]
         self.assignments = {str(folder): [str(folder / f"{lesson}.ipynb")] for folder in handed_in}
         if not self.assignments:

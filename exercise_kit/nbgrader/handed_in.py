@@ -6,6 +6,7 @@ nbgrader compares timestamps, which most ways of handing in do not write, and wh
 from __future__ import annotations
 
 import hashlib
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from exercise_kit.nbgrader.exchange import TIMESTAMP
@@ -13,6 +14,11 @@ from exercise_kit.submission.find import find
 from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.result_file import find_result
+
+
+def is_named(student: str, wanted: str) -> bool:
+    """Whether a command's option ``--student`` means a student: by the id, or by a pattern of nbgrader's."""
+    return student == wanted or fnmatchcase(student, wanted)
 
 
 def digest_of(folder: Path, lessons: Lessons) -> str:

@@ -134,6 +134,12 @@ def students_to_look_at_again(gradebook: Gradebook, lesson: str) -> Mapping[str,
     return _students(gradebook, lesson, Grade.manual_score.is_not(None), Grade.needs_manual_grade.is_(True))
 
 
+def students_with_points(gradebook: Gradebook, lesson: str) -> frozenset[str]:
+    """The students of a lesson who have points, of the judge's or of a person's."""
+    has_points = Grade.auto_score.is_not(None) | Grade.manual_score.is_not(None)
+    return frozenset(_students(gradebook, lesson, has_points))
+
+
 def _students(gradebook: Gradebook, lesson: str, *conditions: Any) -> Mapping[str, tuple[str, ...]]:
     rows = (
         gradebook.db.query(SubmittedAssignment.student_id, BaseCell.name)
