@@ -38,6 +38,7 @@ from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
 from exercise_kit.nbgrader.handed_in import digest_of, is_named
 from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
 from exercise_kit.nbgrader.scores import students_to_look_at_again, waiting_students
+from exercise_kit.nbgrader.typed_points import install_points
 from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
 from exercise_kit.quoting import one_line
@@ -73,12 +74,14 @@ class _Recorded:
 def install() -> None:
     """Make `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter.
 
-    It also makes all of nbgrader wait for its gradebook, and say in a sentence what is wrong with it; and feedback tell
-    what is not graded yet from zero; and a release keep what students have.
+    It also makes all of nbgrader wait for its gradebook, and say in a sentence what is wrong with it; and formgrader
+    refuse what are no points; and feedback tell what is not graded yet from zero; and a release keep what students
+    have.
     """
     for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
         module.Autograde = JudgedAutograde
     install_faults()
+    install_points()
     install_feedback()
     install_generate()
     install_validate()
