@@ -292,8 +292,8 @@ def _version_of(folder: Path) -> tuple[Path, int]:
     """A folder, and a number that changes when a file in it does."""
     facts = []
     with suppress(OSError):  # the reader says in words what is the matter with it
-        for path in sorted(folder.iterdir()):
-            facts.append((path.name, path.lstat().st_mtime_ns, path.lstat().st_size))
+        for path in sorted((*folder.iterdir(), *folder.glob("*/*.ipynb"))):
+            facts.append((str(path), path.lstat().st_mtime_ns, path.lstat().st_size))
     return folder, hash(tuple(facts))
 
 
