@@ -262,8 +262,8 @@ class RestoreCells(NbGraderPreprocessor):
                 notebook.cells.insert(place, _as_released(source, marks[source.name]))
                 place += 1
         if missing:
-            names = ", ".join(missing[:_MOST_NAMED]) + (", …" if len(missing) > _MOST_NAMED else "")
-            self.log.info("put back, for the submission lacked them: %d marked cells (%s)", len(missing), names)
+            first = ", ".join([*missing[:_MOST_NAMED], *(["…"] if len(missing) > _MOST_NAMED else [])])
+            self.log.info("put back, for the submission lacked them: %d marked cells (%s)", len(missing), first)
 
 
 def _as_released(source: SourceCell, mark: dict[str, Any]) -> NotebookNode:

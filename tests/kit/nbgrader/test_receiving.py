@@ -33,17 +33,19 @@ def test_a_renamed_notebook_gets_its_lesson_s_name_back(tmp_path, name):
 
 @pytest.mark.parametrize(
     "names",
-    [
-        *(["01_double.ipynb"], ["02_triple.ipynb"], ["01_double.ipynb", "01_double (1).ipynb"], ["a.ipynb", "b.ipynb"]),
-        ["unpacked/01_double.ipynb"],
-    ],
+    [["01_double.ipynb"], ["02_triple.ipynb"], ["01_double.ipynb", "01_double (1).ipynb"], ["a.ipynb", "b.ipynb"]],
 )
 def test_any_other_name_is_left_and_nbgrader_asks_for_the_lesson_s(tmp_path, names):
     notebooks = hand_in(tmp_path, *names)
     receive(notebooks, assignment="*", student="*")
     assert notebooks == [str(tmp_path / "submitted" / "ada" / LESSON / "01_double.ipynb")]
-    folder = tmp_path / "submitted" / "ada" / LESSON
-    assert sorted(str(path.relative_to(folder)) for path in tmp_path.rglob("*.ipynb")) == sorted(names)
+    assert sorted(path.name for path in tmp_path.rglob("*.ipynb")) == sorted(names)
+
+
+def test_one_folder_deeper_a_notebook_stays_beside_its_files(tmp_path):
+    deeper = hand_in(tmp_path, "unpacked/01_double.ipynb")
+    receive([str(tmp_path / "submitted" / "ada" / LESSON / "01_double.ipynb")], assignment="*", student="*")
+    assert [str(path) for path in tmp_path.rglob("*.ipynb")] == deeper
 
 
 def test_a_link_is_removed_and_what_it_led_to_stays(tmp_path):
