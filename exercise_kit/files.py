@@ -70,6 +70,20 @@ def remove_drafts(folder: Path, name: str = "*") -> None:
                 draft.unlink()
 
 
+def why_closed(folder: Path) -> str:
+    """Why this account cannot see what a folder holds, as a clause; "": it can, or there is no such folder.
+
+    A search in a folder that may not be read finds nothing, and says nothing.
+    """
+    try:
+        os.listdir(folder)
+    except PermissionError:
+        return f"this account may not read {folder}; run the command as the account that it belongs to"
+    except OSError:
+        pass
+    return ""
+
+
 def _replace(path: Path, content: bytes, mode: int | None, found: int | None) -> None:
     name = path.name[:80]
     draft = path.with_name(f".{name}.{uuid4().hex}{DRAFT}")

@@ -39,11 +39,12 @@ class Reason(StrEnum):
     NOTHING_DECIDED = "nothing-decided"
     OUR_ERROR = "our-error"
     WAITS_FOR_PERSON = "waits-for-person"
+    LOOK_AGAIN = "look-again"  # a person gave points for other work
     SEVERAL_ANSWERS = "several-answers"
     REMARK = "remark"  # nothing is wrong: there is something to say
 
 
-NOT_GRADED = frozenset({Reason.OUR_ERROR, Reason.NOTHING_DECIDED, Reason.WAITS_FOR_PERSON})
+NOT_GRADED = frozenset({Reason.OUR_ERROR, Reason.NOTHING_DECIDED, Reason.WAITS_FOR_PERSON, Reason.LOOK_AGAIN})
 """Of exercises that wait for whoever wrote their checks, or grades by hand: no fault of the student's."""
 NOTHING_WRITTEN = frozenset({Reason.NOT_WRITTEN, Reason.PARTLY_WRITTEN, Reason.NO_CELL, Reason.EMPTY_CELL})
 """Of exercises that nobody has done."""

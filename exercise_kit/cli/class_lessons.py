@@ -12,9 +12,19 @@ from rich.console import Console
 
 from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.files import why_closed
 from exercise_kit.submission.released import CLONE, current_class
 
 _console = Console(highlight=False, soft_wrap=True)
+
+
+def clone(root: Path) -> Path:
+    """A clone's root, where this account finds lessons; else the command ends in a sentence."""
+    if why := why_closed(root / "solutions"):
+        raise stop(why)
+    if not (root / "solutions").is_dir():
+        raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
+    return root
 
 
 def class_with_lessons() -> Path | None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from exercise_kit.cli.class_lessons import (
     build_class,
     class_with_lessons,
+    clone,
     new_exercise,
     prove_exercises,
     root_of_lessons,
@@ -37,14 +38,8 @@ BOOK, PAGE = "gradebook.db", "similarity.html"  # in a class folder
 _MOST_NAMES = 10
 
 
-def _clone(root: Path) -> Path:
-    if not (root / "solutions").is_dir():
-        raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
-    return root
-
-
 Lessons = Annotated[
-    Path, typer.Option(help="The clone of the course whose lessons are used.", resolve_path=True, callback=_clone)
+    Path, typer.Option(help="The clone of the course whose lessons are used.", resolve_path=True, callback=clone)
 ]
 
 

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from exercise_kit.files import why_closed
 from exercise_kit.submission.released import CLONE
 from exercise_kit.versions import problem_with
 from exercise_kit.worker.capabilities import SandboxCapabilities, probe_capabilities
@@ -132,6 +133,9 @@ def _program(name: str) -> Finding:
 
 
 def _hidden_checks(folder: Path) -> Finding:
+    if why_closed(folder):
+        seen, advice = f"this account may not read {folder}", "Students do without; grade as the account that owns them"
+        return Finding("Hidden checks", "missing", seen, advice)
     files = sorted(folder.glob("test_*.py")) if folder.is_dir() else []
     if files:
         return Finding("Hidden checks", "fine", f"{len(files)} {'file' if len(files) == 1 else 'files'} in {folder}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.class_lessons import class_with_lessons, prove_exercises, root_of_lessons
+from exercise_kit.cli.class_lessons import class_with_lessons, clone, prove_exercises, root_of_lessons
 from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.submission.released import CLONE, remember_class
@@ -53,8 +53,7 @@ def simulate(
 
 
 def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequence[str]) -> None:
-    if not (root / "solutions").is_dir():
-        raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
+    clone(root)
     if (class_dir := class_with_lessons()) is not None:
         prove_exercises(class_dir)
     with needs("grading"):

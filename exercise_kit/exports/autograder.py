@@ -16,6 +16,7 @@ from pathlib import Path
 from exercise_kit.authoring.release import DATE, tracked_files
 from exercise_kit.exports.grades import ExportError
 from exercise_kit.exports.gradescope import Visibility
+from exercise_kit.files import why_closed
 
 SETUP, RUN = "setup.sh", "run_autograder"
 COURSE = "course"
@@ -36,7 +37,8 @@ def autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) -> bytes
     paths = list(_of_the_course(root))
     for needed in (*map(Path, _LESSONS), _HIDDEN):
         if not any(path.is_relative_to(needed) for path in paths):
-            raise ExportError(f"there is nothing in {root / needed}; name a clone of the course with --root")
+            nothing = f"there is nothing in {root / needed}; name a clone of the course with --root"
+            raise ExportError(why_closed(root / needed) or nothing)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in (SETUP, RUN):

@@ -51,11 +51,11 @@ class ClassGrades:
 
     @property
     def remarks(self) -> Iterator[str]:
-        """A sentence on each grade that formgrader lists for a person to look at again."""
+        """A sentence on each grade that formgrader lists for a person to look at, and that counts all the same."""
         for each in self.scores:
-            again = [cell.name for cell in each.cells if cell.listed and cell.score is not None]
-            if again:
-                yield one_line(f"{each.student}, {each.lesson}: {', '.join(again)} is to be looked at in formgrader")
+            listed = [cell.name for cell in each.cells if cell.listed and cell not in each.waiting]
+            if listed:
+                yield one_line(f"{each.student}, {each.lesson}: {', '.join(listed)} is to be looked at in formgrader")
 
 
 def read_class(class_dir: Path, lessons: Collection[str] = (), students: Collection[str] = ()) -> ClassGrades:
@@ -104,8 +104,10 @@ def _result(score: LessonScore) -> Result:
 
 def _exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
     name = cell.name.removeprefix(check_grade_id(""))
-    by_judge = name in score.notes.waiting
-    reason = None if cell.score is not None else Reason.OUR_ERROR if by_judge else Reason.WAITS_FOR_PERSON
+    reason = None
+    if cell in score.waiting:
+        by_judge = name in score.notes.waiting
+        reason = Reason.LOOK_AGAIN if cell.again else Reason.OUR_ERROR if by_judge else Reason.WAITS_FOR_PERSON
     mistake = score.notes.mistakes.get(name)
     return ExerciseResult(name, cell.score or 0.0, cell.worth, mistake, reason=reason, comment=cell.comment)
 

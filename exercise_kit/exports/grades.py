@@ -99,20 +99,29 @@ def one_submission(results: Sequence[Result], system: str) -> Result | None:
     if failed := [each for each in results if each.status not in ("graded", "rejected")]:
         raise ExportError(f"the grader failed, and that is no zero: {failed[0].reason}; grade it again")
     if waiting := [each for each in graded if each.waiting]:
-        raise ExportError(f"there is no grade, {not_yet(waiting[0])}")
+        raise ExportError(one_line(f"{waiting[0].path}: no grade, {not_yet(waiting[0])}"))
     if len(graded) > 1 or (not graded and len(results) > 1):
         raise ExportError(f"{system} takes one submission at a time, and here are {len(results)}; grade one alone")
     return next(iter(graded or results), None)
 
 
+_NOT_DECIDED = "{is} not graded yet; mend what 'vit-course grade' names, and grade again"
+_WAITS: dict[Reason | None, str] = {
+    Reason.WAITS_FOR_PERSON: "{has} no points yet; give them in formgrader under Manual Grading, and export again",
+    Reason.LOOK_AGAIN: "{has} points by hand for other work than there is now; in formgrader under Manual Grading give "
+    "others or press Resolve, and export again",
+}
+
+
 def not_yet(result: Result) -> str:
     """A clause on the exercises that could not be decided; part of a grade would look like the whole grade."""
-    names = " and ".join(each.name for each in result.waiting)
-    if all(each.reason is Reason.WAITS_FOR_PERSON for each in result.waiting):
-        verb = "has" if len(result.waiting) == 1 else "have"
-        return f"for {names} {verb} no points yet; give them in formgrader under Manual Grading, and export again"
-    verb = "is" if len(result.waiting) == 1 else "are"
-    return f"for {names} {verb} not graded yet; mend what 'vit-course grade' names, and grade again"
+    names: dict[str, list[str]] = {}
+    for each in result.waiting:
+        names.setdefault(_WAITS.get(each.reason, _NOT_DECIDED), []).append(each.name)
+    verbs = ({"is": "are", "has": "have"}, {"is": "is", "has": "has"})
+    return "; ".join(
+        f"for {' and '.join(several)} {why.format(**verbs[len(several) == 1])}" for why, several in names.items()
+    )
 
 
 def problem_of(result: Result, listed: Collection[str] | None = None) -> str | None:

@@ -7,15 +7,12 @@ one; the steps of grading stay those of the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from io import StringIO
 from pathlib import Path
 from time import monotonic
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
@@ -24,24 +21,24 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import rmtree
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
-from exercise_kit.batch.command import advice, remarks, score_of, waits
+from exercise_kit.batch.command import remarks, score_of
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result
+from exercise_kit.nbgrader.class_table import NOT_GRADED, Row, as_text, waits_for_a_person
+from exercise_kit.nbgrader.earlier import Earlier, read_earlier
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.generate import install_generate
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
-from exercise_kit.nbgrader.handed_in import digest_of
+from exercise_kit.nbgrader.handed_in import digest_of, is_named
 from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
-from exercise_kit.nbgrader.scores import waiting_students
+from exercise_kit.nbgrader.scores import students_to_look_at_again, waiting_students
+from exercise_kit.nbgrader.typed_points import install_points
 from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
 from exercise_kit.quoting import one_line
@@ -49,20 +46,9 @@ from exercise_kit.submission.find import FoundFile, find, out_of_place, stray_fi
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
-# in the resources that nbgrader's steps hand on: what the judge found, and the digest of what it was given
-RESULT, SUBMISSION = "vit_course_result", "vit_course_submission"
-COLUMNS = 120
-NOT_GRADED = "not graded"
+# in the resources that nbgrader's steps hand on: what the judge found, the digest of what it was given, what was before
+RESULT, SUBMISSION, EARLIER = "vit_course_result", "vit_course_submission", "vit_course_earlier"
 KEPT = "what was graded is kept, and the same command goes on from there"
-
-
-class Row(NamedTuple):
-    """A student's row of the table; ``waits_for`` as that of a result."""
-
-    student: str
-    points: str
-    remarks: str
-    waits_for: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass
@@ -88,12 +74,14 @@ class _Recorded:
 def install() -> None:
     """Make `nbgrader autograde`, and the programming interface that formgrader's button calls, use this converter.
 
-    It also makes all of nbgrader wait for its gradebook, and say in a sentence what is wrong with it; and feedback tell
-    what is not graded yet from zero; and a release keep what students have.
+    It also makes all of nbgrader wait for its gradebook, and say in a sentence what is wrong with it; and formgrader
+    refuse what are no points; and feedback tell what is not graded yet from zero; and a release keep what students
+    have.
     """
     for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
         module.Autograde = JudgedAutograde
     install_faults()
+    install_points()
     install_feedback()
     install_generate()
     install_validate()
@@ -115,7 +103,7 @@ class JudgedAutograde(Autograde):
         self._again: dict[str, str] = {}  # why a student is graded once more
         self._said = False  # that there is another grader
         self._students = [path.name for path in _folders(submitted)]
-        chosen = [name for name in self._students if name == wanted or fnmatchcase(name, wanted)]
+        chosen = [name for name in self._students if is_named(name, wanted)]
         handed_in = [submitted / name / lesson for name in chosen if (submitted / name / lesson).is_dir()]
         self.assignments = {str(folder): [str(folder / f"{lesson}.ipynb")] for folder in handed_in}
         if not self.assignments:
@@ -168,6 +156,7 @@ class JudgedAutograde(Autograde):
             self.notebooks = self.assignments[folder]
             try:
                 with self._turn():
+                    self._earlier = self._read_earlier(lesson, student)
                     if self._is_wanted(lesson, student, recorded):
                         self._convert(lesson, student)
             except (DBAPIError, GradebookError):
@@ -184,10 +173,17 @@ class JudgedAutograde(Autograde):
         return failed
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
-        """nbgrader's, and the digest of what was handed in before any of it is read."""
+        """nbgrader's, the digest of what was handed in before any of it is read, and what an earlier grading left."""
         resources: dict[str, Any] = super().init_single_notebook_resources(notebook_filename)
-        resources["nbgrader"][SUBMISSION] = self._submission
+        resources["nbgrader"] |= {SUBMISSION: self._submission, EARLIER: self._earlier}
         return resources
+
+    def _read_earlier(self, lesson: str, student: str) -> Earlier:
+        page = Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb"
+        if not page.is_file():
+            return Earlier()
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            return read_earlier(page, gradebook, lesson, student)
 
     def _is_wanted(self, lesson: str, student: str, recorded: _Recorded) -> bool:
         """Whether to grade one: as nbgrader says, and also where what is there is not the grade of what was handed in.
@@ -302,6 +298,7 @@ class JudgedAutograde(Autograde):
                     rows[student] = self._kept_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
             waiting, checks = waiting_students(gradebook, lesson), check_grade_id("")
+            again = students_to_look_at_again(gradebook, lesson)
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
             rows[student] = Row(student, "missing", self._why_missing(lesson, student))
@@ -316,9 +313,7 @@ class JudgedAutograde(Autograde):
         before = len(self.assignments) - len(self._rows)
         kept = f"; {before} of them before, and left as they were: --force grades them again" if before else ""
         written = {who for who, cells in waiting.items() if not all(each.startswith(checks) for each in cells)}
-        if by_hand := written & rows.keys():
-            verb = "waits" if len(by_hand) == 1 else "wait"
-            kept += f"; {len(by_hand)} {verb} for points by hand: formgrader lists them under Manual Grading"
+        kept += waits_for_a_person(written & rows.keys(), again.keys() & rows.keys())
         self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
 
     def _kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
@@ -360,24 +355,6 @@ class JudgedAutograde(Autograde):
     def _stop(self, message: str) -> None:
         self.log.error(message)
         raise NbGraderException(message) from None
-
-
-def as_text(rows: Iterable[Row]) -> str:
-    """A table of students, their points and what there is to say, and below it how many of each kind."""
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    rows = list(rows)
-    waiting = [row.waits_for for row in rows if row.waits_for]
-    counts = {"graded": -len(waiting), "not graded": 0, "missing": 0}
-    for heading in ("student", "points", "remarks"):
-        table.add_column(heading, justify="right" if heading == "points" else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(one_line(part)) for part in row[:3]))
-        counts[row.points.lower() if row.points.lower() in counts else "graded"] += 1
-    out = StringIO()
-    Console(file=out, width=COLUMNS).print(table)
-    lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    counted = [*(f"{n} {what}" for what, n in counts.items()), *waits(waiting)]
-    return "\n".join(["the class in one table", *lines, one_line(", ".join(counted)), *advice(waiting)])
 
 
 def _folders(submitted: Path) -> Iterator[Path]:

@@ -14,6 +14,7 @@ from uuid import uuid4
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
+from exercise_kit.files import why_closed
 
 TEMPLATES = files("exercise_kit") / "templates"
 OF_CLASS = ".of_class"  # in the root of a class's lessons, what its folder holds beside notebooks and hidden checks
@@ -43,9 +44,12 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
             `tests/hidden/` the checks that grade.
 
     Raises:
-        ClassFolderError: the directory is in use, or no lesson has been built.
+        ClassFolderError: the directory is in use, no lesson has been built, or this account may not read them.
     """
     directory = directory.resolve()
+    checks = lessons_root / "tests" / "hidden"
+    if why := why_closed(lessons_root / "solutions") or why_closed(checks):
+        raise ClassFolderError(why)
     notebooks = sorted((lessons_root / "solutions").glob("*.ipynb"))
     if not notebooks:
         message = f"no built lesson in {lessons_root / 'solutions'}; run 'vit-course build' there first"
@@ -54,7 +58,7 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
         _fill(draft, notebooks)
-        _copy_checks(lessons_root / "tests" / "hidden", draft / "hidden")
+        _copy_checks(checks, draft / "hidden")
         if (lessons_root / OF_CLASS).is_dir():
             shutil.copytree(lessons_root / OF_CLASS, draft, dirs_exist_ok=True)
         _keep_to_owner(draft)

@@ -49,6 +49,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*+")
 _OWN_PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 # what leads to a place on the instructor's own server is no student's to write
 _LINK = re.compile(r"https?://|mailto:|#", re.IGNORECASE)
+_MOST_NAMED = 3
 _LONGEST = 50_000
 # what markdown and HTML parsers take grows with the square of some texts; longer ones are shown as they were typed
 _LONGEST_PARSED = 10_000
@@ -251,14 +252,18 @@ class RestoreCells(NbGraderPreprocessor):
     def _put_back(self, notebook: NotebookNode, released: Notebook) -> None:
         marks = marks_of(released)
         place = 0
+        missing: list[str] = []
         for source in released.source_cells:
             names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
             if source.name in names:
                 place = names.index(source.name) + 1
             else:
-                self.log.info("Cell '%s' was missing from the submission; it is put back", source.name)
+                missing.append(source.name)
                 notebook.cells.insert(place, _as_released(source, marks[source.name]))
                 place += 1
+        if missing:
+            first = ", ".join([*missing[:_MOST_NAMED], *(["…"] if len(missing) > _MOST_NAMED else [])])
+            self.log.info("put back, for the submission lacked them: %d marked cells (%s)", len(missing), first)
 
 
 def _as_released(source: SourceCell, mark: dict[str, Any]) -> NotebookNode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class GradesWithFlags(ExportPlugin):
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
         waiting: dict[str, list[str]] = {}
+        again: dict[str, list[str]] = {}
         for assignment in sorted(gradebook.assignments, key=lambda each: (str(each.duedate or ""), each.name)):
             for student in sorted(gradebook.students, key=_place):
                 if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
@@ -49,12 +50,16 @@ class GradesWithFlags(ExportPlugin):
                     score = score_of(gradebook, assignment.name, student.id, folder / f"{assignment.name}.ipynb")
                     row = _person(student) | {"duedate": assignment.duedate} | row_of(score)
                     writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
-                    if score.waiting:
+                    if any(each.score is None for each in score.cells):
                         waiting.setdefault(assignment.name, []).append(student.id)
+                    if any(each.again for each in score.cells):
+                        again.setdefault(assignment.name, []).append(student.id)
         self.log.info("Exporting grades to %s", target)
         write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
         for lesson, students in waiting.items():
             self.log.warning("%s", not_graded(lesson, students))
+        for lesson, students in again.items():
+            self.log.warning("%s: %s", lesson, look_again(students))
 
     @staticmethod
     def _is_wanted(names: list[Any], name: str) -> bool:
@@ -73,6 +78,14 @@ def not_graded(lesson: str, students: Sequence[str]) -> str:
     )
 
 
+def look_again(students: Iterable[str]) -> str:
+    """A clause on those who have points by hand for work that is other work now."""
+    return one_line(
+        f"points by hand for other work than there is now: {', '.join(students)}: look at it in formgrader under "
+        "Manual Grading, and give other points or press Resolve"
+    )
+
+
 def row_of(score: LessonScore) -> dict[str, Any]:
     """The columns that tell of the points of one student in one lesson."""
     points = {"max_score": score.worth, "score": score.score, "raw_score": score.automatic + score.by_hand}
@@ -87,14 +100,17 @@ def row_of(score: LessonScore) -> dict[str, Any]:
 def _remarks(score: LessonScore) -> str:
     """What is wrong with the points, if anything, and what the judge noticed."""
     notes, names = score.notes, [each.name for each in score.waiting]
+    again = [each.name for each in score.cells if each.again]
+    without = [name for name in names if name not in again]
     if not notes.finished:
         return f"NOT GRADED: its grading was interrupted; run: nbgrader autograde {score.lesson}"
     if not notes.graded and names:
         return f"NOT GRADED: {notes.reason}"
-    if notes.waiting and names:
-        return f"PARTLY GRADED: {notes.reason}"
-    waiting = f"not graded yet: {', '.join(names)}" if names else ""
-    return "; ".join(filter(None, (waiting, notes.reason)))
+    looked_at = f"to be looked at again: {', '.join(again)}" if again else ""
+    if notes.waiting and without:
+        return "; ".join(filter(None, (f"PARTLY GRADED: {notes.reason}", looked_at)))
+    waiting = f"not graded yet: {', '.join(without)}" if without else ""
+    return "; ".join(filter(None, (waiting, looked_at, notes.reason)))
 
 
 def _place(student: Any) -> tuple[str, str, str]:

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from glob import escape
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
@@ -27,17 +28,19 @@ from jinja2.filters import do_round
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateFeedback
+from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import GetGrades, NbGraderPreprocessor
 from nbgrader.utils import rmtree
 from traitlets.config import Config
 
 from exercise_kit.nbgrader.cleaning import sanitize_markdown
-from exercise_kit.nbgrader.export import not_graded
+from exercise_kit.nbgrader.export import look_again, not_graded
 from exercise_kit.nbgrader.grader_notes import noted
+from exercise_kit.nbgrader.handed_in import is_named
 from exercise_kit.nbgrader.page_head import STYLE, page_head
-from exercise_kit.nbgrader.scores import waiting_students
-from exercise_kit.quoting import legible
+from exercise_kit.nbgrader.scores import students_to_look_at_again, students_with_points, waiting_students
+from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 
 _TEMPLATES = Path(str(files("exercise_kit") / "templates"))
@@ -150,6 +153,21 @@ class FeedbackPages(GenerateFeedback):
         steps: list[Any] = self.preprocessors
         self.preprocessors = [*(GetPoints if each in names else each for each in steps), OpenWithReport]
 
+    def init_notebooks(self) -> None:
+        """List the graded notebooks of whom the command names; an id with brackets is no pattern for nbgrader's glob.
+
+        Raises:
+            NbGraderException: there is none.
+        """
+        lesson, wanted = self.coursedir.assignment_id, self.coursedir.student_id
+        graded = Path(self.coursedir.root) / self.coursedir.autograded_directory
+        pages = sorted(graded.glob(f"*/{escape(lesson)}/{escape(lesson)}.ipynb"))
+        self.assignments = {str(page.parent): [str(page)] for page in pages if is_named(page.parts[-3], wanted)}
+        if not self.assignments:
+            words = f"nothing is graded of {lesson} for {wanted}; first: nbgrader autograde {lesson}"
+            self.log.error("%s", words)
+            raise NbGraderException(words)
+
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
         """Whether to make a student's page."""
         graded = Path(self._format_source(assignment_id, student_id)) / f"{assignment_id}.ipynb"
@@ -201,15 +219,28 @@ class FeedbackPages(GenerateFeedback):
         """Make the pages, and say whose answers wait for a person: their pages say so too.
 
         Raises:
-            NbGraderException: a page could not be made.
+            NbGraderException: a page could not be made, or somebody has points and no page.
         """
         super().convert_notebooks()
         lesson = self.coursedir.assignment_id
         shown = {Path(folder).parent.name for folder in self.assignments}
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             waiting = [student for student in waiting_students(gradebook, lesson) if student in shown]
+            again = shown & students_to_look_at_again(gradebook, lesson).keys()
+            with_points = students_with_points(gradebook, lesson)
         if waiting:
             self.log.warning("%s", not_graded(lesson, waiting))
+        if again:
+            self.log.warning("%s: %s", lesson, look_again(sorted(again)))
+        if without := [student for student in sorted(with_points) if self._lacks_page(lesson, student)]:
+            words = one_line(f"{lesson}: graded, and without a page: {', '.join(without)}")
+            self.log.error("%s; first: nbgrader autograde %s", words, lesson)
+            raise NbGraderException(words)
+
+    def _lacks_page(self, lesson: str, student: str) -> bool:
+        excluded = (self.coursedir.student_id_exclude or "").split(",")
+        wanted = is_named(student, self.coursedir.student_id) and student not in excluded
+        return wanted and not (Path(self._format_dest(lesson, student)) / f"{lesson}.html").is_file()
 
 
 def install_feedback() -> None:

@@ -32,7 +32,9 @@ from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
+from exercise_kit.nbgrader.handed_in import place_of_work
 from exercise_kit.quoting import legible, one_line
+from exercise_kit.submission.find import find
 from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explained, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.released import ReleasedLesson, cell_source
@@ -207,7 +209,9 @@ def _page(course: CourseDirectory, student: str, lesson: str) -> Path:
 
 def _digests(folder: Path, files: Sequence[str]) -> set[str]:
     with suppress(Unreachable):  # what is the matter with the folder, its own result says
-        return {result.digest for name in files if (result := find_result(folder, name)).digest}
+        places = [place_of_work(found, folder) for found in find([folder], [folder.name])]
+        results = [find_result(place, name) for place in places for name in files]
+        return {result.digest for result in results if result.digest}
     return set()
 
 

@@ -6,13 +6,24 @@ nbgrader compares timestamps, which most ways of handing in do not write, and wh
 from __future__ import annotations
 
 import hashlib
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from exercise_kit.nbgrader.exchange import TIMESTAMP
-from exercise_kit.submission.find import find
+from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.result_file import find_result
+
+
+def is_named(student: str, wanted: str) -> bool:
+    """Whether a command's option ``--student`` means a student: by the id, or by a pattern of nbgrader's."""
+    return student == wanted or fnmatchcase(student, wanted)
+
+
+def place_of_work(found: FoundFile, folder: Path) -> Path:
+    """Where the files lie beside what was found in a student's folder of a lesson: there, or one folder deeper."""
+    return folder if found.path == folder else found.path.parent
 
 
 def digest_of(folder: Path, lessons: Lessons) -> str:
@@ -35,7 +46,7 @@ def digest_of(folder: Path, lessons: Lessons) -> str:
         parts = [_digest(folder / TIMESTAMP)]
         for found in find([folder], lessons.names):
             parts += [found.problem or "", _digest(found.path)]
-        parts += [find_result(folder, name).digest for name in wanted]
+            parts += [find_result(place_of_work(found, folder), name).digest for name in wanted]
     except Unreachable:
         return ""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

@@ -29,8 +29,9 @@ from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.rendering import REPORT_MIME, as_html
 from exercise_kit.judge.graded_report import earned_of, graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.nbgrader.autograde import RESULT, SUBMISSION
+from exercise_kit.nbgrader.autograde import EARLIER, RESULT, SUBMISSION
 from exercise_kit.nbgrader.cleaning import PLACE
+from exercise_kit.nbgrader.earlier import Earlier
 from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
 from exercise_kit.nbgrader.page_head import TOLD
 from exercise_kit.quoting import legible, one_line
@@ -69,6 +70,17 @@ class SaveGrades(SaveAutoGrades):
     ).tag(config=True)
 
     def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
+        self._add_points(cell, resources)
+        where = resources["nbgrader"]
+        grade = self.gradebook.find_grade(
+            cell.metadata["nbgrader"]["grade_id"], self.notebook_id, self.assignment_id, self.student_id
+        )
+        if grade.manual_score is not None:
+            earlier: Earlier = where.get(EARLIER, Earlier())
+            grade.needs_manual_grade = earlier.is_listed(cell, grade.auto_score, where.get(SUBMISSION, ""))
+            self.gradebook.db.commit()
+
+    def _add_points(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
         result = resources["nbgrader"].get(UNGRADED)
         judged = resources["nbgrader"].get(RESULT)
         if result is None and not _waits(cell, judged):
@@ -220,8 +232,8 @@ def _version_of(folder: Path) -> tuple[Path, int]:
     """A folder, and a number that changes when a file in it does."""
     facts = []
     with suppress(OSError):  # the reader says in words what is the matter with it
-        for path in sorted(folder.iterdir()):
-            facts.append((path.name, path.lstat().st_mtime_ns, path.lstat().st_size))
+        for path in sorted((*folder.iterdir(), *folder.glob("*/*.ipynb"))):
+            facts.append((str(path), path.lstat().st_mtime_ns, path.lstat().st_size))
     return folder, hash(tuple(facts))
 
 

@@ -39,6 +39,11 @@ class CellScore:
     listed: bool = False
     comment: str = ""
 
+    @property
+    def again(self) -> bool:
+        """Whether a person gave the points, and has to look at them again: the work or its checks are others now."""
+        return self.by_hand and self.listed
+
 
 @dataclass(frozen=True)
 class LessonScore:
@@ -65,8 +70,8 @@ class LessonScore:
 
     @property
     def waiting(self) -> tuple[CellScore, ...]:
-        """The cells that have no points yet."""
-        return tuple(each for each in self.cells if each.score is None)
+        """The cells that have no points yet, or only points that a person has to look at again."""
+        return tuple(each for each in self.cells if each.score is None or each.again)
 
     @property
     def automatic(self) -> float:
@@ -85,7 +90,7 @@ class LessonScore:
 
     @property
     def not_graded(self) -> float:
-        """The points of the cells that have none yet."""
+        """What the cells that wait are worth."""
         return _sum(each.worth for each in self.waiting)
 
 
@@ -126,13 +131,28 @@ def _cells(notebook: Any) -> Iterator[CellScore]:
 
 def waiting_students(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
     """The students of a lesson some of whose cells have no points, with the names of these cells."""
+    return _students(gradebook, lesson, Grade.auto_score.is_(None), Grade.manual_score.is_(None))
+
+
+def students_to_look_at_again(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
+    """The students of a lesson some of whose points by hand are to be looked at again, with the names of the cells."""
+    return _students(gradebook, lesson, Grade.manual_score.is_not(None), Grade.needs_manual_grade.is_(True))
+
+
+def students_with_points(gradebook: Gradebook, lesson: str) -> frozenset[str]:
+    """The students of a lesson who have points, of the judge's or of a person's."""
+    has_points = Grade.auto_score.is_not(None) | Grade.manual_score.is_not(None)
+    return frozenset(_students(gradebook, lesson, has_points))
+
+
+def _students(gradebook: Gradebook, lesson: str, *conditions: Any) -> Mapping[str, tuple[str, ...]]:
     rows = (
         gradebook.db.query(SubmittedAssignment.student_id, BaseCell.name)
         .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
         .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
         .join(BaseCell, BaseCell.id == Grade.cell_id)
         .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .filter(Assignment.name == lesson, Grade.auto_score.is_(None), Grade.manual_score.is_(None))
+        .filter(Assignment.name == lesson, *conditions)
     )
     found: dict[str, tuple[str, ...]] = {}
     for student, cell in sorted(rows.all()):

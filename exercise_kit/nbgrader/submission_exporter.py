@@ -56,7 +56,8 @@ def receive(notebooks: list[str], **_: str) -> None:
     set_secret_aside(folder / SECRET)
     lessons_file = folder / f"{folder.name}.ipynb"
     for found in find([folder], [folder.name]):
-        if folder.name in found.path.stem and found.path.suffix == ".ipynb" and not os.path.lexists(lessons_file):
+        beside = found.path.parent == folder and not os.path.lexists(lessons_file)
+        if beside and folder.name in found.path.stem and found.path.suffix == ".ipynb":
             get_logger().warning("'%s' is named %s.ipynb from now on", found.path, folder.name)
             found.path.rename(lessons_file)
     notebooks[:] = [str(lessons_file)]

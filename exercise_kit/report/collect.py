@@ -18,7 +18,7 @@ from exercise_kit.batch.locations import Place, PlaceError, place_of
 from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import VERSION, CheckOutcome, Result, with_waiting
-from exercise_kit.quoting import one_line
+from exercise_kit.report.manual_grading import ManualGrading, read_gradebook
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable, Unreadable, read_bytes
@@ -34,84 +34,6 @@ from exercise_kit.submission.released import (
 from exercise_kit.submission.result_file import find_result
 from exercise_kit.submission.slice import parse
 from exercise_kit.submission.submission import NoSubmission
-
-_WAITING = """
-SELECT assignment.name, base_cell.name, COUNT(*), SUM(CASE WHEN grade.needs_manual_grade THEN 1 ELSE 0 END)
-FROM grade
-JOIN base_cell ON base_cell.id = grade.cell_id
-JOIN submitted_notebook ON submitted_notebook.id = grade.notebook_id
-JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id
-JOIN assignment ON assignment.id = submitted_assignment.assignment_id
-GROUP BY assignment.name, base_cell.name
-HAVING SUM(CASE WHEN grade.needs_manual_grade THEN 1 ELSE 0 END) > 0 OR base_cell.name NOT LIKE 'check-%'
-ORDER BY assignment.name, base_cell.name
-"""
-_STUDENTS = "SELECT id, first_name, last_name, email FROM student"
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question: of which ``lesson``, its ``name``, how many answers there are, and how many wait for a grade."""
-
-    lesson: str
-    name: str
-    answers: int
-    waiting: int
-
-
-@dataclass(frozen=True)
-class ManualGrading:
-    """What the gradebook says.
-
-    Attributes:
-        questions: that a person grades.
-        names: every name and address of a student in the gradebook; the page must not show them.
-        problem: what is wrong with the gradebook, for the instructor; None: it could be read.
-        students: their ids.
-    """
-
-    questions: tuple[Question, ...] = ()
-    names: tuple[str, ...] = ()
-    problem: str | None = None
-    students: tuple[str, ...] = ()
-
-    @property
-    def waiting(self) -> int:
-        """How many answers wait for a grade."""
-        return sum(each.waiting for each in self.questions)
-
-
-def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading | None:
-    """What waits in a class's gradebook; None: there is no gradebook, or nothing in it yet.
-
-    Args:
-        class_dir: its folder.
-        lesson: the only one; None: all.
-    """
-    # SQLAlchemy takes a while
-    from sqlalchemy import text
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, file_of
-
-    try:
-        address = address_of(class_dir)
-        file = file_of(address)
-        if file is not None and not file.exists():
-            return None
-        with existing(), engine_of(address).connect() as book:
-            if not book.dialect.has_table(book, "grade"):
-                return None
-            waiting = book.execute(text(_WAITING)).all()
-            students = book.execute(text(_STUDENTS)).all()
-    except GradebookError as error:
-        return ManualGrading(problem=str(error))
-    except SQLAlchemyError as error:
-        return ManualGrading(problem=one_line(str(error.__cause__ or error)))
-    rows = [row for row in waiting if lesson in (None, row[0])]
-    questions = tuple(Question(str(row[0]), str(row[1]), int(row[2]), int(row[3] or 0)) for row in rows)
-    names = tuple(str(part) for row in students for part in row if part)
-    return ManualGrading(questions, names, students=tuple(str(row[0]) for row in students))
 
 
 class ReportError(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib.resources import files
@@ -22,6 +22,7 @@ from exercise_kit.quoting import legible
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost
 from exercise_kit.report.collect import ClassWork, ReportError, State, gather
 from exercise_kit.report.examples import Anonymizer, Example, Examples
+from exercise_kit.report.manual_grading import ManualGrading
 from exercise_kit.report.people import DROP, EARLIER, MISSING, SAME, to_talk_to
 from exercise_kit.report.plots import course, exercises, mistakes, scores, seconds
 from exercise_kit.report.tally import LEAST_STUDENTS, Mistake, Tally, UnexplainedGroup, discriminations, tally
@@ -74,12 +75,18 @@ def _handed_in(found: Tally) -> str:
         "rejected": len(work.in_state(State.REJECTED)),
         "lost to a failure of the grader": len(work.in_state(State.ERROR)),
     }
-    written = work.manual_grading.waiting if work.manual_grading else 0
-    waits = f"{plural(written, 'written answer')} {'waits' if written == 1 else 'wait'} for a grade by hand"
+    waits = " and ".join(_by_hand(work.manual_grading)) if work.manual_grading else ""
     if not any(rest.values()):
-        return f"{sentence}; all code is graded, and {waits}." if written else f"{sentence}; all are graded."
+        return f"{sentence}; all code is graded, and {waits}." if waits else f"{sentence}; all are graded."
     listed = ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in rest.items() if count)
-    return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}{f'; {waits}' if written else ''}."
+    return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}{f'; {waits}' if waits else ''}."
+
+
+def _by_hand(book: ManualGrading) -> Iterator[str]:
+    if book.waiting:
+        yield f"{plural(book.waiting, 'written answer')} {'waits' if book.waiting == 1 else 'wait'} for a grade by hand"
+    if book.again:
+        yield f"{plural(book.again, 'answer')} with points {'is' if book.again == 1 else 'are'} to be looked at"
 
 
 def _how_well(found: Tally) -> str:
@@ -184,7 +191,9 @@ def private_page(found: Tally, title: str, today: date) -> str:
     rows = sorted(found.work.handed_in, key=lambda each: (each.who.casefold(), each.lesson or ""))
     template = templates().get_template("report_names.html.jinja")
     rules = {"MISSING": MISSING, "SAME": SAME, "DROP": DROP, "EARLIER": EARLIER}
-    return template.render(title=title, today=today, rows=rows, State=State, people=to_talk_to(found), **rules)
+    hands = found.work.manual_grading.by_hand if found.work.manual_grading else {}
+    people = to_talk_to(found)
+    return template.render(title=title, today=today, rows=rows, State=State, people=people, hands=hands, **rules)
 
 
 def templates() -> Environment:

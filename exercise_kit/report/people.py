@@ -25,6 +25,7 @@ class Why(StrEnum):
     SAME = "the same mistake again"
     DROPPED = "less than before"
     FLAGGED = "to look at"
+    NOTHING = "nothing earned"
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,22 @@ def _concerns(found: Tally, who: str, shares: Mapping[str, Mapping[str, float]],
             yield Concern(Why.SAME, f"{mistake.misconception.name}: in {', '.join(exercises)}")
     if dropped := _dropped(who, shares):
         yield Concern(Why.DROPPED, dropped)
+    if nothing := ", ".join(_without_points(found, who)):
+        yield Concern(Why.NOTHING, nothing)
     for each in found.work.handed_in:
         flags = [flag for flag in (each.result.flags if each.result else ()) if flag not in _OF_THE_MACHINE]
         if each.who == who and flags:
             yield Concern(Why.FLAGGED, f"{', '.join(flags)} in {each.lesson or each.path.name}")
+
+
+def _without_points(found: Tally, who: str) -> Iterator[str]:
+    """The lessons that were handed in and earned nothing, neither by the judge nor by hand."""
+    book = found.work.manual_grading
+    for each in found.work.handed_in:
+        by_hand = book.by_hand.get((who, each.lesson)) if book else None
+        graded = each.result is not None and each.result.worth > 0 and not each.result.score
+        if each.who == who and each.result and graded and not (by_hand and by_hand.given):
+            yield f"{each.result.points} in {each.lesson}"
 
 
 def _students(found: Tally, lesson: str) -> int:

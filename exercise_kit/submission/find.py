@@ -266,7 +266,25 @@ def _of_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile]:
         file = (scripts or archives)[0]
         yield replace(place, path=file, problem=_link_or_archive(file))
     elif is_lesson:
+        yield from _one_deeper(place)
+
+
+def _one_deeper(place: FoundFile) -> Iterator[FoundFile]:
+    """The file in the only folder with a notebook in STUDENT/ASSIGNMENT: many programs unpack an archive so."""
+    inner = [folder for folder in _folders(place.path) if not folder.is_symlink() and _holds_notebook(folder)]
+    if not inner:
         yield replace(place, problem=NO_NOTEBOOK)
+    elif len(inner) > 1:
+        names = " and ".join(one_line(folder.name) for folder in inner)
+        yield replace(place, problem=f"{NO_NOTEBOOK} itself, and {names} in it do; leave the one that counts")
+    else:
+        deeper = f"its file lies one folder deeper, in {one_line(inner[0].name)}"
+        for each in _of_assignment(replace(place, path=inner[0]), is_lesson=False):
+            yield replace(each, note="; ".join(filter(None, (deeper, each.note))))
+
+
+def _holds_notebook(folder: Path) -> bool:
+    return any(file.suffix.lower() == ".ipynb" for file in _files(folder))
 
 
 def _renamed(place: FoundFile, file: Path, lesson: str) -> FoundFile:

@@ -51,8 +51,8 @@ know_packages(["exercise_kit"])
 
 
 def name_of_cell(index: int) -> str:
-    """The file name that the code of a cell goes by."""
-    return f"<cell {index}>"
+    """The file name that the code of a cell goes by, counted from 1, as people count and the table of results does."""
+    return f"<cell {index + 1}>"
 
 
 def described(error: BaseException) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _SILENT = ("matplotlib", "pylab", "gui", "pdb", "load_ext", "reload_ext")
 
 
 class _Compiler(CachingCompiler):
-    """Code of cell 3 is in the file ``<cell 3>``."""
+    """The third cell's code is in the file ``<cell 3>``."""
 
     cell = 0
 

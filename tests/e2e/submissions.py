@@ -397,6 +397,7 @@ HONEST = {
     "unicode-names": Kind(unicode_names),
     "with-80-MB": Kind(with_pictures),
     "two-files": Kind(instead=_two_files(f"{LESSON}.ipynb", "scratch.ipynb")),
+    "inside": Kind(instead=_inside, reason="its file lies one folder deeper, in work"),
     "all-at-once": Kind(stripped, "utf-16", "Untitled.ipynb", NO_METADATA),
     "éva 🙂": Kind(),
     "李明": Kind(),
@@ -445,7 +446,6 @@ UNGRADABLE = {
     "linked-folder": Kind(instead=_linked_folder, reason="symbolic link"),
     "pipe": Kind(instead=_pipe, reason="no ordinary file"),
     "nothing": Kind(instead=_nothing_there, reason="no notebook"),
-    "inside": Kind(instead=_inside, reason="no notebook"),
 }
 KINDS = HONEST | SCRIPTS | OTHERWISE_GRADED | UNGRADABLE
 

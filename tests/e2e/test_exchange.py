@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -131,6 +132,43 @@ def test_a_student_neither_sees_nor_moves_what_others_hand_in(hub: HubClass) -> 
 def test_a_student_s_account_runs_a_check(hub: HubClass) -> None:
     program = "from vit_course import check, patchify; print(check('patchify', patchify))"
     assert "checks pass" in hub.accounts.run("ada", f'python -c "{program}"')
+
+
+@pytest.fixture(scope="module")
+def closed(hub: HubClass) -> Path:
+    """A folder of commands that run a copy of the clone, whose answers the page takes from all but the teacher."""
+    clone, commands = hub.accounts.base / "srv" / "vit_course", hub.accounts.base / "closed"
+    for name in ("exercise_kit", "vit_course", "solutions", "notebooks", "figures", "tests/hidden"):
+        shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", clone)
+    (lines,) = [block for block in blocks_of(GUIDE) if "chmod -R go=" in block.commands]
+    _, typed_lines = typed(hub.accounts, lines)
+    hub.accounts.run("root", typed_lines.replace("chown -R teacher ", f"chown -R {hub.accounts.names['teacher']} "))
+    shutil.copytree(hub.accounts.base / "bin", commands)
+    for script in commands.iterdir():
+        script.write_text(script.read_text().replace(f"PYTHONPATH={ROOT}:", f"PYTHONPATH={clone}:"))
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("role", "command", "status", "words"),
+    [
+        ("ada", "vit-course doctor", 0, "missing Hidden checks"),
+        ("ada", "vit-course doctor", 0, "this account may not read"),
+        ("ada", "vit-course new-class mine", 1, "this account may not read"),
+        ("ada", "vit-course simulate mine", 1, "this account may not read"),
+        ("ada", "vit-course build", 1, "this account may not read"),
+        ("ada", "python -c \"from vit_course import check; print(check('one_hot', 3))\"", 0, "one_hot"),
+        ("teacher", "vit-course doctor", 0, "fine    Hidden checks"),
+        ("teacher", "vit-course new-class closed", 0, "Next (the folder's README.md says more)"),
+    ],
+)
+def test_on_a_clone_that_is_closed_each_command_works_or_says_so(
+    hub: HubClass, closed: Path, role: str, command: str, status: int, words: str
+) -> None:
+    said = hub.accounts.run(role, f"PATH={closed}:$PATH; {command}", status)
+    assert words in said
+    assert "Traceback" not in said
 
 
 def test_who_submits_again_is_graded_again_and_a_secret_that_is_none_stops_nobody(hub: HubClass) -> None:

@@ -121,6 +121,93 @@ def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_i
         assert gradebook.find_grade(QUESTION, LESSON, LESSON, "cleo").manual_score == 0.5
 
 
+def points_of_question(folder: Path) -> tuple[float | None, float | None]:
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        grade = gradebook.find_grade(QUESTION, LESSON, LESSON, "cleo")
+        return grade.manual_score, grade.extra_credit
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [("0,5", 0.5), ("0.25", 0.25), (",75", 0.75), ("1", 1.0), ("0", 0.0), ("", None)],
+)
+def test_a_comma_is_a_decimal_sign(page: playwright.Page, folder: Path, typed: str, kept: float | None) -> None:
+    """On the same page, whose question is worth 2 points; typed key by key, which a field for numbers would filter."""
+    field = page.locator(f"#{QUESTION}")
+    field.fill("0.125")
+    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    field.fill("")
+    field.press_sequentially(typed)
+    field.blur()
+    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    assert points_of_question(folder) == (kept, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "words"),
+    [
+        (QUESTION, "5", "above 2"),
+        (QUESTION, "2,01", "above 2"),
+        (QUESTION, "10", "above 2"),
+        (QUESTION, "-1", "below 0"),
+        (QUESTION, "1.000,5", "no number"),
+        (QUESTION, "half", "no number"),
+        (QUESTION, "0,", "no number"),
+        (QUESTION, "1e-1", "no number"),
+        (f"{QUESTION}_extra_credit", "-0,5", "below 0"),
+        (f"{QUESTION}_extra_credit", "x", "no number"),
+    ],
+)
+def test_what_cannot_be_points_is_refused_beside_the_field(
+    page: playwright.Page, folder: Path, name: str, typed: str, words: str
+) -> None:
+    before, field = points_of_question(folder), page.locator(f"#{name}")
+    field.fill("")
+    field.press_sequentially(typed)
+    refusal = page.locator(".refusal")
+    refusal.wait_for(timeout=60_000)
+    assert refusal.inner_text().startswith(f"not saved: {words}")
+    assert page.get_by_role("status").inner_text() == "Not saved: see beside the field."
+    assert field.input_value() == typed
+    assert points_of_question(folder) == before
+    keep(page, "formgrader-refused", field)
+    field.fill("0,5")
+    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    assert refusal.count() == 0
+    assert points_of_question(folder) == ((0.5, before[1]) if name == QUESTION else (before[0], 0.5))
+    field.fill("")
+    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+
+
+def test_a_button_takes_the_place_of_what_was_refused(page: playwright.Page, folder: Path) -> None:
+    page.locator(f"#{QUESTION}").fill("7")
+    page.locator(".refusal").wait_for(timeout=60_000)
+    page.locator(".nbgrader_cell", has=page.locator(f"#{QUESTION}")).locator(".full-credit").click()
+    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    assert points_of_question(folder)[0] == 2.0
+    assert page.locator(f"#{QUESTION}").input_value() == "2"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        *(({"manual_score": "0,5"}, 200), ({"manual_score": "half"}, 400), ({"manual_score": 2.5}, 400)),
+        *(({"manual_score": -1}, 400), ({"manual_score": True}, 400), ({"extra_credit": "-1"}, 400)),
+    ],
+)
+def test_the_server_refuses_them_too(page: playwright.Page, folder: Path, sent: dict[str, object], status: int) -> None:
+    """Past the fields: what a page without our script would send."""
+    before = points_of_question(folder)
+    answer = page.evaluate(
+        """([name, sent]) => new Promise(done => formgrader.grades.findWhere({name}).save(sent, {
+          wait: true, success: (model, data, options) => done(options.xhr.status),
+          error: (model, request) => done(request.status) }))""",
+        [QUESTION, {"extra_credit": None, "manual_score": None} | sent],
+    )
+    assert answer == status
+    assert points_of_question(folder) == ((0.5, None) if status == 200 else before)
+
+
 def test_students_have_names(page: playwright.Page) -> None:
     for place in ("manage_students", f"manage_submissions/{LESSON}"):
         page.goto(f"/formgrader/{place}")

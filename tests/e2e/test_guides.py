@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 # one class goes through them, as a reader takes it; elsewhere are the pages on JupyterHub (test_exchange.py), on the
 # gradebook (test_gradebook.py) and on exercises of one's own (test_own_exercise.py)
 IN_ORDER = (
-    *("quickstart.md", "collecting.md", "validate.md", "term.md"),
+    *("quickstart.md", "collecting.md", "validate.md", "term.md", "by_hand.md"),
     *("../grades.md", "../report.md", "sandbox_and_privacy.md"),
 )
 GUIDES_RUN = (*sorted(path.name for path in GUIDES.glob("*.md")), "../grades.md", "../report.md", "../gradebook.md")

@@ -6,16 +6,19 @@ import csv
 import json
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
+from vit_course.cli import app
 
 pytestmark = [pytest.mark.proof, needs_sandbox]
 
@@ -145,3 +148,76 @@ def test_a_page_whose_grading_was_interrupted_becomes_no_feedback(graded: Graded
     assert f"yan: no feedback, for its grading was interrupted; first: nbgrader autograde {LESSON}" in log
     remarks = graded.exported()["yan"]["remarks"]
     assert remarks == f"NOT GRADED: its grading was interrupted; run: nbgrader autograde {LESSON}"
+
+
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+    """A class of three, all of whose answers a person has graded; one has brackets in the id."""
+    folder = new_class(tmp_path_factory.mktemp("again") / "class", ROOT).path
+    nbgrader(folder, "generate_assignment", LESSON)
+    answers = model_answers(folder, LESSON) | {QUESTION: ANSWER}
+    write_submissions(folder, LESSON, dict.fromkeys(["ada", "ben", "[ann]"], answers))
+    graded = Graded(folder, nbgrader(folder, "autograde", LESSON))
+    for student, points in (("ada", 0.5), ("ben", 1.0), ("[ann]", 1.0)):
+        give(graded, student, points)
+    return graded
+
+
+def give(graded: Graded, student: str, points: float) -> None:
+    """As formgrader's server writes it, for a field and for *Resolve*."""
+    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+        grade = gradebook.find_grade(QUESTION, LESSON, LESSON, student)
+        grade.manual_score, grade.needs_manual_grade = points, False
+        gradebook.db.commit()
+
+
+def listed(graded: Graded) -> list[str]:
+    return [student for student in ("ada", "ben", "[ann]") if graded.grades(student)[QUESTION][1]]
+
+
+def to_canvas(graded: Graded) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["export", str(graded.folder), "--to", "canvas"])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_same_answer_is_not_to_be_graded_by_hand_twice(by_hand: Graded) -> None:
+    assert "other work than there is now" not in nbgrader(by_hand.folder, "autograde", LESSON, "--force")
+    assert listed(by_hand) == []
+    status, table, _ = to_canvas(by_hand)
+    assert (status, "ada,,,ada,,2.5" in table) == (0, True)
+
+
+def test_an_emptied_answer_with_points_by_hand_is_named_wherever_points_go_out(by_hand: Graded) -> None:
+    mine = by_hand.folder / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
+    mine.write_bytes((by_hand.folder / "release" / LESSON / mine.name).read_bytes())
+    said = "points by hand for other work than there is now: ada: look at it in formgrader"
+    for log in (nbgrader(by_hand.folder, "autograde", LESSON, *force) for force in ((), ("--force",))):
+        assert f"1 with {said}" in log.strip().splitlines()[-1]
+        assert listed(by_hand) == ["ada"]
+    assert f"{LESSON}: {said}" in nbgrader(by_hand.folder, "generate_feedback", LESSON)
+    assert f"{LESSON}: {said}" in nbgrader(by_hand.folder, "export")
+    row = by_hand.exported()["ada"]
+    assert (row["not_graded_yet"], row["remarks"]) == ("1.0", f"to be looked at again: {QUESTION}")
+    status, table, errors = to_canvas(by_hand)
+    assert (status, "ada" in table, "ben,,,ben,,3" in table) == (1, False, True)
+    assert f"ada, {LESSON}: no grade, for {QUESTION} has points by hand for other work than there is now" in errors
+
+
+def test_resolve_ends_that(by_hand: Graded) -> None:
+    give(by_hand, "ada", 0.5)
+    assert "other work" not in nbgrader(by_hand.folder, "autograde", LESSON, "--force")
+    assert listed(by_hand) == []
+    assert to_canvas(by_hand)[0] == 0
+
+
+def test_an_id_with_brackets_has_a_page_and_who_has_points_and_no_page_is_named(by_hand: Graded) -> None:
+    page = by_hand.folder / "feedback" / "[ann]" / LESSON / f"{LESSON}.html"
+    assert "Score: 3.0 / 3.0" in page.read_text("utf-8")
+    shutil.rmtree(page.parents[1])
+    nbgrader(by_hand.folder, "generate_feedback", LESSON, "--student=[ann]")
+    assert page.is_file()
+    for folder in ("feedback", "autograded"):
+        shutil.rmtree(by_hand.folder / folder / "[ann]")
+    log = nbgrader(by_hand.folder, "generate_feedback", LESSON, status=1)
+    assert f"{LESSON}: graded, and without a page: [ann]; first: nbgrader autograde {LESSON}" in log
+    nbgrader(by_hand.folder, "generate_feedback", LESSON, "--student=b*")

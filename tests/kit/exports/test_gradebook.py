@@ -130,7 +130,8 @@ def test_gradescope_takes_one_student_s_lesson(folder):
     assert outputs == ["This looks like: column order\nShort;\n=nice", "Why?"]
     assert made["output"] == "Late: -2 points."
     assert "takes one submission at a time" in export(folder, "gradescope", "--student", "ada").stderr
-    assert "has no points yet" in export(folder, "gradescope", "--student", "ben").stderr
+    nobody = export(folder, "gradescope", "--student", "ben").stderr
+    assert "ben, 01_patchify: no grade, for patches-or-pixels has no points yet" in nobody
 
 
 def test_a_spreadsheet_gets_the_parts_and_no_zero_for_what_is_missing(folder):
@@ -203,10 +204,24 @@ def test_grades_csv_is_refused_with_the_way(folder):
     assert "name a class folder, or make one with: vit-course grade submitted --json results.json" in said
 
 
-def test_what_is_to_be_looked_at_again_is_exported_and_named(folder):
+@pytest.mark.parametrize(
+    ("cell", "system", "score", "words"),
+    [
+        ("check-patchify", "csv", "19.75", "01_patchify: check-patchify is to be looked at in formgrader"),
+        ("check-patchify", "canvas", "19.75", "01_patchify: check-patchify is to be looked at in formgrader"),
+        (QUESTION, "csv", "", "no grade, for patches-or-pixels has points by hand for other work than there is now"),
+        (QUESTION, "canvas", "", "no grade, for patches-or-pixels has points by hand for other work"),
+        (QUESTION, "gradescope", "", "ada, 01_patchify: no grade, for patches-or-pixels has points by hand for other"),
+    ],
+)
+def test_points_by_hand_for_other_work_are_no_grade_and_what_is_only_flagged_is(folder, cell, system, score, words):
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
-        gradebook.find_grade(QUESTION, "01_patchify", "01_patchify", "ada").needs_manual_grade = True
+        grade = gradebook.find_grade(cell, "01_patchify", "01_patchify", "ada")
+        grade.needs_manual_grade = True
         gradebook.db.commit()
-    done = export(folder, "csv", "--student", "ada")
-    assert "ada, 01_patchify: patches-or-pixels is to be looked at in formgrader" in done.stderr
-    assert done.exit_code == 0
+        done = export(folder, system, "--student", "ada", "--lesson", "01_patchify")
+        grade.needs_manual_grade = False
+        gradebook.db.commit()
+    assert words in done.stderr
+    assert done.exit_code == (0 if score else 1)
+    assert ("19.75" in done.stdout) == bool(score)

@@ -4,6 +4,7 @@ import os
 import runpy
 import stat
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -104,6 +105,22 @@ def test_a_place_in_use_is_refused_and_left(tmp_path, lessons, kind):
 def test_without_built_lessons_it_says_what_to_run(tmp_path):
     with pytest.raises(ClassFolderError, match=r"no built lesson in .*solutions; run 'vit-course build' there first"):
         new_class(tmp_path / "class", tmp_path)
+
+
+@pytest.mark.parametrize("closed", ["solutions", "tests/hidden"])
+def test_what_this_account_may_not_read_is_named_and_not_taken_for_empty(tmp_path, lessons, monkeypatch, closed):
+    """Also by root, who may read everything."""
+    listed = os.listdir
+
+    def refuse(folder):
+        if Path(folder) == lessons / closed:
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr("os.listdir", refuse)
+    with pytest.raises(ClassFolderError, match=f"this account may not read .*{closed}; run the command as the account"):
+        new_class(tmp_path / "class", lessons)
+    assert not (tmp_path / "class").exists()
 
 
 def test_a_failure_half_way_leaves_nothing(tmp_path, lessons, monkeypatch):

@@ -42,6 +42,12 @@ def test_any_other_name_is_left_and_nbgrader_asks_for_the_lesson_s(tmp_path, nam
     assert sorted(path.name for path in tmp_path.rglob("*.ipynb")) == sorted(names)
 
 
+def test_one_folder_deeper_a_notebook_stays_beside_its_files(tmp_path):
+    deeper = hand_in(tmp_path, "unpacked/01_double.ipynb")
+    receive([str(tmp_path / "submitted" / "ada" / LESSON / "01_double.ipynb")], assignment="*", student="*")
+    assert [str(path) for path in tmp_path.rglob("*.ipynb")] == deeper
+
+
 def test_a_link_is_removed_and_what_it_led_to_stays(tmp_path):
     secret = tmp_path / "source.txt"
     secret.write_text("the answers")

@@ -42,6 +42,9 @@ def test_a_deleted_check_comes_back_after_its_exercise(resources):
     assert (mark.grade_id, mark.grade, mark.points) == ("check-double", True, 2)
 
 
-def test_where_no_mark_is_left_all_cells_come_back(resources):
-    mended, _ = RestoreCells().preprocess(nbformat.v4.new_notebook(cells=[code("x = 1")]), resources)
+def test_where_no_mark_is_left_all_cells_come_back_and_one_line_says_so(resources, caplog):
+    with caplog.at_level("INFO", "traitlets"):
+        mended, _ = RestoreCells().preprocess(nbformat.v4.new_notebook(cells=[code("x = 1")]), resources)
     assert [cell.source for cell in mended.cells] == [EXERCISE["source"], CHECK["source"], "x = 1"]
+    said = "put back, for the submission lacked them: 2 marked cells (double, check-double)"
+    assert [each.getMessage() for each in caplog.records if "put back" in each.getMessage()] == [said]

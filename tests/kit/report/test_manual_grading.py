@@ -7,7 +7,7 @@ import pytest
 from nbgrader.api import Base, BaseCell, Grade, Gradebook
 from sqlalchemy import create_engine
 
-from exercise_kit.report.collect import Question, read_gradebook
+from exercise_kit.report.manual_grading import ByHand, Question, read_gradebook
 
 LESSON = "01_patchify"
 # SQLAlchemy's, of nbgrader's own code
@@ -39,6 +39,20 @@ def test_questions_and_names(book):
     assert (found.waiting, found.problem) == (1, None)
     assert set(found.names) == {"zoe", "ben", "Zoë", "<b>zoe", "<b>ben"}
     assert read_gradebook(book, "03_attention").questions == ()
+
+
+def test_what_has_points_does_not_wait_and_what_a_person_gave_is_known(book):
+    with Gradebook(f"sqlite:///{book}/gradebook.db") as gradebook:
+        for student, why, check in (("zoe", 0.5, None), ("ben", 1.5, 6.0)):
+            grade = gradebook.find_grade("why", LESSON, LESSON, student)
+            grade.manual_score, grade.needs_manual_grade = why, True
+            code = gradebook.find_grade("check-patchify", LESSON, LESSON, student)
+            code.auto_score, code.manual_score = 0.0, check
+        gradebook.db.commit()
+    found = read_gradebook(book)
+    assert found.questions == (Question(LESSON, "why", 2, 0, 2),)
+    assert (found.waiting, found.again) == (0, 2)
+    assert found.by_hand == {("zoe", LESSON): ByHand(0.5, 2, None, 8), ("ben", LESSON): ByHand(7.5, 10, 6.0, 8)}
 
 
 def test_no_gradebook(tmp_path):

@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 from exercise_kit.reasons import Reason
-from exercise_kit.report.collect import ManualGrading, Question, gather
+from exercise_kit.report.collect import gather
+from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import lecture_page, private_page
 from exercise_kit.report.plots import tenths
 from exercise_kit.report.tally import tally

@@ -8,7 +8,8 @@ import pytest
 from exercise_kit.judge.result import CheckOutcome, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.report.answers import Lost, lost_points
-from exercise_kit.report.collect import ClassWork, LessonPlan, ManualGrading, Question, State, SubmittedWork
+from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
+from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import percent, plural, points, sentences
 from exercise_kit.report.tally import known, tally
 from tests.kit.report.conftest import LESSON, exercise, failed, passed
@@ -193,12 +194,14 @@ def test_the_first_sentence_says_what_waits_for_a_person():
     done = work((exercise("patchify", passed(), score=8.0),))
     waits = ClassWork("vision", (SubmittedWork(Path("p"), "s", LESSON, State.WAITING),), ())
 
-    def first(found, waiting):
-        book = ManualGrading((Question(LESSON, "question-1", 3, waiting),))
+    def first(found, waiting, again=0):
+        book = ManualGrading((Question(LESSON, "question-1", 3, waiting, again),))
         return sentences(tally(replace(found, manual_grading=book)))[0]
 
     assert first(done, 0).endswith("; all are graded.")
     assert first(done, 1).endswith("; all code is graded, and 1 written answer waits for a grade by hand.")
+    assert first(done, 0, 2).endswith("; all code is graded, and 2 answers with points are to be looked at.")
+    assert first(done, 1, 1).endswith("waits for a grade by hand and 1 answer with points is to be looked at.")
     assert first(waits, 2).endswith("1 is not graded yet; 2 written answers wait for a grade by hand.")
 
 

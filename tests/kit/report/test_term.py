@@ -11,7 +11,8 @@ import pytest
 
 from exercise_kit.judge.result import Result
 from exercise_kit.report import tally as tallying
-from exercise_kit.report.collect import ClassWork, LessonPlan, ManualGrading, State, SubmittedWork
+from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
+from exercise_kit.report.manual_grading import ByHand, ManualGrading
 from exercise_kit.report.page import lecture_page, private_page, signed
 from exercise_kit.report.people import Why, to_talk_to
 from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, discriminations, tally
@@ -128,6 +129,17 @@ def test_who_handed_in_too_little_is_named_and_so_is_who_handed_in_nothing_if_th
     }
 
 
+def test_who_has_earned_nothing_is_named_unless_a_person_gave_points():
+    works = [*everybody(LESSONS[:2], "ann", score=8.0), *everybody(LESSONS[:1], "ben", "cleo", score=0.0)]
+    book = ManualGrading(by_hand={("cleo", LESSONS[0]): ByHand(1.5, 20.0, 1.5, 20.0)})
+    found = class_of(*works, manual_grading=book)
+    assert reasons(found) == {"ben": [(Why.NOTHING, f"0 of 20 in {LESSONS[0]}")]}
+    private = private_page(found, "vision", TODAY)
+    assert (
+        '<td class="n" data-label="points">1.5 of 20</td><td class="n" data-label="by hand">1.5 of 20</td>' in private
+    )
+
+
 def test_who_falls_behind_their_own_past_is_named_and_not_who_is_always_low():
     works = [
         *everybody(LESSONS, "ann", "ben", "cleo"),
@@ -142,7 +154,9 @@ def test_who_falls_behind_their_own_past_is_named_and_not_who_is_always_low():
 
 
 def test_the_same_mistake_twice_and_flags_of_the_student_alone():
-    wrong = [exercise(f"01_first_{each}", failed(misconception="column order"), max_score=10.0) for each in "ab"]
+    wrong = [
+        exercise(f"01_first_{each}", failed(misconception="column order"), score=1.0, max_score=10.0) for each in "ab"
+    ]
     works = [
         handed_in("ann", LESSONS[0], *wrong, flags=("reference-copied", "weaker-sandbox")),
         two("ben", LESSONS[0], 8.0, 8.0, flags=("weaker-sandbox",)),

