@@ -6,7 +6,7 @@ A cell that ends a worker is left out of the next, for what the submission does 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -127,6 +127,11 @@ class SubmissionWorkers:
         self._worker.close()
         self._spent += self._worker.spent
         self._worker = None
+
+    @property
+    def cells_run(self) -> tuple[list[CellSource], Collection[int]]:
+        """The cells that run in a worker, and the indexes of those that ended in an error."""
+        return self._cells(), self._raised.keys()
 
     def _cells(self) -> list[CellSource]:
         return [each for each in self._submission.cells if each.index not in self._left_out]
