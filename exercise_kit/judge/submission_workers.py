@@ -13,7 +13,7 @@ from pathlib import Path
 from exercise_kit.judge.findings import Findings
 from exercise_kit.judge.result import CellOutputs, LogEntry, LogKind
 from exercise_kit.judge.scoring import cells_with_parts
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import one_line, quoted
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
@@ -123,7 +123,9 @@ class SubmissionWorkers:
             return
         if attempts := self._worker.attempts:
             self._findings.flag(STOPPED)
-            self._findings.log.append(LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(attempts)}"))
+            self._findings.log.append(
+                LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(map(one_line, attempts))}")
+            )
         self._worker.close()
         self._spent += self._worker.spent
         self._worker = None

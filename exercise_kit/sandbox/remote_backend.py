@@ -15,6 +15,7 @@ from torch import Tensor
 from exercise_kit.engine.local_backend import CallResult
 from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
+from exercise_kit.quoting import as_name
 from exercise_kit.sandbox.reply import Reply, WorkerConnection, sizes, value_of
 from exercise_kit.sandbox.sandbox import Worker
 from exercise_kit.worker.observe import weighted_sum
@@ -119,7 +120,7 @@ class RemoteModule:
                 return CallResult(raised=reply.raised)
             parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}
             buffers = {name: (sizes(each), False) for name, each in reply.named("buffers", list).items()}
-            waiting = {str(name): (None, True) for name in reply.of("lazy", list)}
+            waiting = {as_name(str(name)): (None, True) for name in reply.of("lazy", list)}
             return CallResult({**parameters, **buffers, **waiting})
 
     def tensors(self) -> CallResult:
