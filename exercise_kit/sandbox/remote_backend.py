@@ -49,7 +49,9 @@ class RemoteBackend:
         """Ask for a training fixture's run with the function or class ``name``."""
         with self._line.reading():
             reply = Reply(self._line, name, "run_fixture", name=name, fixture=fixture, fields=dict(fields))
-            return CallResult(None if reply.raised else value_of(reply.of("result", dict)), reply.raised)
+            if reply.raised:
+                return CallResult(raised=reply.raised)
+            return CallResult({name: value_of(each) for name, each in reply.of("result", dict).items()})
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """Ask for a module of the class ``name``."""
