@@ -153,8 +153,8 @@ class AnswerPool:
     def _named(self, objects: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
-    def _suspicious(self, source: str) -> str | None:
-        return possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
+    def _suspicious(self, source: str) -> bool:
+        return possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),)) is not None
 
     @property
     def _stand_ins(self) -> Mapping[str, str]:

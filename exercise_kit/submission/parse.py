@@ -228,8 +228,9 @@ def _suspects(
     from exercise_kit.submission.static_rules import possible_bypass
 
     for each in answers:
-        if each.source and (used := possible_bypass(each.name, objects[each.name], cells)):
-            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{each.name} uses {quoted(used)}")
+        if each.source and (found := possible_bypass(each.name, objects[each.name], cells)):
+            where = f", in the line {quoted(found.line, 80)}" if found.line else ""
+            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{each.name} uses {quoted(found.used)}{where}")
 
 
 def _runnable(cells: Sequence[SubmittedCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:
