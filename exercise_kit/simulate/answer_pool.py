@@ -18,9 +18,9 @@ from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
 from exercise_kit.submission.copied_reference import copied_words
 from exercise_kit.submission.flags import COPIED
+from exercise_kit.submission.possible_bypass import possible_bypass
 from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.slice import parse, used_globals
-from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
 
 Variants = Mapping[str, tuple[tuple[Any, ...], ...]]

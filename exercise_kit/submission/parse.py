@@ -225,7 +225,7 @@ def _suspects(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], cells: tuple[CellSource, ...]
 ) -> Iterator[FlagNote]:
     # imports torch, which nbgrader's process does not need
-    from exercise_kit.submission.static_rules import possible_bypass
+    from exercise_kit.submission.possible_bypass import possible_bypass
 
     for each in answers:
         if each.source and (found := possible_bypass(each.name, objects[each.name], cells)):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.simulate.modules import is_variant, right_variants
-from exercise_kit.submission.static_rules import possible_bypass
+from exercise_kit.submission.possible_bypass import possible_bypass
 from exercise_kit.submission.submission import CellSource
 from tests.e2e.attacks.bypasses import FLAGGED, HONEST
 from vit_course.exercises.forbidden_calls import RULES
