@@ -125,7 +125,7 @@ class Cells:
     def codes_of(self, name: str, thing: object) -> Iterator[str]:
         """Whose code it is that answers: a line ``name place place``, outermost first; of a class one for each method.
 
-        A place is a cell, a line and the name of what is defined there, "3:12:patchify"; there is none of code that no
+        A place is a cell, a line and the name of what is defined there, "3:12:one_hot"; there is none of code that no
         cell shows.
         """
         if not is_a(thing, type):
