@@ -63,6 +63,14 @@ def quoted(text: object, most: int = 200) -> str:
     return "" if not line else f"`{line}`" if len(line) <= most else f"`{line[:most]} …`"
 
 
+_IN_NO_NAME = re.compile(r"[^\w.:-]")
+
+
+def as_name(text: str, most: int = 200) -> str:
+    """What a student gave as a name, of a parameter say, to stand in a sentence: letters, digits and ``_.:-`` alone."""
+    return _IN_NO_NAME.sub("?", text[:most])
+
+
 def said(value: object) -> str:
     """``str(value)``, "" where that raises."""
     try:

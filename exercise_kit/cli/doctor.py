@@ -46,7 +46,7 @@ class Finding:
 
 
 def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
-    """Look at everything; the findings, and whether grading can run sandboxed.
+    """Look at everything, and grade one answer; the findings, and whether grading can run sandboxed.
 
     Args:
         hidden: the folder of the hidden checks.
@@ -55,11 +55,13 @@ def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
     findings = [
         _python_and_torch(),
         _gpu(),
-        *([grading_on("cuda")] if _has_cuda() else []),
         *map(_program, ("nbgrader", "alembic", "jupyter-lab")),
     ]
     findings += [_hidden_checks(hidden), *_sandbox(protections), _disk(Path(tempfile.gettempdir())), _memory()]
-    return findings, protections.is_sufficient
+    if not protections.is_sufficient:
+        return findings, False
+    tried = [grading_on(device) for device in ("cpu", *(["cuda"] if _has_cuda() else []))]
+    return [*findings, *tried], tried[0].verdict != "missing"
 
 
 def _python_and_torch() -> Finding:
@@ -97,14 +99,16 @@ def grading_on(device: str, root: Path = CLONE) -> Finding:
         device: as for `grade --device`.
         root: the clone of the course.
     """
-    from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError, grade
-
-    subject, advice = "Grading on the GPU", "Grade with --device cpu, which decides the same"
+    subject, advice = "Grading one answer", "That is what every answer would get: mend what it says first"
+    if device != "cpu":
+        subject, advice = "Grading on the GPU", "Grade with --device cpu, which decides the same"
     answers = sorted((root / "solutions").glob("*.ipynb"))
     if not answers:
         return Finding(
             subject, "weaker", "not tried: there is no model answer here", "Run this in a clone of the course"
         )
+    from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError, grade
+
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "result.json")
         silent = Console(file=io.StringIO())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import TypeGuard
@@ -55,12 +56,17 @@ def kind_of(value: object) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
+_LIVE = re.compile(r"[`$\\<]")  # what a page may make something else of
+
+
 def brief(value: object) -> str:
     """An argument of a call: a tensor by its shape, anything else as Python writes it, if that is short."""
     if is_tensor(value):
         return f"a tensor of shape {shape(value)}"
     text = repr(value)
-    return text if len(text) <= 60 else kind_of(value)
+    if len(text) > 60:
+        return kind_of(value)
+    return quoted(text, 60) if _LIVE.search(text) else text
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

@@ -154,8 +154,9 @@ def expect_device_of_input(
         options: by keyword.
 
     Raises:
-        Failure: tensors of two devices met, or the result is not where the inputs are.
-        Undecided: the code went well on the CPU and raised anything else there, since it looked at a number perhaps.
+        Failure: tensors of two devices met, it raised an exception of its own, or the result is not where the inputs
+            are.
+        Undecided: the code ended in an exception there since it looks at numbers, on the CPU too.
     """
     if arguments is None:
         student.call(student.name, *inputs)
@@ -175,11 +176,15 @@ def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
         Failure, Undecided: see :func:`expect_device_of_input`.
     """
     mixed, left, raised = notes["mixed"] is True, "cpu" in notes["devices"], notes["raised"]
-    student.record[-1:] = [("on the CPU", mixed or left)]
+    stopped = bool(raised and not mixed and notes["read"] is not True)
+    student.record[-1:] = [("stopped there",) if stopped else ("on the CPU", mixed or left)]
     look = "Which line makes a new tensor, and on which device does it make it?"
     if mixed:
         seen = f"with its input on another device, say a GPU, {student.name} used a tensor that was on the CPU"
         raise Failure(seen, "every tensor on the device of the input", look)
+    if stopped:
+        seen = f"with its input on another device, say a GPU, {student.name} raised {quoted(raised)}"
+        raise Failure(seen, "the same as on the CPU", "Which line asks on which device it is?", Reason.DEVICE)
     if raised:
         raise Undecided(
             f"{student.name} reads numbers of its input, so only a real GPU could show whether it computes there"

@@ -15,14 +15,17 @@ import ast
 import copy
 import linecache
 import math
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
@@ -87,6 +90,8 @@ _REFUSED = (
     "device type for generator",
 )
 _SCRIPT = "failed in the TorchScript interpreter"
+# functions in which no call is seen; a worker has neither, and they are looked for before any of a student's code runs
+_COMPILES, _COMPILED = os.environ.get("TORCHDYNAMO_DISABLE") != "1", "_torchdynamo_orig_callable"
 _aten = torch.ops.aten
 _INDEXED = (_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_)
 _COPIES = (_aten.copy_, _aten._to_copy)
@@ -104,9 +109,10 @@ class OtherDevice(TorchDispatchMode):
 
     Attributes:
         refused: whether an operator was refused.
+        copied: whether numbers were copied to the CPU.
     """
 
-    refused = False
+    refused = copied = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -117,6 +123,7 @@ class OtherDevice(TorchDispatchMode):
         options = options or {}
         packet = getattr(operator, "overloadpacket", operator)
         if packet in _COPIES:
+            self.copied |= _is_copied_to_the_cpu(packet, inputs, options)
             return _copied_to(operator, packet, inputs, options)
         given = [*tensors_in((*inputs, options))]
         if packet in _INDEXED and inputs[0].device.type == DEVICE:
@@ -188,15 +195,65 @@ def _makes_there(options: Mapping[str, Any]) -> bool:
     return device is not None and torch.device(device).type == DEVICE
 
 
+def _is_copied_to_the_cpu(packet: Any, inputs: Any, options: Mapping[str, Any]) -> bool:
+    source = inputs[1] if packet is _aten.copy_ else inputs[0]
+    target = inputs[0].device if packet is _aten.copy_ else options.get("device")
+    return source.device.type == DEVICE and target is not None and torch.device(target).type == "cpu"
+
+
 def _copied_to(operator: Any, packet: Any, inputs: Any, options: Mapping[str, Any]) -> Any:
+    if not _is_copied_to_the_cpu(packet, inputs, options):
+        return operator(*inputs, **options)
     if packet is _aten.copy_:
-        target, source = inputs[:2]
-        from_there = source.device.type == DEVICE and target.device.type != DEVICE
-        return target if from_there else operator(*inputs, **options)
-    target = options.get("device")
-    if inputs[0].device.type == DEVICE and target is not None and torch.device(target).type == "cpu":
-        return torch.zeros(inputs[0].shape, dtype=options.get("dtype") or inputs[0].dtype, device="cpu")
-    return operator(*inputs, **options)
+        return inputs[0]
+    return torch.zeros(inputs[0].shape, dtype=options.get("dtype") or inputs[0].dtype, device="cpu")
+
+
+class Calls(TorchFunctionMode):
+    """While it is entered, it counts the functions of torch that are called, by their names.
+
+    Args:
+        there: the other device, where that is what they are called on.
+
+    Attributes:
+        stopped: the name of the function in which numbers were read that the other device does not have.
+    """
+
+    def __init__(self, there: OtherDevice | None = None) -> None:
+        super().__init__()
+        self._there = there
+        self._raised: tuple[str, Exception | None] = ("", None)
+        self.counts, self.stopped = Counter[str](), ""
+
+    def __torch_function__(self, function: Any, _: Any, inputs: Any = (), options: Any = None) -> Any:
+        """Call the function, and note whether it ends in an exception."""
+        name = getattr(function, "__name__", "")
+        if not self.stopped:
+            self.counts[name] += 1
+        try:
+            return function(*inputs, **(options or {}))
+        except Exception as error:
+            self._raised = name, error
+            raise
+        finally:
+            if self._there and self._there.copied and not self.stopped:
+                self.stopped = name
+
+    def is_for_want_of_numbers(self, error: Exception, here: Calls) -> bool:
+        """Whether code ended in ``error`` since it reads numbers, as it has done ``here``, on the CPU, too.
+
+        What it raises by itself, or does on the other device alone, is its own.
+        """
+        stopped = self.stopped or (self._raised[0] if self._raised[1] is error else "")
+        return bool(stopped) and self.counts[stopped] <= here.counts[stopped]
+
+
+def note_exception(error: Exception, there: OtherDevice, calls: Calls, here: Calls) -> dict[str, Any]:
+    """What :func:`device` notes of an exception on the other device."""
+    words = str(error)
+    mixed = any(each in words for each in _REFUSED) or (there.refused and _SCRIPT in words)
+    read = calls.is_for_want_of_numbers(error, here)
+    return {"raised": type(error).__name__, "mixed": mixed, "read": read, "devices": []}
 
 
 def device(
@@ -214,32 +271,36 @@ def device(
 
     Returns:
         "raised", the name of the exception's class, "" where there was none; "mixed", whether it was raised since
-        tensors of two devices met; "devices", the kind of device of every tensor in the result.
+        tensors of two devices met; "read", whether it was raised for want of numbers; "devices", the kind of device of
+        every tensor in the result.
     """
-    called = function
-    if arguments is not None:
-        called = function(*arguments).to(DEVICE)
-    moved = [_moved(each) for each in inputs]
-    there = there or OtherDevice()
+    there, here = there or OtherDevice(), Calls()
+    calls = Calls(there)
+    is_opaque = isinstance(function, torch.jit.ScriptFunction) or (_COMPILES and hasattr(function, _COMPILED))
     try:
-        with there:
+        with suppress(Exception), nullcontext() if is_opaque else here:
+            on_the_cpu = function if arguments is None else function(*arguments)
+            on_the_cpu(*[_moved(each, "cpu") for each in inputs], **(options or {}))
+        called = function if arguments is None else function(*arguments).to(DEVICE)
+        moved = [_moved(each) for each in inputs]
+        with nullcontext() if is_opaque else calls, there:
             result = called(*moved, **(options or {}))
     except Exception as error:
-        words = str(error)
-        mixed = any(each in words for each in _REFUSED) or (there.refused and _SCRIPT in words)
-        return {"raised": type(error).__name__, "mixed": mixed, "devices": []}
+        notes = note_exception(error, there, calls, here)
+        return notes | {"read": notes["read"] or is_opaque}
     with torch._C.DisableTorchFunctionSubclass():
-        return {"raised": "", "mixed": False, "devices": [each.device.type for each in tensors_in(result)]}
+        places = [each.device.type for each in tensors_in(result)]
+    return {"raised": "", "mixed": False, "read": False, "devices": places}
 
 
-def _moved(value: Any) -> Any:
+def _moved(value: Any, to: str = DEVICE) -> Any:
     if isinstance(value, Tensor):
-        return value.detach().to(DEVICE)
+        return value.detach().clone() if to == "cpu" else value.detach().to(to)
     if isinstance(value, nn.Module):
-        return copy.deepcopy(value).to(DEVICE)
+        return copy.deepcopy(value).to(to)
     if type(value) in (list, tuple):
-        return type(value)(_moved(each) for each in value)
-    return {name: _moved(each) for name, each in value.items()} if type(value) is dict else value
+        return type(value)(_moved(each, to) for each in value)
+    return {name: _moved(each, to) for name, each in value.items()} if type(value) is dict else value
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

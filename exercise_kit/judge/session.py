@@ -28,8 +28,9 @@ from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
-from exercise_kit.submission.flags import FORBIDDEN_FUNCTION
+from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, OTHER_CODE
 from exercise_kit.submission.result_file import ResultFile, contents
+from exercise_kit.submission.shown_code import other_code
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 # checks of one submission that may stay undecided because the grader itself failed; a score from fewer checks would be
@@ -140,14 +141,26 @@ class GradingSession:
         reason = Reason.NOT_DEFINED if undefined else answer.reason
         if nothing:
             return unevaluated(answer.name, answer.max_score, checks, problem, reason, kind)
-        outcomes, called = self._outcomes(answer.name, checks, worker)
+        outcomes, called, answered = self._outcomes(answer.name, checks, worker)
         if why := not_allowed(course().rules.get(answer.name), called):
             self.findings.flag(FORBIDDEN_FUNCTION, answer.name, why)
             kind = course().rules[answer.name].why.rstrip(".")
             return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, kind)
+        if why := self._unlike_shown(answer.name, answered):
+            return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, "other code answers")
         if self._workers.is_alive:  # an answer that has ended its worker gets no second run
             self._evaluated[answer.name] = outcomes, problem, reason
         return score_checks(answer.name, answer.max_score, outcomes, problem, reason, written=self._written(answer))
+
+    def _unlike_shown(self, exercise: str, answered: Sequence[str]) -> str | None:
+        """Flag code that answered and is not the code that the page shows; a sentence where that is certain."""
+        for name in course().exercises[exercise].objects:
+            found = other_code(name, *self._workers.cells_run, answered)
+            if found:
+                self.findings.flag(OTHER_CODE, exercise, found.words)
+                if found.is_certain:
+                    return f"{found.words[0].upper()}{found.words[1:]}. An answer is what its own cell shows."
+        return None
 
     def _carried(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
         """The result with what passes once the answer's parts are right: an error costs points once."""
@@ -181,37 +194,45 @@ class GradingSession:
                 outcome = self._checks.evaluate(answer.name, check, student, self._key)
                 if worker.lost or worker.failure or not_allowed(course().rules.get(answer.name), worker.called):
                     break
+                if self._unlike_shown(answer.name, worker.answered):
+                    break
                 outcomes.append(outcome)
         return outcomes
 
     def _outcomes(
         self, name: str, checks: Sequence[HiddenCheck], worker: Worker
-    ) -> tuple[list[Outcome], Collection[str]]:
-        """What the checks find, and what the answer called, where its exercise has a rule about that.
+    ) -> tuple[list[Outcome], Collection[str], list[str]]:
+        """What the checks find; what the answer called, where its exercise has a rule about that; whose code it was.
 
         Once the worker is lost, the check that was running and all the others fail; where the grader itself fails, the
         check decides nothing, and the next one is evaluated in a fresh worker.
         """
         outcomes: list[Outcome] = []
         called: dict[str, None] = {}
+        answered: list[str] = []
         worker.watch(name in course().rules)
         for check in checks:
             student = RemoteStudent(worker, course().exercises[name].objects)
             outcomes.append(self._checks.evaluate(name, check, student, self._key))
             called |= dict.fromkeys(worker.called)
+            answered += worker.answered
             self._log_details(name, outcomes[-1])
             if worker.failure:
                 worker = self._after_failure(name, check, worker.failure)
                 worker.watch(name in course().rules)
             elif worker.lost:
-                return [
-                    *self._named(name, outcomes[:-1]),
-                    *self._lost_checks(name, outcomes[-1], checks, worker.lost),
-                ], called
+                return (
+                    [
+                        *self._named(name, outcomes[:-1]),
+                        *self._lost_checks(name, outcomes[-1], checks, worker.lost),
+                    ],
+                    called,
+                    answered,
+                )
         worker.watch(False)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
-        return self._named(name, outcomes), called
+        return self._named(name, outcomes), called, answered
 
     def _log_details(self, name: str, outcome: Outcome) -> None:
         if outcome.log:

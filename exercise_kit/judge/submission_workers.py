@@ -6,14 +6,14 @@ A cell that ends a worker is left out of the next, for what the submission does 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from exercise_kit.judge.findings import Findings
 from exercise_kit.judge.result import CellOutputs, LogEntry, LogKind
 from exercise_kit.judge.scoring import cells_with_parts
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import one_line, quoted
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
@@ -123,10 +123,17 @@ class SubmissionWorkers:
             return
         if attempts := self._worker.attempts:
             self._findings.flag(STOPPED)
-            self._findings.log.append(LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(attempts)}"))
+            self._findings.log.append(
+                LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(map(one_line, attempts))}")
+            )
         self._worker.close()
         self._spent += self._worker.spent
         self._worker = None
+
+    @property
+    def cells_run(self) -> tuple[list[CellSource], Collection[int]]:
+        """The cells that run in a worker, and the indexes of those that ended in an error."""
+        return self._cells(), self._raised.keys()
 
     def _cells(self) -> list[CellSource]:
         return [each for each in self._submission.cells if each.index not in self._left_out]

@@ -30,6 +30,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import compute_checksum
 
 from exercise_kit.conventions import NBGRADER_SCHEMA
+from exercise_kit.nbgrader.written_math import without_live_math
 from exercise_kit.quoting import legible
 
 # the place of a cell in the submitted file, for the step that fills in what the cell printed; no finished page has one
@@ -56,8 +57,6 @@ _LONGEST_PARSED = 10_000
 _ALL_PARSED = 100_000  # a lesson has 20 000
 _LONGEST_SHOWN = 8 << 20  # with its pictures
 _PICTURE = re.compile(r"data:image/[a-z]{1,9};base64,[A-Za-z0-9+/=]*+")
-# MathJax makes a link of \href{...}, and attributes of the others
-_LIVE_MATH = re.compile(r"\\(href|class|style|cssId|unicode|require|html\w*|data)(?=\s*[\[{])", re.IGNORECASE)
 # it would end a block of HTML, also inside of <pre>
 _BLANK_LINE = re.compile(r"\n[ \t]*(?=\n)")
 
@@ -216,7 +215,7 @@ _parsed_once = lru_cache(maxsize=512)(_parsed)
 
 
 def _one_block(html: str) -> str:
-    return _BLANK_LINE.sub("\n&#10;", _LIVE_MATH.sub(r"\\text", html))
+    return _BLANK_LINE.sub("\n&#10;", without_live_math(html))
 
 
 def _cut(text: str) -> str:

@@ -15,6 +15,7 @@ from torch import Tensor
 from exercise_kit.engine.local_backend import CallResult
 from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
+from exercise_kit.quoting import as_name
 from exercise_kit.sandbox.reply import Reply, WorkerConnection, sizes, value_of
 from exercise_kit.sandbox.sandbox import Worker
 from exercise_kit.worker.observe import weighted_sum
@@ -48,7 +49,9 @@ class RemoteBackend:
         """Ask for a training fixture's run with the function or class ``name``."""
         with self._line.reading():
             reply = Reply(self._line, name, "run_fixture", name=name, fixture=fixture, fields=dict(fields))
-            return CallResult(None if reply.raised else value_of(reply.of("result", dict)), reply.raised)
+            if reply.raised:
+                return CallResult(raised=reply.raised)
+            return CallResult({name: value_of(each) for name, each in reply.of("result", dict).items()})
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """Ask for a module of the class ``name``."""
@@ -119,7 +122,7 @@ class RemoteModule:
                 return CallResult(raised=reply.raised)
             parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}
             buffers = {name: (sizes(each), False) for name, each in reply.named("buffers", list).items()}
-            waiting = {str(name): (None, True) for name in reply.of("lazy", list)}
+            waiting = {as_name(str(name)): (None, True) for name in reply.of("lazy", list)}
             return CallResult({**parameters, **buffers, **waiting})
 
     def tensors(self) -> CallResult:

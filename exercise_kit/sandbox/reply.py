@@ -1,4 +1,8 @@
-"""A worker's reply, read with suspicion: it may be anything that the student's code could make of it."""
+"""A worker's reply, read with suspicion: it may be anything that the student's code could make of it.
+
+No word of it comes into a report but quoted, or as a name of letters and digits: a page would make a link of
+``$\\href{…}$``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from exercise_kit.engine.errors import Raised
 from exercise_kit.engine.local_backend import CallResult, has_changed
 from exercise_kit.engine.records import OddTensor, OpaqueList
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import as_name, quoted
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.sandbox import Worker
 from exercise_kit.worker.module_values import NamedParameters
@@ -29,6 +33,11 @@ _LOOK = {
 }
 _LISTS = ("kinds", "functions")
 _NAME = re.compile(r"\w{1,80}")
+# as the worker's own code tells of it
+_ODD_TENSOR = re.compile(
+    r"a (\w{1,80}|nested tensor|tensor (without a shape|of (layout|dtype) \w{1,40}|of \d{1,4} axes|"
+    r"on the device [a-z]{1,20}(:\d{1,3})?|of shape \([-\d, ]{0,200}\)(, too large to be looked at)?))"
+)
 _IN_A_REPR = re.compile(
     r"<(?:class '|function |built-in function |built-in method |bound method )(?:.*\.)?(\w{1,80})\b"
 )
@@ -128,7 +137,7 @@ class Reply:
         """Values of these kinds, by name, under ``key``."""
         values = self.of(key, dict)
         right = all(isinstance(name, str) and isinstance(each, kinds) for name, each in values.items())
-        return values if right else self._malformed(key)
+        return {as_name(name): each for name, each in values.items()} if right else self._malformed(key)
 
     @property
     def result(self) -> Any:
@@ -191,7 +200,7 @@ def value_of(claimed: Any) -> Any:
     if isinstance(claimed, list | tuple):
         return type(claimed)(value_of(each) for each in claimed)
     if isinstance(claimed, dict):
-        return {name: value_of(each) for name, each in claimed.items()}
+        return {as_name(name): value_of(each) for name, each in claimed.items()}
     if isinstance(claimed, NamedParameters):
         return _under_its_name(claimed)
     return _stand_in(claimed) if isinstance(claimed, Other) else claimed
@@ -208,8 +217,8 @@ def _under_its_name(model: NamedParameters) -> nn.Module:
 def _stand_in(other: Other) -> object:
     named = _IN_A_REPR.match(other.text)
     name = named[1] if named else ""
-    if other.kind == "Tensor":
-        return OddTensor(quoted(other.text).strip("`"))
+    if other.kind == "Tensor" and _ODD_TENSOR.fullmatch(other.text):  # else it is a class of that name
+        return OddTensor(other.text)
     if other.kind == "type":
         return type(name, (), {})
     if "function" in other.kind or other.kind == "method":

@@ -29,6 +29,7 @@ from exercise_kit.sandbox.limits import (
 )
 from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
+from exercise_kit.submission.slice import python_of
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.call_trace import MOST_NAMES
 from exercise_kit.worker.preload import packages_used
@@ -39,7 +40,7 @@ _PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its ex
 _GRACE = 1.0  # seconds that a cell has to end after it was interrupted
 _HEADER_BYTES = 2 << 20
 _LONGEST_TEXT = 1 << 20
-_MOST_NAMES, _LONGEST_NAME = 20, 120
+_MOST_NAMES, _LONGEST_NAME = 20, 400
 _SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
 _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
 
@@ -56,6 +57,7 @@ class Worker:
     def __init__(self, warm: WarmProcess, limits: Limits, view: Path | None, used: Sequence[str] | None = None) -> None:
         self._watching = False
         self._called: dict[str, None] = {}
+        self._answered: dict[str, None] = {}
         self._warm = warm
         self._limits = limits
         self._number = self._characters = self._pictures = 0
@@ -76,11 +78,17 @@ class Worker:
         """Note from here on what the student's functions call, or no more; what was noted is forgotten."""
         self._watching = on
         self._called.clear()
+        self._answered.clear()
 
     @property
     def called(self) -> tuple[str, ...]:
         """What the student's functions called, in order, by the names of :mod:`exercise_kit.worker.call_trace`."""
         return tuple(self._called)
+
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """Whose code has answered since then, as :meth:`worker.cells.Cells.codes_of` tells it."""
+        return tuple(self._answered)
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -100,17 +108,19 @@ class Worker:
         self._end(0.0)
 
     def run(self, cells: Sequence[CellSource]) -> Iterator[CellRun]:
-        """Run the cells in order, giving each when it has ended.
+        """Compile all cells, then run them in order, giving each when it has ended.
 
         Raises:
             WorkerLost: a cell ended the process or took too long; ``cell`` is its index.
         """
         for cell in cells:
-            try:
-                yield self._run(cell)
-            except WorkerLost as lost:
-                lost.cell = cell.index
-                raise
+            with _of_cell(cell):
+                text = python_of(cell.source)
+                self.request("compile", index=cell.index, source=text or cell.source, readable=text is not None)
+        for cell in cells:
+            with _of_cell(cell):
+                run = self._run(cell)
+            yield run
 
     def request(self, kind: str, **fields: Any) -> dict[str, Any]:
         """Ask for one of the services of :mod:`exercise_kit.worker.requests`.
@@ -133,7 +143,7 @@ class Worker:
     def _run(self, cell: CellSource) -> CellRun:
         """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
         limit, started = self._limits.cell_seconds, time.monotonic()
-        fields = {"index": cell.index, "source": cell.source, "limit": limit}
+        fields = {"index": cell.index, "limit": limit}
         left = self._limits.total_seconds - self.spent
         interrupt = self._interrupt if limit < left else None  # after the last second there is nothing to go on with
         clock = RequestClock(min(limit, left), self._queued, interrupt, _GRACE)
@@ -229,7 +239,8 @@ class Worker:
         if not isinstance(value, dict):
             raise WireError("a reply without its parts")
         noted = body.get("noted")
-        for names, found, most in (("attempts", self._attempts, _MOST_NAMES), ("called", self._called, MOST_NAMES)):
+        kept = ("attempts", self._attempts, _MOST_NAMES), ("called", self._called, MOST_NAMES)
+        for names, found, most in (*kept, ("answered", self._answered, MOST_NAMES)):
             _note(found, noted.get(names) if isinstance(noted, dict) else None, most)
         return key, value
 
@@ -256,6 +267,16 @@ class Worker:
         self.lost = lost
         self.close()
         return lost
+
+
+@contextlib.contextmanager
+def _of_cell(cell: CellSource) -> Iterator[None]:
+    """A worker that is lost inside was lost by this cell."""
+    try:
+        yield
+    except WorkerLost as lost:
+        lost.cell = cell.index
+        raise
 
 
 def _note(names_noted: dict[str, None], names: Any, most: int) -> None:

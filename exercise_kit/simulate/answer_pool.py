@@ -18,9 +18,9 @@ from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
 from exercise_kit.submission.copied_reference import copied_words
 from exercise_kit.submission.flags import COPIED
+from exercise_kit.submission.possible_bypass import possible_bypass
 from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.slice import parse, used_globals
-from exercise_kit.submission.static_rules import possible_bypass
 from exercise_kit.submission.submission import CellSource
 
 Variants = Mapping[str, tuple[tuple[Any, ...], ...]]
@@ -153,8 +153,8 @@ class AnswerPool:
     def _named(self, objects: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
-    def _suspicious(self, source: str) -> str | None:
-        return possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
+    def _suspicious(self, source: str) -> bool:
+        return possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),)) is not None
 
     @property
     def _stand_ins(self) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ TEST_DELETED = "test-cell-deleted"
 COPIED = "reference-copied"
 FORBIDDEN_FUNCTION = "forbidden-function"
 POSSIBLE_BYPASS = "possible-bypass"
+OTHER_CODE = "other-code"
 TIMEOUT = "timeout"
 STOPPED = "sandbox-stopped"
 NOT_SANDBOXED = "not-sandboxed"
@@ -27,7 +28,8 @@ MEANINGS = {
     TEST_DELETED: "a check cell was deleted (the judge uses its own, so no points were lost)",
     COPIED: "an answer is the course's own code, apart from names and layout",
     FORBIDDEN_FUNCTION: "an answer calls what the exercise asks to write",
-    POSSIBLE_BYPASS: "an answer's code names what its exercise does not allow, or can hide what it calls",
+    POSSIBLE_BYPASS: "code uses what no answer needs, or names what its exercise does not allow",
+    OTHER_CODE: "what ran is not the answer that its cell shows",
     TIMEOUT: "the code took too long and was stopped",
     STOPPED: "the sandbox stopped the code: too much memory, or a forbidden system call",
     SAME_FILE: "a trained model is, byte for byte, another student's: a copy, or one seed on machines alike",

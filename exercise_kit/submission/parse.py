@@ -225,11 +225,12 @@ def _suspects(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], cells: tuple[CellSource, ...]
 ) -> Iterator[FlagNote]:
     # imports torch, which nbgrader's process does not need
-    from exercise_kit.submission.static_rules import possible_bypass
+    from exercise_kit.submission.possible_bypass import possible_bypass
 
     for each in answers:
-        if each.source and (used := possible_bypass(each.name, objects[each.name], cells)):
-            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{each.name} uses {quoted(used)}")
+        if each.source and (found := possible_bypass(each.name, objects[each.name], cells)):
+            where = f", in the line {quoted(found.line, 80)}" if found.line else ""
+            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{each.name} uses {quoted(found.used)}{where}")
 
 
 def _runnable(cells: Sequence[SubmittedCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:

@@ -44,7 +44,35 @@ def as_python(source: str) -> str:
 
 
 def _calls_in(source: str) -> str:
-    return "\n".join(_as_call(line) or line for line in _whole_lines(source))
+    lines, quotation, brackets = [], "", 0
+    for line in _whole_lines(source):
+        call = None if quotation or brackets else _as_call(line)  # within a text or brackets it is Python's
+        lines.append(call or line)
+        if call is None:
+            quotation, brackets = _left_open(line, quotation, brackets)
+    return "\n".join(lines)
+
+
+_MARK = re.compile(r"""#.*|\'{3}|"{3}|\'(?:[^\'\\]|\\.)*\'?|"(?:[^"\\]|\\.)*"?|[(\[{]|[)\]}]""")
+
+
+def _left_open(line: str, quotation: str, brackets: int) -> tuple[str, int]:
+    """Which text of several lines is open at a line's end, by its three quotation marks, and how many brackets."""
+    place = 0
+    while place < len(line):
+        if quotation:
+            end = line.find(quotation, place)
+            if end < 0:
+                break
+            place, quotation = end + 3, ""
+            continue
+        mark = _MARK.search(line, place)
+        if mark is None:
+            break
+        place = mark.end()
+        quotation = mark[0] if mark[0] in ("'''", '"""') else ""
+        brackets = max(0, brackets + (mark[0] in "([{") - (mark[0] in ")]}"))
+    return quotation, brackets
 
 
 def _dedented(source: str) -> str:
@@ -167,13 +195,22 @@ def _joined(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
     return tuple(CellSource(index, "\n".join(parts)) for index, parts in sources.items())
 
 
-@lru_cache(maxsize=2048)
 def parse(source: str) -> ast.Module | None:
     """A cell's syntax tree, its magics turned into calls; None: it is no Python. Not to be changed."""
+    return _read(source)[1]
+
+
+def python_of(source: str) -> str | None:
+    """The Python that is read, and that is run: a cell with its magics turned into calls; None: it is no Python."""
+    return _read(source)[0]
+
+
+@lru_cache(maxsize=2048)
+def _read(source: str) -> tuple[str, ast.Module] | tuple[None, None]:
     for text in (source, as_python(source)):
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            return ast.parse(text)
-    return None
+            return text, ast.parse(text)
+    return None, None
 
 
 def definitions(tree: ast.Module | None) -> frozenset[str]:

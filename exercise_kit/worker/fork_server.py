@@ -41,6 +41,7 @@ def main(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     _, highest = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (highest, highest))  # the judge's own limit is not for a worker
+    os.umask(0o022)  # the judge's may shut the folders of the new root to a child, which is another user
     gc.disable()  # what is imported stays, so that nobody has to look for garbage in it
     try:
         setup, _ = _received(control)

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,15 +105,13 @@ def prepare_policy(
             _rules(readable, listable, views, inside.scratch),
             inside.proc,
             3,
-            0,
+            _to_read([*readable, *views]) if inside.uid is not None else 0,
         )
     if scratch is None:
         raise ProtectionError("namespaces are refused here, and no scratch folder is named")
     child_uid = uid if can_change_user() and _given(scratch, uid) else None
-    capabilities = 0
     has_landlock = bool(landlock_version())
-    if child_uid is not None and has_landlock and not all(map(_is_world_readable, (*readable, *views))):
-        capabilities = 1 << DAC_READ_SEARCH  # of what Landlock leaves in reach
+    capabilities = _to_read([*readable, *views]) if child_uid is not None and has_landlock else 0
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     tasks = _tasks_of(os.getuid() if child_uid is None else child_uid) + TASKS_HEADROOM
     rules = _rules(readable, listable, views, scratch, devices) if has_landlock else {}
@@ -203,6 +201,11 @@ def _given(folder: Path, uid: int) -> bool:
             return False
         raise
     return True
+
+
+def _to_read(paths: Iterable[Path]) -> int:
+    """The capability with which another user reads all of these, of which Landlock leaves them alone in reach."""
+    return 0 if all(map(_is_world_readable, paths)) else 1 << DAC_READ_SEARCH
 
 
 def _is_world_readable(path: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 mro = type.__dict__["__mro__"].__get__
 _name = type.__dict__["__name__"].__get__
-_namespace = type.__dict__["__dict__"].__get__
+namespace_of = type.__dict__["__dict__"].__get__
 _MISSING = object()
 
 
@@ -31,14 +31,14 @@ def name_of(kind: type, longest: int = 80) -> str:
 
 def class_attribute(kind: type, name: str) -> Any:
     """What stands under ``name`` in a class or in those that it inherits from, unbound; None where nothing does."""
-    found = (each for entry in mro(kind) if (each := _namespace(entry).get(name, _MISSING)) is not _MISSING)
+    found = (each for entry in mro(kind) if (each := namespace_of(entry).get(name, _MISSING)) is not _MISSING)
     return next(found, None)
 
 
 def fields_of(value: object) -> dict[str, Any]:
     """The attributes that an object holds itself; empty where it holds none."""
     for entry in mro(type(value)):
-        held = _namespace(entry).get("__dict__")
+        held = namespace_of(entry).get("__dict__")
         if type(held) is GetSetDescriptorType:
             return dict(dict.items(held.__get__(value)))
     return {}

@@ -23,6 +23,7 @@ from . import device as compute
 from . import torch_internals
 from .audit import Attempts
 from .call_trace import Watch
+from .cells import Cells
 from .module_values import named_parameters
 from .observe import observe, observe_parts, pull_back, reply_of
 from .outputs import CellOutputBuffer, OutputLimits, described
@@ -60,7 +61,7 @@ class RequestServer:
         self._device, self._has_moved = device, False
         self._records = records
         self._wire = wire
-        self._shell = shell
+        self._cells, self._variables, self._answered = Cells(shell), shell.user_ns, dict[str, None]()
         self._attempts = attempts
         self._watch, self._watching = watch, False
         self._callbacks = Callbacks(self._query)
@@ -104,7 +105,8 @@ class RequestServer:
         self._wire.send(body, packer.tensors, noted=self._noted if key == "reply" else None)
 
     def _noted(self) -> dict[str, Any]:
-        return {"called": self._watch.names(), "attempts": self._attempts.fresh()}
+        answered, self._answered = list(self._answered), {}
+        return {"called": self._watch.names(), "attempts": self._attempts.fresh(), "answered": answered}
 
     def _query(self, question: dict[str, Any]) -> dict[str, Any]:
         with torch_internals.Unseen():
@@ -128,8 +130,12 @@ class RequestServer:
     def _record(self, name: str, fields: Mapping[str, Any]) -> Any:
         return getattr(import_module(self._records[name]), name)(**fields)
 
-    def _cell(self, index: int, source: str, limit: float) -> dict[str, Any]:
-        return self._shell.run(index, source, limit)
+    def _compile(self, index: int, source: str, readable: bool) -> dict[str, Any]:
+        self._cells.compile(index, source, readable)
+        return {}
+
+    def _cell(self, index: int, limit: float) -> dict[str, Any]:
+        return self._cells.run(index, limit)
 
     def _call(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
@@ -216,21 +222,23 @@ class RequestServer:
         return {"defined": {name: self._sort_of(name) for name in names}}
 
     def _sort_of(self, name: str) -> str | None:
-        if name not in self._shell.user_ns:
+        if name not in self._variables:
             return None
-        thing = self._shell.user_ns[name]
+        thing = self._variables[name]
         return "class" if is_a(thing, type) else "function" if callable(thing) else "other"
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return self._watch.around(function) if self._watching else function
 
     def _named(self, name: str) -> Any:
-        if name not in self._shell.user_ns:
+        if name not in self._variables:
             raise NameError(f"name {name!r} is not defined")
-        return self._shell.user_ns[name]
+        self._answered |= dict.fromkeys(self._cells.codes_of(name, self._variables[name]))
+        return self._variables[name]
 
 
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "compile": RequestServer._compile,
     "cell": RequestServer._cell,
     "call": RequestServer._call,
     "run_fixture": RequestServer._run_fixture,

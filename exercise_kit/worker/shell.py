@@ -1,4 +1,4 @@
-"""IPython's shell as a notebook's cells know it, with the parts taken out that reach beyond Python.
+"""IPython's shell as a notebook's cells know it, with the parts taken out that reach beyond Python and that run cells.
 
 Magics and ``get_ipython()`` work or do nothing with a note; a cell keeps what it defined before its error.
 """
@@ -7,39 +7,31 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import io
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.formatters import DisplayFormatter
 from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import CapturedIO
 from traitlets import Type
 from traitlets.config import Config
 
 from . import outputs
-from .limits import CellTimeout, time_limit
-from .outputs import CellOutputBuffer, OutputLimits, Stream
+from .outputs import CellOutputBuffer, OutputLimits
 
 _NOT_RUN = (
     *("pip", "conda", "mamba", "micromamba", "uv", "sx", "system", "edit", "debug", "pdb", "load_ext", "reload_ext"),
     *("bash", "sh", "script", "perl", "ruby", "python", "python2", "python3", "pypy", "cmd", "notebook", "history"),
     *("matplotlib", "pylab", "gui", "recall", "rerun", "save", "logstart", "store", "run", "macro"),
 )
+_OVER_A_CELL = ("time", "capture", "prun")
 _SILENT = ("matplotlib", "pylab", "gui", "pdb", "load_ext", "reload_ext")
-
-
-class _Compiler(CachingCompiler):
-    """The third cell's code is in the file ``<cell 3>``."""
-
-    cell = 0
-
-    def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
-        return outputs.name_of_cell(self.cell)
 
 
 class _Publisher(DisplayPublisher):
@@ -76,36 +68,22 @@ def _output_buffer(part: Any) -> CellOutputBuffer:
 class GradingShell(InteractiveShell):
     """A shell whose cells show what they show to ``output_buffer``."""
 
-    compiler_class = Type(_Compiler)
     displayhook_class = Type(_DisplayHook)
     display_pub_class = Type(_Publisher)
     output_buffer: CellOutputBuffer
     source = ""
 
-    def run(self, index: int, source: str, limit: float) -> dict[str, Any]:
-        """Run one cell, for ``limit`` seconds at most: {"outputs": [...], "seconds": ...}."""
-        self.compile.cell = index  # type: ignore[attr-defined]
-        self.source = source
+    at_end: list[Callable[[], None]]
+
+    def begin(self, source: str) -> None:
+        """A cell begins, of which this is the text."""
+        self.source, self.at_end = source, []
         self.output_buffer.begin()
-        streams = Stream(self.output_buffer, "stdout"), Stream(self.output_buffer, "stderr")
-        before, started = (sys.stdout, sys.stderr), time.monotonic()
-        sys.stdout, sys.stderr = streams
-        for stream in streams:
-            stream.listening = True
-        try:
-            with time_limit(limit):
-                self.run_cell(source, store_history=False)
-                outputs.show_all(self.output_buffer)
-        except (
-            CellTimeout,
-            Exception,
-        ) as error:  # a figure that cannot be drawn; the end came while IPython was at work
-            self.output_buffer.fail(*outputs.for_feedback(error))
-        finally:
-            for stream in streams:
-                stream.listening = False
-            sys.stdout, sys.stderr = before
-        return {"outputs": self.output_buffer.outputs, "seconds": time.monotonic() - started}
+
+    def end(self) -> None:
+        """The cell is over: do what its first line has put off."""
+        for each in self.at_end:
+            each()
 
     def note(self, text: str) -> None:
         """Tell the reader of the feedback what was not done."""
@@ -136,11 +114,33 @@ class GradingShell(InteractiveShell):
 
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
         """Run a magic that stays within Python; of any other leave a note."""
+        if magic_name in _OVER_A_CELL and not (line and magic_name != "capture"):
+            self._over_the_cell(magic_name, line)
+            return None
         if magic_name in _NOT_RUN or self.find_line_magic(magic_name) is None:
             if magic_name not in _SILENT:
                 self.note(f"`%{magic_name}` is not run while grading")
             return None
         return super().run_line_magic(magic_name, line, _stack_depth + 1)
+
+    def _over_the_cell(self, magic_name: str, line: str) -> None:
+        """Begin what a ``%%time`` or ``%%capture kept`` does to the cell, whose other lines run as any cell's do."""
+        buffer, started = self.output_buffer, time.monotonic()
+
+        def capture() -> None:
+            printed = {"stdout": io.StringIO(), "stderr": io.StringIO()}
+            for each in buffer.outputs:
+                if each["output_type"] == "stream":
+                    printed[each["name"]].write(each["text"])
+            buffer.outputs = [each for each in buffer.outputs if each["output_type"] == "error"]
+            names = [word for word in line.split() if word.isidentifier()]
+            self.user_ns |= {name: CapturedIO(printed["stdout"], printed["stderr"]) for name in names}
+
+        def tell_time() -> None:
+            buffer.print("stdout", f"Wall time: {time.monotonic() - started:.3g} s\n")
+
+        if magic_name != "prun":
+            self.at_end.append(capture if magic_name == "capture" else tell_time)
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
         """Run a magic that stays within Python; of any other leave a note."""
@@ -176,6 +176,7 @@ def make_shell() -> GradingShell:
     formatter.formatters["image/png"].for_type_by_name(
         "matplotlib.figure", "Figure", lambda figure: outputs.png(figure, shell.output_buffer)
     )
+    shell.builtin_trap.__enter__()  # get_ipython() is there in cells and in what they define
     outputs.take_over(shell)
     _take_over_input(shell)
     return shell

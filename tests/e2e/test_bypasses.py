@@ -10,12 +10,13 @@ import pytest
 
 from exercise_kit.judge.judge import Judge
 from exercise_kit.submission.find import find
-from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, POSSIBLE_BYPASS
+from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, OTHER_CODE, POSSIBLE_BYPASS
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST, Case
 from tests.e2e.attacks.late import LATE
+from tests.e2e.attacks.unshown import HONEST_CHANGES, NOTICED, WITHOUT_EFFECT
 from tests.e2e.submissions import mark
 from tests.machine import needs_sandbox
 
@@ -44,6 +45,8 @@ def submission(tmp_path: Path, lessons: Lessons) -> Read:
                 cell.source = case.answer
         if case.first:
             notebook.cells.insert(1, nbformat.v4.new_code_cell(case.first))
+        if case.then:
+            notebook.cells.append(nbformat.v4.new_code_cell(case.then))
         path = tmp_path / f"{case.lesson}.ipynb"
         nbformat.write(notebook, path)
         (found,) = find([path], lessons.names)
@@ -75,6 +78,28 @@ def test_what_runs_behind_the_call_earns_nothing(judge: Judge, submission: Read,
     assert result.status == "graded", result.reason
     assert result.score == 0
     assert {FORBIDDEN_FUNCTION, POSSIBLE_BYPASS} & set(result.flags)
+
+
+@pytest.mark.parametrize("case", WITHOUT_EFFECT, ids=lambda each: each.name)
+def test_what_the_page_shows_is_what_runs(judge: Judge, submission: Read, case: Case) -> None:
+    result = judge.grade(submission(case))
+    assert result.status == "graded", result.reason
+    assert result.score == 0, result.exercises
+    assert OTHER_CODE not in result.flags
+
+
+@pytest.mark.parametrize("case", NOTICED, ids=lambda each: each.name)
+def test_other_code_than_the_page_shows_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
+    result = judge.grade(submission(case))
+    assert result.status == "graded", result.reason
+    assert result.score == 0, result.exercises
+    assert OTHER_CODE in result.flags, result.exercises
+
+
+@pytest.mark.parametrize("case", HONEST_CHANGES, ids=lambda each: each.name)
+def test_code_that_is_changed_in_sight_gets_its_points(judge: Judge, submission: Read, case: Case) -> None:
+    result = judge.grade(submission(case))
+    assert result.score == result.max_score > 0, (result.exercises, result.reason)
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda each: each.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -18,6 +19,16 @@ NO_PROTECTIONS = SandboxCapabilities(
     0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), "Grade on Linux")
 )
 ALL_PROTECTIONS = SandboxCapabilities(7, True, True, {})
+
+
+GRADED = Finding("Grading one answer", "fine", "2 of 2 points")
+
+
+@pytest.fixture(autouse=True)
+def graded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is graded, which takes seconds, but where a test is about that."""
+    if "grading_on" not in request.function.__code__.co_names:
+        monkeypatch.setattr(module, "grading_on", lambda device: GRADED)
 
 
 @pytest.fixture
@@ -104,8 +115,31 @@ def test_where_no_gpu_is_seen_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert grading_on("cuda", tmp_path).verdict == "weaker"  # no clone, so no model answer
 
 
+@pytest.mark.skipif(not CAPABILITIES.is_sufficient, reason="grades in the sandbox, which needs Linux's protections")
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_one_answer_is_graded_whatever_files_are_hidden_from_others(umask: int) -> None:
+    """As root a worker is another user, and every folder on its way has to be open to it."""
+    before = os.umask(umask)
+    try:
+        found = grading_on("cpu")
+    finally:
+        os.umask(before)
+    assert found.verdict == "fine", found
+
+
+def test_where_one_answer_cannot_be_graded_it_exits_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
+    broken = Finding("Grading one answer", "missing", "a worker did not start", "Mend it")
+    monkeypatch.setattr(module, "grading_on", lambda device: broken)
+    code, text = run(tmp_path)
+    assert code == 1
+    assert "a worker did not start" in text
+    assert "Grading cannot run in the sandbox here" in text
+
+
 def test_a_gpu_is_tried_where_there_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tried = Finding("Grading on the GPU", "fine", "2 of 2 points")
+    monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
     monkeypatch.setattr(module, "_has_cuda", lambda: True)
-    monkeypatch.setattr(module, "grading_on", lambda device: tried if device == "cuda" else None)
+    monkeypatch.setattr(module, "grading_on", lambda device: tried if device == "cuda" else GRADED)
     assert tried in inspect_machine(tmp_path)[0]

@@ -1,18 +1,21 @@
 """Training fixtures of lesson 06: a small model, and a loader, an optimizer and a schedule that note their use.
 
 They run beside a student's code, in a kernel or in a judge's worker. They take and return plain values and tensors,
-hold no answer, judge nothing, and import nothing else of the package.
+hold no answer, judge nothing, and import nothing else of the package but the kit's fixtures.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from exercise_kit.engine.training_fixtures import Calls
 
 Batch = tuple[Tensor, Tensor]
 _TWO_DEVICES = "is not on the expected device"  # in torch's words for it
@@ -171,17 +174,28 @@ def elsewhere(
     Returns:
         "images": for each forward pass, the kind of device of its images.
         "mixed": whether torch refused to compute with tensors of two devices.
+        "read": whether it stopped for want of numbers.
     """
-    model = SmallClassifier(weights, []).to("meta")
-    arguments: list[Any] = [model, SmallLoader(batches), torch.device("meta")]
-    if learning_rate is not None:
-        arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate))
-    mixed = False
+    models: list[SmallClassifier] = []
+    here, there = Calls(), Calls()
+
+    def run(device: str, calls: Calls) -> None:
+        model = SmallClassifier(weights, []).to(device)
+        arguments: list[Any] = [model, SmallLoader(batches), torch.device(device)]
+        if learning_rate is not None:
+            arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate))
+        models.append(model)
+        with calls:
+            function(*arguments)
+
+    mixed = read = False
+    with suppress(Exception):
+        run("cpu", here)
     try:
-        function(*arguments)
+        run("meta", there)
     except Exception as error:
-        mixed = _TWO_DEVICES in str(error)
-    return {"images": list(model.places), "mixed": mixed}
+        mixed, read = _TWO_DEVICES in str(error), there.is_for_want_of_numbers(error, here)
+    return {"images": list(models[-1].places), "mixed": mixed, "read": read}
 
 
 def _note_calls(events: list[str], owner: object, *methods: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, TwoDevicesError, device
+from exercise_kit.engine.training_fixtures import DEVICE, Calls, OtherDevice, TwoDevicesError, device, note_exception
 from vit_course.config import ViTConfig
 from vit_course.exercises.inside_fixtures import Left, SmallViT, Weights, put_apart
 from vit_course.exercises.training_fixtures import Batch, SmallLoader, model_of
@@ -178,18 +178,23 @@ def featuring_elsewhere(
     Returns:
         "raised": the name of the exception's class; "" where there was none.
         "mixed": whether tensors of two devices met.
+        "read": whether it was raised for want of numbers.
         "devices": the kind of device of each tensor in the result.
     """
-    model, there = SmallViT(weights, config).to(DEVICE), OtherDevice()
+    model, there, here = SmallViT(weights, config).to(DEVICE), OtherDevice(), Calls()
+    calls = Calls(there)
     try:
-        with there:
-            there_too = [(images, labels.to(DEVICE)) for images, labels in batches]
+        with suppress(Exception), here:
+            function(SmallViT(weights, config), SmallLoader(batches), torch.device("cpu"))
+        there_too = [(images, labels.to(DEVICE)) for images, labels in batches]
+        with calls, there:
             returned = function(model, SmallLoader(there_too), torch.device(DEVICE))
     except Exception as error:
-        mixed = there.refused or isinstance(error, TwoDevicesError)
-        return {"raised": type(error).__name__, "mixed": mixed, "devices": []}
+        return note_exception(error, there, calls, here) | {
+            "mixed": there.refused or isinstance(error, TwoDevicesError)
+        }
     tensors = [each for each in returned if isinstance(each, Tensor)] if isinstance(returned, list | tuple) else []
-    return {"raised": "", "mixed": False, "devices": [each.device.type for each in tensors]}
+    return {"raised": "", "mixed": False, "read": False, "devices": [each.device.type for each in tensors]}
 
 
 def probing(
@@ -224,11 +229,12 @@ class _FirstOperators(OtherDevice):
 
     def __init__(self) -> None:
         super().__init__()
-        self._left = 2000
+        self._left, self.is_over = 2000, False
 
     def __torch_dispatch__(self, operator: Any, types: Any, inputs: Any = (), options: Any = None) -> Any:
         self._left -= 1
         if self._left < 0:
+            self.is_over = True
             raise RuntimeError("enough was seen")
         return super().__torch_dispatch__(operator, types, inputs, options)
 
@@ -237,7 +243,9 @@ def probing_elsewhere(
     function: Callable[..., Any], features: Tensor, labels: Tensor, num_classes: int
 ) -> dict[str, Any]:
     """Call it with features and labels on another device; what :func:`device` notes of the first operators."""
-    return device(function, [features, labels, num_classes], there=_FirstOperators())
+    there = _FirstOperators()
+    notes = device(function, [features, labels, num_classes], there=there)
+    return notes | {"read": notes["read"] or there.is_over}
 
 
 def rates(

@@ -22,7 +22,8 @@ _FUSED = '"scaled_dot_product" + "_attention"'
 class Case:
     """An answer that bypasses a rule.
 
-    Attributes: ``name``, ``answer`` (the exercise's cell), ``exercise``, ``lesson`` and ``first`` (a cell before it).
+    Attributes: ``name``, ``answer`` (the exercise's cell), ``exercise``, ``lesson``, ``first`` (a cell before it) and
+    ``then`` (a cell at the end).
     """
 
     name: str
@@ -30,6 +31,7 @@ class Case:
     exercise: str = "scaled_dot_product_attention"
     lesson: str = "03_attention"
     first: str = ""
+    then: str = ""
 
 
 def _attention(name: str, *lines: str, first: str = "") -> Case:

@@ -112,6 +112,29 @@ def test_what_looks_at_numbers_is_left_undecided(answer):
         expect_device_of_input(Student({"answer": answer}), X)
 
 
+def _raises_there(x):
+    if x.device.type != "cpu":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    return x + 1
+
+
+def _looks_there_alone(x):
+    return x + (x.sum().item() if x.is_meta else 1)
+
+
+def _copies_there_alone(x):
+    if x.is_meta:
+        x.cpu()
+        raise ValueError
+    return x + 1
+
+
+@pytest.mark.parametrize("answer", [_raises_there, _looks_there_alone, _copies_there_alone])
+def test_an_exception_of_its_own_leaves_nothing_undecided(answer):
+    with pytest.raises(Failure, match="on another device, say a GPU, answer raised"):
+        expect_device_of_input(Student({"answer": answer}), X)
+
+
 def test_a_module_goes_along_with_its_parameters_and_buffers():
     class Shift(torch.nn.Module):
         def __init__(self, registered):

@@ -104,8 +104,12 @@ def test_a_loop_that_moves_its_batches_is_let_go_at_its_first_number(given):
         images, labels = next(iter(loader))
         return F.cross_entropy(model(images.to(device)), labels.to(device)).item()
 
-    assert elsewhere(_train, **given, learning_rate=0.1) == {"images": ["meta"] * 2, "mixed": False}
-    assert elsewhere(measure, **given) == {"images": ["meta"], "mixed": False}
+    assert elsewhere(_train, **given, learning_rate=0.1) == {
+        "images": ["meta"] * 2,
+        "mixed": False,
+        "read": False,
+    }
+    assert elsewhere(measure, **given) == {"images": ["meta"], "mixed": False, "read": True}
 
 
 def test_what_is_left_on_the_cpu_is_noted(given):
@@ -117,15 +121,21 @@ def test_what_is_left_on_the_cpu_is_noted(given):
         for images, labels in loader:
             F.cross_entropy(model(images.to(device)), labels)
 
-    assert elsewhere(neither, **given) == {"images": ["cpu"], "mixed": True}
-    assert elsewhere(images_alone, **given, learning_rate=0.1) == {"images": ["meta"], "mixed": True}
+    assert elsewhere(neither, **given) == {"images": ["cpu"], "mixed": True, "read": True}
+    assert elsewhere(images_alone, **given, learning_rate=0.1) == {"images": ["meta"], "mixed": True, "read": True}
 
 
 def test_a_loop_that_never_runs_the_model_tells_nothing(given):
     def breaks_off(model, loader, device):
         raise KeyError("mistake")
 
-    assert elsewhere(breaks_off, **given) == {"images": [], "mixed": False}
+    def looks_first(model, loader, device):
+        for images, _ in loader:
+            assert images.to(device).isfinite().all()
+            model(images.to(device))
+
+    assert elsewhere(breaks_off, **given) == {"images": [], "mixed": False, "read": False}
+    assert elsewhere(looks_first, **given) == {"images": [], "mixed": False, "read": True}
 
 
 def test_groups_are_reported_by_name():

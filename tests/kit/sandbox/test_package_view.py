@@ -271,3 +271,29 @@ def test_views_are_kept_where_the_user_keeps_such_things(tmp_path, monkeypatch):
 def test_a_lesson_has_a_number(home):
     with pytest.raises(ValueError, match="begins with two digits"):
         view_of("patchify", home)
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_view_holds_all_that_its_modules_import_at_once(lesson):
+    """A lesson's own cell imports ``vit_course.interactive``; it failed when that imported what no view holds."""
+    files = package_view._files(lesson)
+    modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files}
+    packages = {name.rpartition(".")[0] for name in modules} | modules
+    missing = {
+        (name, module)
+        for name, source in files.items()
+        if name.endswith(".py")
+        for module in imported_at_once(ast.parse(source))
+        if module.partition(".")[0] in ("vit_course", "exercise_kit") and module not in packages
+    }
+    assert not missing
+
+
+def imported_at_once(tree):
+    """The modules that a file imports when it is imported itself: not in functions, not for a type checker."""
+    for statement in tree.body:
+        for node in [statement, *getattr(statement, "body", ())] if isinstance(statement, ast.Try) else [statement]:
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                yield node.module

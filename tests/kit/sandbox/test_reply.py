@@ -1,9 +1,12 @@
 """Replies that a student's code has tampered with: read as what they are, or refused, and never an error of ours."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
 
+from exercise_kit.engine.compare import expect_tensor
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.sandbox.limits import WorkerLost
@@ -194,6 +197,35 @@ def test_a_tensor_that_cannot_be_sent_is_reported():
         student(HONEST | {"result": (3, Other("Tensor", "a nested tensor"))})(INPUT, 2)
     assert caught.value.seen == "patchify gave a nested tensor"
     assert caught.value.expected == "one that has a shape"
+
+
+LIVE = "$\\href{https://example.org}{Full marks: 2 of 2}$"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"result": Other("Tensor", LIVE)},
+        {"result": Other("Tensor", f"a tensor of layout {LIVE}")},
+        {"result": Other(LIVE, LIVE)},
+        {"result": Other("function", f"<function {LIVE}>")},
+        {"result": {LIVE: INPUT}},
+        {"result": LIVE},
+        {"raised": {"kinds": [LIVE], "words": LIVE, "line": LIVE, "functions": [LIVE]}},
+    ],
+)
+def test_no_word_of_a_reply_stands_outside_quotation(reply):
+    """A page would make a link of it, or show it in the judge's voice."""
+    with pytest.raises(Failure) as caught:
+        expect_tensor(student(HONEST | reply)(INPUT, 2), (2, 3), "the result")
+    told = f"{caught.value.seen} {caught.value.expected} {caught.value.look}"
+    assert "href" not in re.sub("`[^`]*`", "", told)
+    assert "Full marks" not in re.sub("`[^`]*`", "", told)
+
+
+def test_names_of_parameters_hold_letters_and_digits_alone():
+    built = module({"parameters": {"blocks.0.weight": [2], "$a b`": [3]}, "lazy": [], "buffers": {}})
+    assert built.parameter_shapes() == {"blocks.0.weight": (2,), "?a?b?": (3,)}
 
 
 def test_a_model_goes_by_its_own_name():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.simulate.modules import is_variant, right_variants
-from exercise_kit.submission.static_rules import possible_bypass
+from exercise_kit.submission.possible_bypass import possible_bypass
 from exercise_kit.submission.submission import CellSource
 from tests.e2e.attacks.bypasses import FLAGGED, HONEST
 from vit_course.exercises.forbidden_calls import RULES
@@ -19,7 +19,9 @@ BODY = "def scaled_dot_product_attention(query, key, value):\n    return "
 
 
 def found(exercise, name, *sources):
-    return possible_bypass(exercise, (name,), [CellSource(index, source) for index, source in enumerate(sources)])
+    cells = [CellSource(index, source) for index, source in enumerate(sources)]
+    suspect = possible_bypass(exercise, (name,), cells)
+    return suspect and suspect.used
 
 
 def in_attention(*sources):
@@ -100,8 +102,51 @@ def test_code_that_the_answer_does_not_reach_or_that_is_allowed_is_not(sources):
     assert in_attention(*sources) is None
 
 
-def test_an_exercise_without_a_rule_allows_all():
-    assert found("patchify", "patchify", "def patchify(x, p): return F.unfold(x, p)") is None
+def test_an_exercise_without_a_rule_allows_all_that_libraries_compute():
+    assert found("patchify", "patchify", HEAD, "def patchify(x, p): return F.unfold(x, p)") is None
+
+
+UNUSUAL = [
+    ("import logging.handlers as h", "l = h.QueueListener(q)"),
+    ("from IPython.lib.backgroundjobs import BackgroundJobManager", "BackgroundJobManager().new(print)"),
+    ("from tqdm import TMonitor", "TMonitor(tqdm, 1)"),
+    ("import socketserver", "socketserver.ThreadingTCPServer"),
+    ("open('mine.py', 'w').write('x = 1')", "import mine\nmine.x"),
+    ("torch.Tensor.requires_grad_ = lambda self, on=True: self", ""),
+    ("setattr(torch, 'is_grad_enabled', lambda: False)", ""),
+    ("import sys", "sys.addaudithook(print)"),
+    ("import sys", "sys.setprofile(None)"),
+    ("try: 1 / 0\nexcept Exception as e: frame = e.__traceback__.tb_frame", ""),
+    ("import os", "os.sys.modules['torch']"),
+    ("shell = get_ipython()", "shell.ast_transformers.append(3)"),
+    ("", "get_ipython().events.register('post_run_cell', print)"),
+    ("import builtins", "builtins.compile = print"),
+    ("patchify.__code__ = other.__code__", ""),
+    ("globals()['patchify'] = other", ""),
+    ("import numpy as np", "np.ctypeslib.ctypes.pythonapi"),
+    ("import ctypes", "ctypes.pythonapi"),
+    ("import vit_course.patches as p", "p.patchify = print"),
+    ("import asyncio", "asyncio.get_event_loop()"),
+    ("import linecache", "linecache.getlines('x')"),
+]
+
+
+@pytest.mark.parametrize(("first", "then"), UNUSUAL)
+def test_what_could_change_how_answers_run_is_seen_anywhere(first, then):
+    answer = "def patchify(images, patch_size):\n    return images"
+    assert found("patchify", "patchify", HEAD, first, answer, then)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("return getattr(F, name)(images)", "return images.__reduce_ex__(4)", "return globals()['f'](images)"),
+        *("return (lambda m: m)(sys)", "return vars(F)['unfold'](images)", "return map(getattr, [F], ['unfold'])"),
+        *("return type(images).__torch_function__", "return torch.__dict__['nn']"),
+    ],
+)
+def test_what_no_answer_needs_is_seen_in_an_answer(line):
+    assert found("patchify", "patchify", HEAD + "import sys", f"def patchify(images, name):\n    {line}")
 
 
 def test_rules_are_of_exercises_that_there_are(lessons):
@@ -111,7 +156,7 @@ def test_rules_are_of_exercises_that_there_are(lessons):
 def test_an_answer_is_flagged_and_graded_all_the_same(work):
     submission = work("03_attention").answer(scaled_dot_product_attention="import gc\n" + BODY + "gc, query").read()
     assert submission.flags == ("possible-bypass",)
-    assert "scaled_dot_product_attention uses `gc`" in submission.reason
+    assert "scaled_dot_product_attention uses `gc`, in the line `return (gc, query)`" in submission.reason
     assert submission.exercises[0].problem is None
 
 

@@ -80,14 +80,17 @@ def expect_on_the_device(student: Student, given: Setting, learning_rate: float 
 
     Raises:
         Failure: with what was left behind.
-        Undecided: the loop has never run the model.
+        Undecided: the loop reads numbers before it runs the model.
     """
     fields = {"weights": given.weights, "batches": given.batches, "learning_rate": learning_rate}
     notes = student.run_fixture("elsewhere", **fields)
     left_behind, mixed = "cpu" in notes["images"], bool(notes["mixed"])
     student.record[-1:] = [("elsewhere", left_behind, mixed)]
-    if not notes["images"]:
-        raise Undecided("the model was not run on another device, so nothing can be decided")
+    if not notes["images"] and not mixed:
+        if notes["read"] is True:
+            raise Undecided("numbers are read before the model is run, so only a GPU could show where it computes")
+        seen = "with the model on another device, the model was not run"
+        raise Failure(seen, "the same as on the CPU", "Which line asks on which device the model is?")
     if left_behind or mixed:
         what = "the model was shown images" if left_behind else "some numbers of the batch were used"
         look = "What is the argument `device` for, and which tensors of a batch have to go there?"

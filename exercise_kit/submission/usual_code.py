@@ -1,0 +1,254 @@
+"""What answers need: modules, builtins, special attributes; whatever else code uses is for a person to look at.
+
+A list of tricks is never complete, so what is listed here is what honest answers use. The code of an answer, and what
+it reaches, is held to all of it; the rest of a notebook, where people look around, to what could change how answers
+run: it may not change a library or the shell, take frames, start threads, or use a module that is not listed.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from exercise_kit.engine.course_named import package
+from exercise_kit.submission.static_rules import called, dotted_name, globals_of, outermost_names, text_of, used_imports
+
+_WHOLE = """
+    __future__ posixpath ntpath abc array base64 bisect cmath collections copy cycler dataclasses datetime decimal
+    einops enum fractions glob graphlib hashlib heapq html io itertools jaxtyping json math matplotlib
+    mpl_toolkits numbers numpy opt_einsum pandas pathlib pprint random re safetensors scipy seaborn shutil skimage
+    sklearn statistics string tabulate tempfile textwrap time timeit torchinfo torchmetrics torchvision typing
+    typing_extensions unicodedata uuid warnings beartype torchtyping rich PIL cv2 plotly imageio requests urllib
+    zipfile tarfile csv ipywidgets traceback contextlib functools accelerate tensorboard secrets colorsys locale
+    platform tomllib typeguard more_itertools toolz
+"""
+_USUAL = frozenset(_WHOLE.split())
+# of these modules some names, by their beginnings
+_PARTS = {
+    "torch": "",
+    "sys": """
+        version version_info hexversion stdout stderr stdin argv maxsize float_info int_info getsizeof exit executable
+        platform path byteorder getrecursionlimit
+    """,
+    "os": """
+        path getcwd listdir makedirs mkdir environ cpu_count remove sep linesep name getpid walk scandir stat getenv
+        urandom chdir rename unlink rmdir curdir pardir devnull
+    """,
+    "inspect": "signature Parameter isfunction isclass ismethod getdoc cleandoc isroutine getfullargspec",
+    "operator": """
+        itemgetter mul add sub truediv floordiv matmul eq ne lt le gt ge neg mod pow xor and_ or_ not_ index contains
+        getitem setitem concat iadd imul abs inv pos lshift rshift truth is_ is_not
+    """,
+    "types": "SimpleNamespace MappingProxyType GenericAlias NoneType EllipsisType UnionType TracebackType ModuleType",
+    "logging": "getLogger info warning debug error basicConfig INFO DEBUG WARNING ERROR CRITICAL Logger exception log",
+    "tqdm": "tqdm trange auto notebook autonotebook std",
+    "IPython": "display get_ipython core.display core.magic utils",
+    "gc": "collect",
+    "pickle": "dump dumps HIGHEST_PROTOCOL",
+    "importlib": "reload metadata util.find_spec",
+    "google": "colab",
+    "subprocess": "run check_output",  # what no worker may do
+    "weakref": "ref WeakKeyDictionary WeakValueDictionary",
+    "timm": "",
+    "transformers": "",
+}
+_OF_TORCH = frozenset({"_assert", "_check", "_check_is_size", "_check_value"})
+# modules of torch's that answers have business with; its functions and classes are no modules
+_TORCH_MODULES_NAMES = """
+    nn linalg fft special func autograd testing random cuda mps cpu backends amp optim utils distributions jit
+    types compiler sparse nested functional masked return_types quantization ao version accelerator
+"""
+_TORCH_MODULES = frozenset(_TORCH_MODULES_NAMES.split())
+_UNUSUAL_OF_TORCH_NAMES = """
+    CompilationUnit compile_extension load_library classes ops cpp_extension
+"""
+_UNUSUAL_OF_TORCH = frozenset(_UNUSUAL_OF_TORCH_NAMES.split())
+_UNUSUAL_BUILTINS = """
+    eval exec compile __import__ globals vars __builtins__ __loader__ __build_class__ __spec__ breakpoint delattr
+"""
+_BUILTINS = frozenset(dir(builtins)) - frozenset(_UNUSUAL_BUILTINS.split())
+_SPECIAL = """
+    init new call repr str len iter next getitem setitem delitem contains enter exit name qualname doc module
+    annotations version class post_init eq ne lt le gt ge hash bool int float index abs neg pos invert add radd
+    iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul
+    imatmul and or xor rand ror rxor lshift rshift wrapped name_ match_args slots dataclass_fields format round
+    divmod file all author path parameters getattr init_subclass class_getitem set_name copy deepcopy reversed
+    missing setstate getstate array array_priority jit_unused_properties constants ignored_properties complex
+    debug main
+"""
+_SPECIAL_NAMES = frozenset(f"__{name}__" for name in _SPECIAL.split())
+# of frames, functions and the shell: what leads to code and variables that are no business of an answer's
+_FRAMES = """
+    f_back f_globals f_locals f_builtins f_code f_trace tb_frame tb_next gi_frame cr_frame ag_frame gi_code
+    cell_contents co_filename co_code co_consts user_ns user_global_ns user_module get_referrers get_referents
+    get_objects setprofile settrace addaudithook _getframe ast_transformers input_transformers_post
+    input_transformers_cleanup input_transformer_manager events run_cell run_code run_ast_nodes
+"""
+_ALWAYS_ODD = frozenset(_FRAMES.split()) | {"__globals__", "__closure__", "__builtins__", "__subclasses__"}
+_METACLASSES = frozenset({"abc.ABCMeta", "enum.EnumMeta", "enum.EnumType"})
+# run by whoever looks at a result, after the call
+_LATE_NAMES = """
+    __torch_dispatch__ __torch_function__ __getattribute__ __instancecheck__ __del__ __class__
+"""
+_LATE = frozenset(_LATE_NAMES.split())
+_OF_THE_SHELL = frozenset({"run_line_magic", "run_cell_magic", "system", "getoutput", "__class__"})
+# settings that a notebook may make; `plt.rcParams["figure.dpi"] = 90` is one of a library that computes nothing
+_SETTINGS = ("torch.backends.", "os.environ", "sys.stdout", "sys.stderr", "torch.utils.data.")
+_CHANGED_NAMES = """
+    torch torchvision numpy math functools operator builtins contextlib copy inspect json os random select socket
+    sys time types threading IPython linecache gc warnings tqdm logging
+"""
+_CHANGED = frozenset(_CHANGED_NAMES.split())
+_VARIABLES = ("globals(", "locals(", "vars(", "builtins", "sys.modules", "__builtins__")
+_UPDATES = frozenset({"update", "setdefault", "__setitem__", "pop", "clear"})
+
+
+class Use(NamedTuple):
+    """What code uses, and the node where it does."""
+
+    used: str
+    node: ast.AST
+
+
+def unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted: frozenset[str]) -> Iterator[Use]:
+    """What an answer, or code that it reaches, uses beyond what answers need.
+
+    Args:
+        statement: of the notebook's top level.
+        names: see :func:`~exercise_kit.submission.static_rules.import_names`.
+        wanted: the names of imports that the answer uses.
+    """
+    for used in used_imports(statement, wanted):
+        if not _is_usual(used):
+            yield Use(used, statement)
+    for builtin in sorted(globals_of(statement) - _BUILTINS - names.keys()):
+        if hasattr(builtins, builtin) or builtin == "__builtins__":
+            yield Use(builtin, statement)
+    for name in outermost_names(statement):
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load) and _PARTS.get(names.get(name.id, "")):
+            yield Use(names[name.id], name)  # a module handed on
+    for node in ast.walk(statement):
+        yield from _unusual_access(node, names)
+        if isinstance(node, ast.Attribute) and _is_special(node.attr) and node.attr not in _SPECIAL_NAMES:
+            yield Use(node.attr, node)
+        elif isinstance(node, ast.ClassDef):
+            metaclasses = (each.value for each in node.keywords if each.arg == "metaclass")
+            yield from (Use("metaclass", node) for each in metaclasses if dotted_name(each, names) not in _METACLASSES)
+        elif isinstance(node, ast.FunctionDef) and node.name in _LATE:
+            yield Use(node.name, node)
+    yield from unusual_anywhere(statement, names)
+
+
+def unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[Use]:
+    """What could change how answers run, wherever it stands in a notebook."""
+    for name in outermost_names(statement):
+        dotted = None if isinstance(getattr(name, "ctx", None), ast.Store) else dotted_name(name, names)
+        if dotted and not _is_usual(dotted):
+            yield Use(dotted, name)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and node.attr in _ALWAYS_ODD:
+            yield Use(node.attr, node)
+        elif isinstance(node, ast.keyword) and node.arg in _ALWAYS_ODD:
+            yield Use(node.arg, node.value)
+        target = _changed(node)
+        if target is not None:
+            yield from _unusual_change(target, node, names)
+        if isinstance(node, ast.Call):
+            yield from _unusual_call(node, statement)
+
+
+def _is_usual(dotted: str) -> bool:
+    """Whether a module, and the part of it, is one that answers use."""
+    root, *parts = _by_its_own_name(dotted).split(".")
+    if root in _USUAL or root in (package(), "builtins"):
+        return True
+    if root not in _PARTS or not parts:
+        return root in _PARTS
+    if root == "torch":
+        is_module = f"torch.{parts[0]}" in sys.modules
+        private = any(each.startswith("_") and not _is_special(each) and each not in _OF_TORCH for each in parts)
+        return not private and _UNUSUAL_OF_TORCH.isdisjoint(parts) and (not is_module or parts[0] in _TORCH_MODULES)
+    rest = f"{'.'.join(parts)}."
+    return not _PARTS[root] or any(rest.startswith(f"{each}.") for each in _PARTS[root].split())
+
+
+def _by_its_own_name(dotted: str) -> str:
+    """``sys.modules`` for ``os.sys.modules``: a module that is reached through another one."""
+    root, *parts = dotted.split(".")
+    thing: Any = sys.modules.get(root)
+    for place, part in enumerate(parts):
+        thing = getattr(thing, part, None)
+        if isinstance(thing, ModuleType) and thing.__name__.partition(".")[0] != root:
+            return _by_its_own_name(".".join((thing.__name__, *parts[place + 1 :])))
+    return dotted
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _unusual_access(node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
+    """``getattr`` with a name that nobody can read, and ``getattr`` handed on."""
+    if not isinstance(node, ast.Call):
+        return
+    for given in (*node.args, *(each.value for each in node.keywords)):
+        if isinstance(given, ast.Name) and given.id in ("getattr", "setattr") and given.id not in names:
+            yield Use(given.id, given)
+    if called(node.func) in ("getattr", "setattr") and len(node.args) > 1:
+        subject, name = node.args[:2]
+        text = text_of(name)
+        if text is None and not _is_own(subject, name, names):
+            yield Use(f"{called(node.func)}(…, …)", node)
+        elif text is not None and _is_special(text) and text not in _SPECIAL_NAMES:
+            yield Use(f"{called(node.func)}(…, {text})", node)
+
+
+def _is_own(subject: ast.expr, name: ast.expr, names: Mapping[str, str]) -> bool:
+    """Whether a computed attribute can be no module's: ``getattr(self, f"head{i}")``, ``getattr(config, name)``."""
+    begins = isinstance(name, ast.JoinedStr) and isinstance(name.values[0], ast.Constant)
+    return begins or (isinstance(subject, ast.Name) and subject.id not in names)
+
+
+def _changed(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+        return node if isinstance(node, ast.Attribute) else node.value
+    if isinstance(node, ast.Call) and called(node.func) in ("setattr", "__setattr__", "delattr") and node.args:
+        return node.args[1] if called(node.func) == "__setattr__" and len(node.args) == 3 else node.args[0]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _UPDATES:
+        return node.func.value
+    return None
+
+
+def _unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
+    text = ast.unparse(target)
+    dotted = dotted_name(target, names) or ""
+    odd_attribute = (
+        isinstance(target, ast.Attribute)
+        and _is_special(target.attr)
+        and target.attr
+        not in (*("__name__", "__doc__", "__qualname__", "__wrapped__", "__module__", "__annotations__"),)
+    )
+    is_of_shell = "get_ipython()" in text
+    is_library = dotted.partition(".")[0] in {*_CHANGED, package()} and not f"{dotted}.".startswith(_SETTINGS)
+    if odd_attribute or is_of_shell or is_library or text.startswith(_VARIABLES):
+        yield Use(dotted or text, node)
+
+
+def _unusual_call(call: ast.Call, statement: ast.stmt) -> Iterator[Use]:
+    function = call.func
+    is_text = bool(call.args) and text_of(call.args[0]) is not None
+    if getattr(function, "id", "") in ("exec", "eval") and not is_text and not isinstance(statement, _DEFINED):
+        yield Use(called(function) or "", call)
+    if (
+        isinstance(function, ast.Attribute)
+        and function.attr not in _OF_THE_SHELL
+        and ast.unparse(function.value) == "get_ipython()"
+    ):
+        yield Use(f"get_ipython().{function.attr}", call)
+
+
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

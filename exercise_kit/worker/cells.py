@@ -1,0 +1,171 @@
+"""A notebook's cells: compiled before the first of them runs, and then run by nothing that a cell could have changed.
+
+IPython hands a cell's text to transformers, to a compiler and to callbacks, and a cell can put its own among them: the
+page would show one text, and another would run. Here the text that the judge has read is compiled while no student's
+code has run yet, and what runs later is that code. Whose code a function has can then be told by its identity.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import asyncio
+import functools
+import gc
+import linecache
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from . import outputs
+from .limits import time_limit
+from .outputs import Stream
+from .real_types import is_a, namespace_of
+
+_compile, _exec, _eval, _referents = compile, exec, eval, gc.get_referents  # as they are before any cell runs
+_FUTURES = functools.reduce(
+    int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+_COROUTINE = 0x80  # of co_flags
+_MOST_LOOKED_AT = 500  # objects that lead from an answer to its code
+_LONGEST_NAME = 30
+_MOST_CODES = 6
+_code = FunctionType.__dict__["__code__"].__get__
+_closure = FunctionType.__dict__["__closure__"].__get__
+_defaults = FunctionType.__dict__["__defaults__"].__get__
+_keyword_defaults = FunctionType.__dict__["__kwdefaults__"].__get__
+_attributes = FunctionType.__dict__["__dict__"].__get__
+
+
+class Cells:
+    """The compiled cells of one notebook.
+
+    Args:
+        shell: the cells' own, by which they show what they show.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell, self._variables, self._show = shell, shell.user_ns, shell.displayhook
+        self._statements: dict[int, list[CodeType | SyntaxError]] = {}
+        self._sources: dict[int, str] = {}
+        self._places: dict[int, tuple[CodeType, str]] = {}
+        self._futures = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def compile(self, index: int, source: str, readable: bool) -> None:
+        """Compile a cell; an error in its syntax is raised when it is run.
+
+        Args:
+            index: of the cell.
+            source: Python, as the judge has read it.
+            readable: whether the judge could read it; what it could not is not run.
+        """
+        name, self._sources[index] = outputs.name_of_cell(index), source
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        try:
+            body = ast.parse(source, name).body
+            if not readable:
+                raise SyntaxError("this cell cannot be read")
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self._statements[index] = [_as_syntax_error(error)]
+            return
+        shown = body[-1] if body and isinstance(body[-1], ast.Expr) else None
+        self._statements[index] = [self._compiled(each, index, name, each is shown) for each in body]
+
+    def _compiled(self, statement: ast.stmt, index: int, name: str, shown: bool) -> CodeType | SyntaxError:
+        """A statement's code, by itself: what stands before an error runs, as in a notebook."""
+        tree, mode = (ast.Interactive([statement]), "single") if shown else (ast.Module([statement], []), "exec")
+        flags = self._futures | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        try:
+            code: CodeType = _compile(tree, name, mode, flags, True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return _as_syntax_error(error)
+        self._futures |= code.co_flags & _FUTURES
+        for each in _nested(code):
+            self._places[id(each)] = each, f"{index}:{each.co_firstlineno}:{each.co_name[:_LONGEST_NAME]}"
+        return code
+
+    def run(self, index: int, limit: float) -> dict[str, Any]:
+        """Run one cell, for ``limit`` seconds at most: {"outputs": [...], "seconds": ...}."""
+        buffer = self._shell.output_buffer
+        streams = Stream(buffer, "stdout"), Stream(buffer, "stderr")
+        before, started = (sys.stdout, sys.stderr), time.monotonic()
+        (sys.stdout, sys.stderr), sys.displayhook = streams, self._show
+        for stream in streams:
+            stream.listening = True
+        try:
+            self._shell.begin(self._sources[index])
+            with time_limit(limit):
+                self._run(self._statements[index])
+                outputs.show_all(buffer)
+        except BaseException as error:  # of a student's code, which may raise anything, or the end of its time
+            buffer.fail(*outputs.for_feedback(error))
+        try:
+            self._shell.end()
+        finally:
+            for stream in streams:
+                stream.listening = False
+            sys.stdout, sys.stderr = before
+        return {"outputs": buffer.outputs, "seconds": time.monotonic() - started}
+
+    def _run(self, statements: list[CodeType | SyntaxError]) -> None:
+        for each in statements:
+            if not isinstance(each, CodeType):
+                raise each
+            if not each.co_flags & _COROUTINE:
+                _exec(each, self._variables)
+                continue
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+            self._loop.run_until_complete(_eval(each, self._variables))
+
+    def codes_of(self, name: str, thing: object) -> Iterator[str]:
+        """Whose code it is that answers: a line ``name place place``, outermost first; of a class one for each method.
+
+        A place is a cell, a line and the name of what is defined there, "3:12:one_hot"; there is none of code that no
+        cell shows.
+        """
+        if not is_a(thing, type):
+            yield " ".join((name, *self._codes(thing)))
+            return
+        for member, value in namespace_of(thing).items():
+            if isinstance(member, str) and is_a(value, FunctionType, staticmethod, classmethod, property):
+                yield " ".join((f"{name}.{member[:_LONGEST_NAME]}", *self._codes(value)))
+
+    def _codes(self, thing: object) -> list[str]:
+        """The places of the cells' code that a function, or an object that wraps it, leads to, the nearest first."""
+        found: dict[str, None] = {}
+        seen, waiting = {id(self._variables), id(self._shell)}, deque([thing])
+        while waiting and len(seen) < _MOST_LOOKED_AT and len(found) < _MOST_CODES:
+            each = waiting.popleft()
+            if id(each) in seen or is_a(each, type, ModuleType, str):
+                continue
+            seen.add(id(each))
+            if type(each) is FunctionType and (place := self._places.get(id(_code(each)))):
+                found[place[1]] = None
+            waiting += _held_by(each)
+        return list(found)
+
+
+def _as_syntax_error(error: BaseException) -> SyntaxError:
+    return error if isinstance(error, SyntaxError) else SyntaxError(f"this cell cannot be compiled: {error}")
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _nested(each)
+
+
+def _held_by(thing: object) -> list[Any]:
+    """What an object holds itself; of a function not the variables of its module."""
+    if type(thing) is FunctionType:
+        held = [_closure(thing), _attributes(thing), _defaults(thing), _keyword_defaults(thing)]
+        return [each for each in held if each]
+    if type(thing) is MethodType:
+        return [thing.__func__, thing.__self__]
+    return _referents(thing)
