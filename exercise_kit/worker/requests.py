@@ -6,8 +6,10 @@ can be differentiated.
 
 from __future__ import annotations
 
+import base64
 import builtins
 import contextlib
+import marshal
 import random
 import sys
 import threading
@@ -131,6 +133,11 @@ class RequestServer:
     def _cell(self, index: int, source: str, limit: float) -> dict[str, Any]:
         return self._shell.run(index, source, limit)
 
+    def _lend(self, code: str) -> dict[str, Any]:
+        """Define what the judge has compiled: there is no text of it in this process."""
+        exec(marshal.loads(base64.b85decode(code)), self._shell.user_ns)
+        return {}
+
     def _call(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
@@ -232,6 +239,7 @@ class RequestServer:
 
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "cell": RequestServer._cell,
+    "lend": RequestServer._lend,
     "call": RequestServer._call,
     "run_fixture": RequestServer._run_fixture,
     "build": RequestServer._build,
