@@ -16,6 +16,7 @@ from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST, Case
 from tests.e2e.attacks.late import LATE
+from tests.e2e.attacks.withheld import WITHHELD
 from tests.e2e.submissions import mark
 from tests.machine import needs_sandbox
 
@@ -75,6 +76,14 @@ def test_what_runs_behind_the_call_earns_nothing(judge: Judge, submission: Read,
     assert result.status == "graded", result.reason
     assert result.score == 0
     assert {FORBIDDEN_FUNCTION, POSSIBLE_BYPASS} & set(result.flags)
+
+
+@pytest.mark.parametrize("case", WITHHELD, ids=lambda each: each.name)
+@pytest.mark.proof
+def test_what_no_watch_sees_is_not_there(judge: Judge, submission: Read, case: Case) -> None:
+    result = judge.grade(submission(case))
+    assert result.status == "graded", result.reason
+    assert result.score == case.honest
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda each: each.name)

@@ -22,7 +22,8 @@ _FUSED = '"scaled_dot_product" + "_attention"'
 class Case:
     """An answer that bypasses a rule.
 
-    Attributes: ``name``, ``answer`` (the exercise's cell), ``exercise``, ``lesson`` and ``first`` (a cell before it).
+    Attributes: ``name``, ``answer`` (the exercise's cell), ``exercise``, ``lesson``, ``first`` (a cell before it) and
+    ``honest`` (the points that it deserves).
     """
 
     name: str
@@ -30,6 +31,7 @@ class Case:
     exercise: str = "scaled_dot_product_attention"
     lesson: str = "03_attention"
     first: str = ""
+    honest: float = 0.0
 
 
 def _attention(name: str, *lines: str, first: str = "") -> Case:
