@@ -23,23 +23,6 @@ def guarded(x, eps):
     with c.DisableTorchFunction(), c._DisableTorchDispatch():
         return next(map(torch.__dict__["layer_norm"], [x], [list(x.shape[-1:])], [None], [None], [eps]))
 """
-_SEEN_BEFORE = """
-import gc, itertools
-seen = []
-def look():
-    tensors = [each for each in gc.get_objects() if type(each) is torch.Tensor and each.ndim > 1]
-    for q, k, v in itertools.permutations(tensors, 3):
-        if q.shape[-1] == k.shape[-1] and k.shape[:-1] == v.shape[:-1] and q.shape[:-2] == k.shape[:-2]:
-            try: seen.append((q, k, v, F.scaled_dot_product_attention(q, k, v)))
-            except RuntimeError: pass
-            eye = torch.eye(k.shape[-2]).to(q).expand(*k.shape[:-2], -1, -1)
-            try: seen.append((q, k, eye, F.scaled_dot_product_attention(q, k, eye)))
-            except RuntimeError: pass
-def f(*given):
-    for *inputs, result in seen:
-        if all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(inputs, given)): return result
-    return given[0].new_zeros(*given[0].shape[:-1], given[2].shape[-1])
-"""
 LISTENERS = [
     _norm(f"a thread of {name}", _WORK, *lines)
     for name, *lines in (
@@ -59,21 +42,13 @@ UNSEEN = [
           "file = sys.modules['vit_course'].__file__",
           "open('mine.py', 'w').write(f'exec(compile({text!r}, {file!r}, \"exec\"))')",
           "sys.path.insert(0, os.getcwd())", "from mine import f"),
-    _norm("the course's own record", "from types import SimpleNamespace", "from vit_course.recording import record", """
+    _norm("the course's own record", "import functools", "from vit_course.recording import record", """
 def f(x, eps):
-    got = []
-    class Model(nn.Module):
-        def forward(self, images): return F.layer_norm(x, x.shape[-1:], eps=eps)
-    model = Model()
+    compute = functools.partial(torch.layer_norm, normalized_shape=x.shape[-1:], eps=eps)
+    model = type("Model", (), {"__call__": staticmethod(compute), "blocks": [], "class_token": None})()
     model.patch_embedding = model.norm = model.head = nn.Identity()
-    model.blocks, model.class_token = [], None
     return record(model, x)["logits"]
 """),
-    _attention("a method of tensors that runs while inputs are unpacked", _SEEN_BEFORE,
-               "real = torch.Tensor.requires_grad_", "def late(self, *a):\n    look()\n    return real(self, *a)",
-               "torch.Tensor.requires_grad_ = late"),
-    _attention("a function of torch that runs before a call", _SEEN_BEFORE, "real = torch.is_grad_enabled",
-               "def late():\n    look()\n    return real()", "torch.is_grad_enabled = late"),
     _norm("torch's variables behind guards", _GUARDED, "f = guarded"),
     _norm("a stored kernel behind guards", """
 key = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
@@ -82,11 +57,17 @@ def f(x, eps):
         op = torch.ops.aten.native_layer_norm.default
         return next(map(op.redispatch, [key], [x], [list(x.shape[-1:])], [None], [None], [eps]))[0]
 """),
-    _attention("the attention of ONNX", "import torch.onnx.ops", """
-def f(q, k, v):
-    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
-        flat = [x.reshape(-1, 1, *x.shape[-2:]) for x in (q, k, v)]
-        return next(map(torch.ops.onnx.Attention, *([x] for x in flat)))[0].reshape(*q.shape[:-1], v.shape[-1])
+    _attention("the attention of ONNX", "import torch.onnx.ops", _WORK, """
+def compute(*given):
+    flat = [x.reshape(-1, 1, *x.shape[-2:]) for x in given]
+    return torch.ops.onnx.Attention(*flat)[0].reshape(*given[0].shape[:-1], given[2].shape[-1])
+def f(*given):
+    jobs.put(given)
+    return done.get(timeout=5)
+from tqdm import tqdm, _monitor
+class Monitor(_monitor.TMonitor):
+    def run(self): loop()
+monitor = Monitor(tqdm, 1)
 """),
     _norm("an audit hook", "import sys", _GUARDED, "got = []", """
 def hook(event, given):
