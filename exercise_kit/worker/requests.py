@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from . import device as compute
-from . import torch_internals
+from . import torch_internals, withheld
 from .audit import Attempts
 from .call_trace import Watch
 from .module_values import named_parameters
@@ -106,7 +106,7 @@ class RequestServer:
         self._wire.send(body, packer.tensors, noted=self._noted if key == "reply" else None)
 
     def _noted(self) -> dict[str, Any]:
-        return {"called": self._watch.names(), "attempts": self._attempts.fresh()}
+        return {"called": [*self._watch.names(), *withheld.fresh()], "attempts": self._attempts.fresh()}
 
     def _query(self, question: dict[str, Any]) -> dict[str, Any]:
         with torch_internals.Unseen():

@@ -28,6 +28,7 @@ _IN_PYTHON = """
     nested._internal.sdpa onnx.ops onnx.ops._impl ao.nn.quantizable.modules.activation
     _inductor.fx_passes.fuse_attention
 """
+_refused: dict[str, None] = {}
 
 
 def withhold(words: str) -> None:
@@ -57,10 +58,10 @@ def _refuse_operators(operators: Iterable[str]) -> None:
         if namespace not in libraries:
             libraries[namespace] = library = torch._C._dispatch_library("IMPL", namespace, "", __file__, 0)
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))  # held by nobody, and never given back
-        refuse = _refusal(_public(namespace, name.partition(".")[0]))
+        refusal = _refusal(namespace, name.partition(".")[0])
         for key in keys:
             if has_kernel(operator, key):
-                libraries[namespace].impl(name, key, refuse)
+                libraries[namespace].impl(name, key, refusal)
 
 
 def _public(namespace: str, name: str) -> str:
@@ -72,15 +73,29 @@ def _public(namespace: str, name: str) -> str:
     return f"torch.ops.{namespace}.{name}"
 
 
-def _sentence(name: str) -> str:
-    return f"`{name}` was called, which this exercise asks you to do without"
+def _refusal(namespace: str, name: str) -> Callable[..., NoReturn]:
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        refuse(f"torch.ops.{namespace}.{name}", _public(namespace, name))
+
+    return refused
 
 
-def _refusal(name: str) -> Callable[..., NoReturn]:
-    def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise RuntimeError(_sentence(name))
+def refuse(name: str, public: str = "") -> NoReturn:
+    """Note that something was called, and raise.
 
-    return refuse
+    Args:
+        name: as :mod:`worker.call_trace` notes it.
+        public: as the documentation has it, where that is another.
+    """
+    _refused[name] = None
+    raise RuntimeError(f"`{public or name}` was called, which this exercise asks you to do without")
+
+
+def fresh() -> list[str]:
+    """What was refused since the last call of this, whoever called it."""
+    found = list(_refused)
+    _refused.clear()
+    return found
 
 
 def _refuse_functions(module: ModuleType, wanted: re.Pattern[str]) -> None:
@@ -88,7 +103,7 @@ def _refuse_functions(module: ModuleType, wanted: re.Pattern[str]) -> None:
     for name, held in list(vars(module).items()):
         if wanted.search(name) and getattr(held, "__module__", "") == module.__name__:
             for function in _functions_in(held):
-                _refuse_in(function, _sentence(f"{module.__name__}.{name}"))
+                _refuse_in(function, f"{module.__name__}.{name}")
 
 
 def _functions_in(held: Any) -> Iterator[FunctionType]:
@@ -100,7 +115,7 @@ def _functions_in(held: Any) -> Iterator[FunctionType]:
         found = getattr(found, "__wrapped__", None)
 
 
-def _refuse_in(function: FunctionType, sentence: str) -> None:
+def _refuse_in(function: FunctionType, name: str) -> None:
     """Exchange a function's code for one that refuses, with the old one's name and file, but no text of its own."""
     old = function.__code__
     names = ", ".join(old.co_freevars)  # a function keeps as many variables of the scope around it as it had
@@ -108,7 +123,7 @@ def _refuse_in(function: FunctionType, sentence: str) -> None:
         f"def around({names}):",
         " def refuse(*_, **__):",
         f"  if 0: {names or 0}",
-        f"  raise RuntimeError({sentence!r})",
+        f"  __import__('sys').modules[{__name__!r}].refuse({name!r})",
     )
     text = "\n".join((*lines, " return refuse"))
     made: dict[str, Any] = {}
