@@ -154,6 +154,8 @@ class Rule:
         answers: the modules of the course's own answers, as dotted names that end in a dot.
         others: students' own answers to other exercises, or methods of theirs, that would answer this one too.
         libraries: whether everything else that is not the student's own may be called.
+        withheld: a pattern in the names of what no process that runs the answer for a grade can compute, as
+            :mod:`exercise_kit.worker.withheld` has it.
     """
 
     why: str
@@ -164,6 +166,7 @@ class Rule:
     answers: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     libraries: bool = False
+    withheld: str = ""
 
     def allows(self, name: str) -> bool:
         """Whether an answer may call what :class:`exercise_kit.worker.call_trace.Watch` noted by this name."""

@@ -75,6 +75,8 @@ def graded_report(result: ExerciseResult, points: float | None = None) -> Graded
     unwritten = result.reason == Reason.NOT_WRITTEN or not any(each.parts for each in result.checks)
     told = () if result.waits or (result.problem and not earned and unwritten) else result.checks
     problem = legible(result.problem) if result.problem else None
+    if result.misconception and not result.checks:  # as a gradebook keeps it
+        problem = f"This looks like *{result.misconception}*."
     site, waits = course().site, result.waits
     return GradedReport(
         result.name, tuple(map(_line, told)), worth, note=problem, site=site, earned=earned, waits=waits

@@ -20,19 +20,6 @@ from exercise_kit.judge.name_mistakes import commonest
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.submission.flags import STOPPED, TIMEOUT
-from exercise_kit.submission.submission import CellSource, ExerciseAnswer
-
-
-def cells_with_parts(cells: Sequence[CellSource], answer: ExerciseAnswer) -> list[CellSource]:
-    """A submission's cells, with the model solutions of an answer's parts added twice.
-
-    Before the answer's cell they replace what it looks up while it runs; at the end, what it looks up when called.
-    """
-    model = "\n\n".join(part.source for part in answer.parts)
-    before = [each for each in cells if answer.cell is None or each.index < answer.cell]
-    after = list(cells[len(before) :])
-    last = max((each.index for each in cells), default=0) + 1
-    return [*before, CellSource(last, model), *after, CellSource(last + 1, model)]
 
 
 def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:

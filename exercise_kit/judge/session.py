@@ -77,7 +77,9 @@ class GradingSession:
             WarmProcessLost: no worker can be made.
         """
         try:
-            results = [self._timed(answer) for answer in self._submission.exercises]
+            answers = self._submission.exercises
+            timed = {each.name: self._timed(each) for each in sorted(answers, key=lambda each: _withheld(each.name))}
+            results = [timed[each.name] for each in answers]
             wrong = {each.name for each in results if each.score < each.max_score and not each.waits}
             for place, answer in enumerate(self._submission.exercises):
                 results[place] = self._carried(answer, results[place], wrong - {answer.name})
@@ -103,7 +105,7 @@ class GradingSession:
         if answer.source is None:
             return _unevaluated(answer, checks)
         try:
-            return self._evaluate(answer, checks, self._workers.ready())
+            return self._evaluate(answer, checks, self._workers.ready(_withheld(answer.name)))
         except WorkerLost as lost:
             self._workers.record_loss(lost, answer.name)
             words = lost.words
@@ -187,7 +189,8 @@ class GradingSession:
     def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
         outcomes: list[Outcome] = []
-        with suppress(WorkerLost, GraderFailed), self._workers.with_model_parts(answer) as worker:
+        lent = self._workers.with_model_parts(answer, _withheld(answer.name))
+        with suppress(WorkerLost, GraderFailed), lent as worker:
             worker.watch(answer.name in course().rules)
             for check in checks:
                 student = RemoteStudent(worker, course().exercises[answer.name].objects)
@@ -296,6 +299,11 @@ class GradingSession:
             problems.insert(0, f"{names} {verb} not defined{failure}{words}.")
             kind = f"the answer is not defined{failure}"
         return " ".join(problems), kind, len(missing) + len(other) == len(exercise.objects)
+
+
+def _withheld(name: str) -> str:
+    """What is not there where an exercise's answer is evaluated; empty: nothing is withheld."""
+    return course().rules[name].withheld if name in course().rules else ""
 
 
 def _unevaluated(answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> ExerciseResult:

@@ -1,6 +1,7 @@
 """The workers of one submission: its cells are run in the first, and in another one where that is lost.
 
-A cell that ends a worker is left out of the next, for what the submission does elsewhere may be right.
+A cell that ends a worker is left out of the next, for what the submission does elsewhere may be right. What an exercise
+forbids is not there in the worker that runs its answer; the cells, which may use it, have run elsewhere before.
 """
 
 from __future__ import annotations
@@ -8,15 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from exercise_kit.judge.findings import Findings
 from exercise_kit.judge.result import CellOutputs, LogEntry, LogKind
-from exercise_kit.judge.scoring import cells_with_parts
 from exercise_kit.quoting import one_line, quoted
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
+from exercise_kit.submission.carried_on import carried_on
 from exercise_kit.submission.flags import STOPPED, TIMEOUT
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
 
@@ -43,6 +45,7 @@ class SubmissionWorkers:
         self._spent = 0.0  # by the workers that are gone
         self._worker: Worker | None = None
         self._made = 0
+        self._withheld, self._have_run = "", False
         self._left_out: dict[int, str] = {}
         self._raised: dict[int, tuple[str, str]] = {}  # the exception's class, and its words, quoted
         self._outputs: dict[int, CellOutputs] = {}
@@ -63,14 +66,24 @@ class SubmissionWorkers:
         spent = self._spent + (self._worker.spent if self._worker else 0.0)
         return spent >= self._sandbox.limits.total_seconds or time.monotonic() >= self._backstop
 
-    def ready(self) -> Worker:
+    def ready(self, withheld: str = "") -> Worker:
         """A worker in which the cells have run.
+
+        Args:
+            withheld: what cannot be computed there, as :meth:`Sandbox.worker` has it. The cells have run, and have
+                shown what they show, in another worker before.
 
         Raises:
             WorkerUnavailable: none may be made any more.
             GraderFailed: the grader's own code failed while the cells ran.
             WarmProcessLost: none can be made.
         """
+        if withheld and not self._have_run:
+            self.ready()
+        if withheld != self._withheld and self.is_alive:
+            self.close()
+            self._made -= 1
+        self._withheld = withheld
         if self.is_out_of_time:
             self._findings.flag(TIMEOUT)
             raise WorkerUnavailable(f"took longer than {self._sandbox.limits.total_seconds:g} seconds in all")
@@ -80,22 +93,34 @@ class SubmissionWorkers:
                 raise WorkerUnavailable(f"has brought {MOST_WORKERS} processes to an end")
             self._made += 1
             source = "\n".join(each.source for each in self._submission.cells)
-            self._worker = self._sandbox.worker(self._view, source)
-            self._run_cells(self._worker)
+            self._worker = self._sandbox.worker(self._view, source, withheld)
+            if withheld:
+                self._run_again(self._worker)
+            else:
+                self._run_cells(self._worker)
+                self._have_run = True
         return self._worker
 
     def after_failure(self) -> Worker:
         """A fresh worker after the grader's own failure, which does not count against the submission."""
         self._made -= 1
-        return self.ready()
+        return self.ready(self._withheld)
 
     @contextmanager
-    def with_model_parts(self, answer: ExerciseAnswer) -> Iterator[Worker]:
-        """A separate worker, in which an answer calls the model solutions of its parts."""
+    def with_model_parts(self, answer: ExerciseAnswer, withheld: str) -> Iterator[Worker]:
+        """A separate worker, in which an answer calls the model solutions of its parts.
+
+        Before the answer's cell they replace what it looks up while it runs; at the end, what it looks up when called.
+        """
         self.close()
-        with self._sandbox.worker(self._view) as worker:
+        cells = self._cells_again() if withheld else self._cells()
+        before = [each for each in cells if answer.cell is None or each.index < answer.cell]
+        model = "\n\n".join(part.source for part in answer.parts)
+        with self._sandbox.worker(self._view, withheld=withheld) as worker:
             try:
-                list(worker.run(cells_with_parts(self._cells(), answer)))
+                for some in (before, cells[len(before) :]):
+                    list(worker.run(some))
+                    worker.lend(model)
                 yield worker
             finally:
                 self._spent += worker.spent
@@ -137,6 +162,23 @@ class SubmissionWorkers:
 
     def _cells(self) -> list[CellSource]:
         return [each for each in self._submission.cells if each.index not in self._left_out]
+
+    def _cells_again(self) -> list[CellSource]:
+        """The cells, each of which goes on where what is withheld is refused, unless it broke off by itself before."""
+        return [
+            each if each.index in self._raised else replace(each, source=carried_on(each.source))
+            for each in self._cells()
+        ]
+
+    def _run_again(self, worker: Worker) -> None:
+        """Run the cells where something is withheld; what they show and raise there says nothing."""
+        try:
+            list(worker.run(self._cells_again()))
+        except WorkerLost as lost:
+            self.record_loss(lost)
+            if lost.cell is not None:
+                self._left_out[lost.cell] = lost.words
+        self._spent -= worker.spent  # it has been counted: they have run before
 
     def _run_cells(self, worker: Worker) -> None:
         """Run the cells but those that have ended a worker before; the one that ends this one is left out next."""

@@ -6,7 +6,9 @@ judge's own code fails meanwhile, that is :class:`GraderFailed`, and says nothin
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import marshal
 import socket
 import time
 import traceback
@@ -29,7 +31,7 @@ from exercise_kit.sandbox.limits import (
 )
 from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
-from exercise_kit.submission.slice import python_of
+from exercise_kit.submission.slice import parse, python_of
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.call_trace import MOST_NAMES
 from exercise_kit.worker.preload import packages_used
@@ -40,6 +42,7 @@ _PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its ex
 _GRACE = 1.0  # seconds that a cell has to end after it was interrupted
 _HEADER_BYTES = 2 << 20
 _LONGEST_TEXT = 1 << 20
+_LENT = "<cell of the judge>"  # the watch takes what stands there for a student's own
 _MOST_NAMES, _LONGEST_NAME = 20, 400
 _SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
 _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
@@ -54,7 +57,14 @@ class Worker:
         spent: the seconds that its replies took.
     """
 
-    def __init__(self, warm: WarmProcess, limits: Limits, view: Path | None, used: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        warm: WarmProcess,
+        limits: Limits,
+        view: Path | None,
+        used: Sequence[str] | None = None,
+        withheld: str = "",
+    ) -> None:
         self._watching = False
         self._called: dict[str, None] = {}
         self._answered: dict[str, None] = {}
@@ -70,7 +80,7 @@ class Worker:
         caps = Caps(_HEADER_BYTES, limits.reply_bytes)
         self._wire = Wire(self._socket.fileno(), caps, blocking=False)
         with theirs:
-            self._child = warm.fork(theirs, view, limits, used)
+            self._child = warm.fork(theirs, view, limits, used, withheld)
         self._handshake()
         self.spent = 0.0
 
@@ -121,6 +131,17 @@ class Worker:
             with _of_cell(cell):
                 run = self._run(cell)
             yield run
+
+    def lend(self, source: str) -> None:
+        """Define what code of the judge's defines, compiled here: no text of it is there.
+
+        Raises:
+            WorkerLost: there is no well-formed reply in time.
+            GraderFailed: the grader's own code failed; the worker is ended.
+        """
+        if tree := parse(source):
+            code = marshal.dumps(compile(tree, _LENT, "exec"))
+            self.request("lend", code=base64.b85encode(code).decode())
 
     def request(self, kind: str, **fields: Any) -> dict[str, Any]:
         """Ask for one of the services of :mod:`exercise_kit.worker.requests`.
@@ -346,12 +367,13 @@ class Sandbox:
             self._warm.close()
             self._warm = None
 
-    def worker(self, view: Path | None = None, source: str | None = None) -> Worker:
+    def worker(self, view: Path | None = None, source: str | None = None, withheld: str = "") -> Worker:
         """A new worker; the one before it is ended.
 
         Args:
             view: the folder that holds the package as the submission's lesson sees it.
             source: the code that will run there, which decides what the first worker waits for; None: for everything.
+            withheld: what cannot be computed there: a pattern in names, as :mod:`exercise_kit.worker.withheld` has it.
 
         Raises:
             WarmProcessLost: no warm process can be started, or the sandbox cannot be set up.
@@ -361,9 +383,8 @@ class Sandbox:
             self.close()
         for attempt in range(_ATTEMPTS_AT_FORK):
             try:
-                return Worker(
-                    self._ensure_started(), self.limits, view, None if source is None else packages_used(source)
-                )
+                used = None if source is None else packages_used(source)
+                return Worker(self._ensure_started(), self.limits, view, used, withheld)
             except WarmProcessLost:
                 self.close()
                 if attempt == _ATTEMPTS_AT_FORK - 1:

@@ -94,7 +94,12 @@ class WarmProcess:
         return tuple(answer["protections"])
 
     def fork(
-        self, channel: socket.socket, view: Path | None, limits: Limits, packages_used: Sequence[str] | None
+        self,
+        channel: socket.socket,
+        view: Path | None,
+        limits: Limits,
+        packages_used: Sequence[str] | None,
+        withheld: str = "",
     ) -> int:
         """Make a child that talks over ``channel``, and give its number; the one before it is ended.
 
@@ -103,12 +108,14 @@ class WarmProcess:
             view: the folder of packages that it may read.
             limits: what it may use.
             packages_used: those that the first child waits for, as :mod:`worker.preload` names them; None: all of them.
+            withheld: what cannot be computed there, as :mod:`worker.withheld` has it.
         """
         message = {
             "do": "fork",
             "packages_used": None if packages_used is None else list(packages_used),
             "view": str(view) if view else None,
             "limits": asdict(limits),
+            "withheld": withheld,
             "device": self._device,
             "packages": [package(), __name__.partition(".")[0]],
             "records": dict(course().records),

@@ -24,7 +24,8 @@ def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]
 
     Only what stands earlier in the lesson can be one: of two answers that each undo the other, both would be right.
     A bug hunt asks for the same as the exercise that it came from, whose model solution would answer it. It is a part
-    only of a class that inherits the layers and writes its own forward.
+    only of a class that inherits the layers and writes its own forward. What the exercise's rule names is no part: a
+    test that needs no second norm would compare with the model's.
 
     Args:
         answer: as it was found in the submission.
@@ -34,7 +35,13 @@ def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]
         return ()
     names = [each.name for each in lesson.exercises]
     earlier = lesson.exercises[: names.index(answer.name)]
-    exercises = {each.name: each.objects for each in earlier if each.name in lesson.model_answers}
+    rule = course().rules.get(answer.name)
+    forbidden = rule.others if rule else ()
+    exercises = {
+        each.name: each.objects
+        for each in earlier
+        if each.name in lesson.model_answers and not set(forbidden) & set(each.objects)
+    }
     twins = {name for name in exercises if course().exercises[name].checks is course().exercises[answer.name].checks}
     if not _overrides_forward(answer.source):
         exercises = {name: objects for name, objects in exercises.items() if name not in twins}
@@ -45,7 +52,8 @@ def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]
         new = {name for name, objects in exercises.items() if not used.isdisjoint(objects)} - found - {answer.name}
         found |= new
         texts += [lesson.model_answers[name] for name in new]
-    return tuple(Part(name, _complete(lesson.model_answers[name], lesson)) for name in exercises if name in found)
+    models = {name: _without_methods(lesson.model_answers[name], forbidden) for name in exercises if name in found}
+    return tuple(Part(name, _complete(source, lesson)) for name, source in models.items())
 
 
 def _overrides_forward(source: str) -> bool:
@@ -54,6 +62,17 @@ def _overrides_forward(source: str) -> bool:
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)) if tree else ()
     forwards = (node for each in classes for node in each.body if isinstance(node, ast.FunctionDef))
     return any(node.name == "forward" and "super" not in _names(ast.unparse(node)) for node in forwards)
+
+
+def _without_methods(source: str, forbidden: Collection[str]) -> str:
+    """A model solution without the methods that a rule names, as "Norm.forward"."""
+    if not any("." in each for each in forbidden):
+        return source
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            node.body = [each for each in node.body if f"{node.name}.{getattr(each, 'name', '')}" not in forbidden]
+    return ast.unparse(tree)
 
 
 def _complete(source: str, lesson: ReleasedLesson) -> str:

@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import audit, outputs, policy, requests
+from . import audit, outputs, policy, requests, withheld
 from . import device as compute
 from .call_trace import Watch
 from .limits import BROKEN, OUT_OF_MEMORY, Bounds
@@ -37,6 +37,8 @@ def live(
             for module in request["records"].values():  # before a student's cell can change what imports
                 importlib.import_module(module)
             importlib.import_module("exercise_kit.engine.training_fixtures").add(request["training_fixtures"])
+        if request["withheld"]:
+            withheld.withhold(request["withheld"])
         noticed = audit.watch_attempts([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, blocking=True)

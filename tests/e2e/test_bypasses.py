@@ -17,6 +17,7 @@ from exercise_kit.submission.submission import Submission
 from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST, Case
 from tests.e2e.attacks.late import LATE
 from tests.e2e.attacks.unshown import HONEST_CHANGES, NOTICED, WITHOUT_EFFECT
+from tests.e2e.attacks.withheld import WITHHELD
 from tests.e2e.submissions import mark
 from tests.machine import needs_sandbox
 
@@ -100,6 +101,14 @@ def test_other_code_than_the_page_shows_earns_nothing(judge: Judge, submission: 
 def test_code_that_is_changed_in_sight_gets_its_points(judge: Judge, submission: Read, case: Case) -> None:
     result = judge.grade(submission(case))
     assert result.score == result.max_score > 0, (result.exercises, result.reason)
+
+
+@pytest.mark.parametrize("case", WITHHELD, ids=lambda each: each.name)
+@pytest.mark.proof
+def test_what_no_watch_sees_is_not_there(judge: Judge, submission: Read, case: Case) -> None:
+    result = judge.grade(submission(case))
+    assert result.status == "graded", result.reason
+    assert result.score == case.honest
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda each: each.name)

@@ -23,7 +23,7 @@ class Case:
     """An answer that bypasses a rule.
 
     Attributes: ``name``, ``answer`` (the exercise's cell), ``exercise``, ``lesson``, ``first`` (a cell before it) and
-    ``then`` (a cell at the end).
+    ``then`` (a cell at the end), ``honest`` (the points that it deserves).
     """
 
     name: str
@@ -32,6 +32,7 @@ class Case:
     lesson: str = "03_attention"
     first: str = ""
     then: str = ""
+    honest: float = 0.0
 
 
 def _attention(name: str, *lines: str, first: str = "") -> Case:

@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import re
 import sys
 import threading
 from pathlib import Path
@@ -249,6 +250,14 @@ def test_operations_on_tensors_are_allowed_in_every_exercise_but_one(name):
 @pytest.mark.parametrize("name", NOT_ALLOWED.split())
 def test_what_is_ready_made_is_not_allowed_where_norms_are_written(name):
     assert not_allowed(RULES["layer_norm"], ["torch.ops.aten.add", name])
+
+
+@pytest.mark.parametrize("exercise", [name for name, rule in RULES.items() if rule.withheld])
+def test_nothing_is_withheld_that_a_rule_allows(exercise):
+    rule = RULES[exercise]
+    found = {name for name in OPERATORS if re.search(rule.withheld, name)}
+    assert found or exercise == "is_rotary"
+    assert not {name for name in found if rule.allows(f"torch.ops.aten.{name}")}
 
 
 def test_every_method_of_a_tensor_is_an_operation():

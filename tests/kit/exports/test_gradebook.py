@@ -127,7 +127,8 @@ def test_gradescope_takes_one_student_s_lesson(folder):
         (QUESTION, 1.5, 2.0),
     ]
     outputs = [each["output"] for each in made["tests"]]
-    assert outputs == ["This looks like: column order\nShort;\n=nice", "Why?"]
+    first = "patchify: 20.25 of 26 points\n  This looks like *column order*.\nShort;\n=nice"
+    assert outputs == [first, f"{QUESTION}: 1.5 of 2 points\nWhy?"]
     assert made["output"] == "Late: -2 points."
     assert "takes one submission at a time" in export(folder, "gradescope", "--student", "ada").stderr
     nobody = export(folder, "gradescope", "--student", "ben").stderr

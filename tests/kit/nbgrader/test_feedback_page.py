@@ -114,7 +114,8 @@ def test_a_page_opens_with_each_exercise_its_points_and_its_first_cause(
     graded: Class, points: float | None, title: str, row: str
 ) -> None:
     with Gradebook(graded.config.CourseDirectory.db_url) as gradebook:
-        gradebook.find_grade("why", LESSON, LESSON, STUDENT).manual_score = points
+        grade = gradebook.find_grade("why", LESSON, LESSON, STUDENT)
+        grade.manual_score, grade.needs_manual_grade = points, points is None
         gradebook.db.commit()
     assert list(filter(None, graded.on_top())) == [title, *ROWS, row]
     for name in ("check-patchify", "check-unpatchify", "why"):
