@@ -20,6 +20,7 @@ from typing import Any
 from torch import nn
 
 from exercise_kit.engine.call_rules import not_allowed
+from exercise_kit.engine.chance import with_chance_named
 from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
@@ -371,10 +372,12 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
             name for name, one in results.items() if one.verdict == Verdict.FAIL and one.reason not in undiagnosed
         ]
         with not_watched():
-            found = diagnose(exercise, records, failed, refusals_among(results.values()))
-        for name, causes in found.items():
-            results[name] = replace(results[name], causes=causes)
-    return abbreviate_repetitions(list(results.values()))
+            refusals = refusals_among(results.values())
+            found = diagnose(exercise, records, failed, refusals, lambda wrong: wrong.is_true_of(Student(objects)))
+            for name, causes in found.items():
+                results[name] = replace(results[name], causes=causes)
+            told = with_chance_named(exercise, objects, list(results.values()))
+    return abbreviate_repetitions(told)
 
 
 def refusals_among(results: Iterable[CheckResult]) -> set[str]:

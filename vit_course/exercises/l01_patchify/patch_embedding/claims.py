@@ -114,7 +114,7 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, images, arguments=(images.shape[1], patch_size, 7))
 
 
-@PatchEmbedding.check(needs=its_parameters_are_one_linear, guard=True)
+@PatchEmbedding.check(needs=tokens_are_projected_patches, guard=True)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` all of it is float64, and it embeds float64 images."""
     images, patch_size = some_images(probe, torch.float64)

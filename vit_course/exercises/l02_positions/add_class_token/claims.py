@@ -107,7 +107,7 @@ def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
     expect_right(student, inputs, describe=describe, look="Whose position is row 0, and whose is row 1?")
 
 
-@add_class_token.check(needs=there_is_one_token_more, worth=0.5, guard=True)
+@add_class_token.check(needs=every_token_gets_its_own_position, worth=0.5, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes."""
     expect_right(student, some_inputs(probe, 1, 6, 8), "add_class_token of one image")
@@ -132,7 +132,7 @@ def double_tokens_stay_double(student: Student, probe: Probe) -> None:
     expect_right(student, integers, "add_class_token of integers")
 
 
-@add_class_token.check(needs=there_is_one_token_more, worth=0.5, guard=True)
+@add_class_token.check(needs=every_token_gets_its_own_position, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the tokens."""
     expect_device_of_input(student, *some_inputs(probe))

@@ -140,7 +140,7 @@ def the_new_grid_has_the_very_size_that_was_asked_for(student: Student, probe: P
             expect_resized(student, some_positions(probe, old, embed_dim), old, new)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5, guard=True)
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True)
 def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
     """The gradient reaches every row of positions, to another grid and to the same one."""
     positions, old, another = some_inputs(probe)
@@ -148,7 +148,7 @@ def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
         expect_input_gradients(student, (positions, old, new), ("positions",), resized, TOKEN_AXES)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5, guard=True)
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True)
 def it_computes_where_the_positions_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the positions."""
     expect_device_of_input(student, *some_inputs(probe))

@@ -280,7 +280,7 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
             expect_gradients_of_inputs([found[ours]], [wanted], [f"`{ours}`"])
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
 def it_computes_where_the_tokens_lie(student: Student, probe: Probe) -> None:
     """Moved to another device, it computes there."""
     batch, tokens, num_heads, head_dim = some_sizes(probe)

@@ -70,7 +70,7 @@ def a_token_gets_its_pieces_back(student: Student, probe: Probe) -> None:
         expect_equal(together, x, "merge_heads", TOKEN_AXES, _where_from(x), look)
 
 
-@split_heads.check(guard=True)
+@split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), guard=True)
 def scattered_memory_and_any_dtype_will_do(student: Student, probe: Probe) -> None:
     """Both keep the dtype, and take non-contiguous tensors."""
     batch, tokens, num_heads, head_dim = probe.sizes(4, shown=(2, 7, 3, 4))

@@ -189,7 +189,7 @@ def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
         )
 
 
-@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True)
+@evaluate.check(needs=(the_loss_is_a_mean_over_images, the_accuracy_is_a_share_of_images), guard=True)
 def batches_go_to_the_device(student: Student, probe: Probe) -> None:
     """Images and labels go to the device of the model, wherever the loader has left them."""
     expect_on_the_device(student, measured_setting(probe))

@@ -302,7 +302,7 @@ def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
             raise Failure(f"alpha={case.alpha} raised {notes['raised']} with {words}", wanted, look)
 
 
-@mixup.check(needs=an_image_is_blended_with_one_other, worth=0.5)
+@mixup.check(needs=targets_are_blended_as_the_images_are, worth=0.5)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the images."""
     case = case_of(probe)

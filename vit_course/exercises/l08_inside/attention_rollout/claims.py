@@ -137,13 +137,13 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
         raise Failure(seen, "the list as it was", "Which method of a list takes something out of it?")
 
 
-@attention_rollout.check(needs=each_image_gets_one_table, worth=0.5, guard=True)
+@attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, worth=0.5, guard=True)
 def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
     """The table lies on the device of the weights."""
     expect_device_of_input(student, attention_layers(probe))
 
 
-@attention_rollout.check(needs=each_image_gets_one_table, guard=True)
+@attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A single image gets a table, too, and keeps its batch axis."""
     layers = [layer[:1] for layer in attention_layers(probe)]

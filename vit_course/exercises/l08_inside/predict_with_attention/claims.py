@@ -277,7 +277,7 @@ def left_after_an_error(notes: Mapping[str, Any]) -> str:
     return (traces or ["" if notes["recording"] else "torch records no gradients any more"])[0]
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, worth=0.5, guard=True)
+@predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks, worth=0.5, guard=True)
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     """A model and an image on another device are used there."""
     _Prediction(student, probe, WIDE).expect_shapes()

@@ -198,7 +198,7 @@ def the_loader_is_gone_through_once(student: Student, probe: Probe) -> None:
         raise Failure(f"the loader was gone through {call.notes['passes']} times", "once", look)
 
 
-@extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
+@extract_features.check(needs=the_features_are_what_the_head_reads, worth=0.5, guard=True)
 def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -> None:
     """Images go to the device of the model, and features and labels come back on the CPU."""
     call = _Call(student, probe)

@@ -98,7 +98,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
+@add_registers.check(needs=registers_come_behind_it_and_patches_last, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the tokens."""
     expect_device_of_input(student, *some_inputs(probe))

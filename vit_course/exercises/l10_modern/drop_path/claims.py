@@ -235,7 +235,7 @@ def a_probability_out_of_range_is_refused(student: Student, probe: Probe) -> Non
         expect_value_error(student, (probability,), (probability,), f"probability {probability}")
 
 
-@DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
+@DropPath.check(needs=the_others_make_up_for_it, worth=0.5, guard=True)
 def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
     """What it draws is on the device of the branch, and in half precision where the branch is."""
     tokens, embed_dim = probe.sizes(2, shown=(3, 2))

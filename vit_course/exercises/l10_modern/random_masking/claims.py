@@ -255,7 +255,7 @@ def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe)
             raise Failure(f"mask_ratio={case.mask_ratio:g} raised {notes['raised']} with {words}", wanted, look)
 
 
-@random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
+@random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The visible tokens and the mask are on the device of the tokens that go in."""
     case = some_case(probe)

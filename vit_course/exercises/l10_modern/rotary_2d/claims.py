@@ -204,7 +204,7 @@ def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     expect_value_error(student, inputs, (few,), f"{few} tokens for {few + 1} patches")
 
 
-@rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
+@rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5, guard=True)
 def it_computes_where_the_query_is(student: Student, probe: Probe) -> None:
     """The result is on the device of the query."""
     expect_device_of_input(student, *inputs_of(probe, shown=(2, 3)))
