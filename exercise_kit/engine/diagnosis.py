@@ -168,6 +168,11 @@ def explain(
     return _limit_causes(tuple(wrong.cause for wrong in matching))
 
 
+def _is_verdict(entry: object) -> bool:
+    """Whether an entry of a record is a bare yes or no, as a student's test of others' code gives it."""
+    return isinstance(entry, tuple) and entry[:1] == ("returned",) and isinstance(entry[-1], bool)
+
+
 def _same_step(first: object, second: object) -> bool:
     """Whether two entries of records hold exceptions that may come from the same step, or none."""
     if isinstance(first, tuple) and isinstance(second, tuple):
@@ -184,12 +189,12 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
     """Whether a misconception fails a check as the student does, and the other failures do not speak against it.
 
     One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
-    fail, most have to agree, and all of them when there is nothing but an exception, which many mistakes raise; then
-    the lines that raised it have to do the same, too.
+    fail, most have to agree, and all of them when there is nothing but yes or no, or an exception, which many mistakes
+    raise; then the lines that raised it have to do the same, too.
     What the student passes is another matter: see :func:`_is_supported`. Nothing is observed once this is decided.
     """
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
-    most_against = 0 if only_raised else (len(failed) - 1) // 2
+    most_against = 0 if only_raised or all(map(_is_verdict, record)) else (len(failed) - 1) // 2
     if seen.against(wrong, failed) > most_against or not seen.explains(wrong, name):
         return False
     if only_raised and not seen.same_step(wrong, name):

@@ -201,7 +201,8 @@ def same_operation(first: object, second: object) -> bool:
     """
     if not isinstance(first, Fingerprint) or not isinstance(second, Fingerprint):
         return True
-    return not _operations(first.line).isdisjoint(_operations(second.line)) or not (first.line and second.line)
+    some, others = _operations(first.line), _operations(second.line)
+    return some == others or not some.isdisjoint(others) or not (first.line and second.line)
 
 
 def _operations(line: str) -> set[str]:

@@ -33,7 +33,7 @@ def with_first_causes(results: Sequence[CheckResult], slip: Slip | None = None) 
 
     Args:
         results: of the checks.
-        slip: of Python, for which all failures wait that have no cause with a name; a certain one for which all wait.
+        slip: of Python, for which all failures wait that it :meth:`~exercise_kit.engine.python_slips.Slip.explains`.
     """
     if slip:
         return _behind(slip, results)
@@ -66,7 +66,7 @@ def _under_a_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
 def _behind(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
     told = CheckResult("first_cause_1", slip.claim, Verdict.FAIL, slip.seen, look=slip.look, reason=Reason.SLIP)
     lead = replace(told, worth=0.0, leads=True)
-    waits = {each.name for each in results if each.verdict == Verdict.FAIL and (slip.certain or not each.causes)}
+    waits = {each.name for each in results if each.verdict == Verdict.FAIL and slip.explains(each)}
     behind = (_waiting(each, lead) if each.name in waits else each for each in results)
     return lead, *(replace(each, waits_for=lead.name) if each.waits_for in waits else each for each in behind)
 

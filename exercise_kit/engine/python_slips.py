@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import LIBRARIES, OURS
-from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.engine.verdict import BETWEEN, CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
 _ALIKE = 0.8  # of difflib, from which on two names are the same one, misspelled
@@ -33,13 +33,19 @@ _ADDS = ("append", "insert", "extend")
 class Slip:
     """A slip: the ``claim`` that it makes untrue, what was ``seen``, where to ``look``, and whether it is ``certain``.
 
-    A certain one is wrong whatever else is, so that all failures wait for it, those with a name too.
+    A certain one is wrong whatever else is, so it comes before a guess between several mistakes, or at two of them.
     """
 
     claim: str
     seen: str
     look: str
     certain: bool = False
+
+    def explains(self, result: CheckResult) -> bool:
+        """Whether a failure may come from it: whether no known mistake, or no single one, explains that."""
+        if self.certain:
+            return result.misconception is None or BETWEEN in result.misconception
+        return not result.causes
 
 
 def slip_in(objects: Sequence[object], results: Sequence[CheckResult]) -> Slip | None:
@@ -51,7 +57,8 @@ def slip_in(objects: Sequence[object], results: Sequence[CheckResult]) -> Slip |
     """
     failed = [each for each in results if each.verdict == Verdict.FAIL and each.reason not in _UNTOUCHED]
     unnamed = {each.reason for each in failed if not each.causes}
-    searches = [search for search in _CERTAIN if failed]
+    guessed = any(each.misconception is None or BETWEEN in each.misconception for each in failed)
+    searches = [search for search in _CERTAIN if guessed]
     searches += [search for search, of in _SEARCHES if not unnamed.isdisjoint(of)]
     return next((slip for search in searches for each in objects if (slip := search(each))), None)
 

@@ -361,7 +361,7 @@ def _layout_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, 
 
 
 def _lists_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
-    """A question where a numbered part, as the ``blocks`` of "blocks.2.norm1.weight", is there too often or too seldom."""
+    """A question where a numbered part, as ``blocks`` of "blocks.2.norm1.weight", is there too often or too seldom."""
     numbers = {name: _numbered(found, name) for name in _numbered_parts(wanted)}
     for name, there in numbers.items():
         asked = _numbered(wanted, name)

@@ -97,12 +97,12 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 
 @PatchEmbedding.check(needs=tokens_are_projected_patches)
 def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
-    """One and the same embedding takes many images or one, of any size, and the same images twice."""
+    """One and the same embedding takes many images or one, of any size, the same images twice and others after them."""
     batch, channels, rows, columns = probe.sizes(4, high=6, shown=(3, 4, 2, 5))
     module, weights = embedding(student, probe, channels, 3)
     sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows)
     held = [probe.images(images, channels, 3 * down, 3 * across) for images, down, across in sizes]
-    for images in (*held, held[0]):
+    for images in (*held, held[0], probe.images(*held[0].shape)):
         name = f"an embedding that is used several times, of images {shape(images)},"
         expect_embedded(module, weights, images, name)
 
@@ -114,7 +114,7 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, images, arguments=(images.shape[1], patch_size, 7))
 
 
-@PatchEmbedding.check(needs=tokens_are_projected_patches, guard=True)
+@PatchEmbedding.check(needs=its_parameters_are_one_linear, guard=True)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` all of it is float64, and it embeds float64 images."""
     images, patch_size = some_images(probe, torch.float64)

@@ -118,7 +118,7 @@ def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> Non
         _expect_right(student, images, 3, "non-contiguous images")
 
 
-@patchify.check(needs=tall_and_wide_images_are_right, worth=0.5, guard=True)
+@patchify.check(needs=tokens_run_row_by_row, worth=0.5, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes, and so does an image of one patch."""
     channels, rows, columns, size = probe.sizes(4, high=6, shown=(3, 2, 3, 2))

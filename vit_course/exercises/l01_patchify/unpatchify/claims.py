@@ -74,13 +74,17 @@ def images_get_their_size_back(student: Student, probe: Probe) -> None:
 def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
     """Patches made by a right patchify become the same image again."""
     batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 2, 5, 3))
+    seen: set[tuple[int, int, int]] = set()
     for depth, down, across, side in (
         (channels, rows, columns, size),
         (probe.choice((4, 6, 7)), columns, rows, 5),
         (channels, 4 * rows, rows, size),
         (channels, rows, rows, 2),
+        (channels, rows, columns, size),  # other numbers of the first sizes
     ):
         images = _numbered(probe, batch, depth, down * side, across * side)
+        images = images if (depth, down, across) not in seen else images.flip(0, 1)
+        seen.add((depth, down, across))
 
         def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
             place = [int(index) for index in (actual != expected).nonzero()[0]]

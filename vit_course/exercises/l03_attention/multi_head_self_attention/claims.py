@@ -187,7 +187,8 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
     for heads, head_dim, tokens in (*_more_and_fewer(probe), (num_heads, 4, 20 + more)):
         module, oracle = attention_pair(student, probe, heads * head_dim, heads, True)
         name = f"the output with {heads} heads and {tokens} tokens"
-        expect_output(module, oracle, probe.normal(batch, tokens, heads * head_dim), name)
+        for again in ("", ", given other numbers of the same sizes"):
+            expect_output(module, oracle, probe.normal(batch, tokens, heads * head_dim), f"{name}{again}")
 
 
 @MultiHeadSelfAttention.check(needs=the_output_is_right)

@@ -188,6 +188,7 @@ def the_output_is_a_weighted_mean_of_the_values(student: Student, probe: Probe) 
     for inputs, name, look in (
         ((query, key, value), "the output", LAST_PRODUCT),
         (large, "the output", LAST_PRODUCT),
+        (draw(probe, (batch, heads), sizes), "the output for other numbers of the same sizes", LAST_PRODUCT),
         (same, "the output for values that are equal for all keys", mean_of_equals),
     ):
         output, _ = both(student, *inputs)

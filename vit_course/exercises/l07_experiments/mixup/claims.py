@@ -151,7 +151,9 @@ def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
         sums_to_one = bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-3))
         lowest = bool((blend.parts > -1e-3).all())
         unchanged = bool(torch.allclose(blend.parts, torch.eye(len(sums)).double(), atol=1e-3))
-        student.record.append(("blend", blend.is_blend, sums_to_one, lowest, bool((counts > 1).any()), unchanged))
+        brighter = bool((sums > 1 + 1e-3).all())
+        facts = blend.is_blend, sums_to_one, brighter, lowest, bool((counts > 1).any()), unchanged
+        student.record.append(("blend", *facts))
         look = "Of which two images is image 0 made, and how much of each?"
         wanted = "share · image + (1 − share) · partner, with a share between 0 and 1"
         if not blend.is_blend or not lowest:

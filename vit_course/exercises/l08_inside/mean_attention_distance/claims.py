@@ -136,6 +136,7 @@ def each_key_counts_by_its_weight(student: Student, probe: Probe) -> None:
         for images, num_heads in ((None, None), (None, 1), (1, None)):
             case = a_case(probe, shown, images=images, num_heads=num_heads)
             _expect_right(student, case, _on(case[1]), look)
+    _expect_right(student, (case[0].roll(1, -1), *case[1:]), _on(case[1]), look)  # other numbers of the same sizes
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)

@@ -168,6 +168,7 @@ def the_weight_decay_counts(student: Student, probe: Probe) -> None:
         task = clouds(probe, 90, 5, 3, weight_decay)
         look = "Write your loss beside the formula of the exercise: which term has which factor?"
         expect_minimum(student, task, f"with weight_decay={weight_decay}", look)
+    expect_minimum(student, clouds(probe, 90, 4, 3, 0.0, apart=0.0), "with weight_decay=0", look)
 
 
 @linear_probe.check(needs=a_linear_layer_comes_back)

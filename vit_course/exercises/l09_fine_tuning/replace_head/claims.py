@@ -97,7 +97,7 @@ def the_head_starts_afresh(student: Student, probe: Probe) -> None:
         notes = notes_of(student, probe, config, num_classes)
         new, old = notes["head"]["weight"].double(), notes["old"].double()
         known = [bool((old - row).abs().amax(dim=1).min() < 1e-6) for row in new]
-        student.record.append(("old rows", any(known)))
+        student.record.append(("old rows", tuple(known)))
         if any(known):
             seen = f"of {num_classes} rows of the new head {sum(known)} are rows of the old one"
             raise Failure(seen, "a head that starts afresh", "What did class 0 mean before, and what does it mean now?")
@@ -118,7 +118,7 @@ def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
 def the_two_share_no_memory(student: Student, probe: Probe) -> None:
     """The copy's parameters are its own: training the copy changes nothing in the given model."""
     notes = notes_of(student, probe, *a_case(probe))
-    student.record.append(("shared", bool(notes["shared"])))
+    student.record.append(("shared", tuple(map(str, notes["shared"]))))
     if notes["shared"]:
         look = "What happens to the old model when the new one is trained?"
         raise Failure(f"copy and model share {in_code(notes['shared'])}", "parameters of the copy's own", look)

@@ -68,7 +68,13 @@ def the_class_token_stays_first(student: Student, probe: Probe) -> None:
 def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) -> None:
     """After it come the registers and then the patches, each in its order, in every image."""
     batch, patches, registers = probe.sizes(3, low=3, shown=(3, 6, 4))
-    for sizes in ((batch, patches, registers, 2), (1, patches, 1, 3), (batch, 1, registers, 1), (batch,) * 4):
+    for sizes in (
+        (batch, patches, registers, 2),
+        (1, patches, 1, 3),
+        (batch, 1, registers, 1),
+        (batch,) * 4,
+        (1, patches, 1, 3),
+    ):
         _expect_right(student, *drawn(probe, *sizes))
 
 

@@ -155,7 +155,10 @@ def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
     del student.record[-1]
     gradient = notes["gradient"].double()
     right = close(gradient.float(), factors.float())
-    student.record.append(("gradient", right, not gradient.any()))
+    gone = factors.abs() < 1e-6
+    student.record.append(
+        ("gradient", right, not gradient.any(), bool(gradient[gone].all()), bool(gradient[gone].any()))
+    )
     if not right:
         look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
         if not gradient.any():

@@ -53,9 +53,9 @@ def gamma_is_its_one_parameter(student: Student, probe: Probe) -> None:
 @LayerScale.check(needs=gamma_is_its_one_parameter, guard=True)
 def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
     """All numbers of gamma start at initial."""
-    sizes = probe.sizes(2, low=3, shown=(4, 6))
-    for embed_dim, shown in zip(sizes, (0.25, 1e-3), strict=True):
-        initial = probe.choice([thousandths / 1000 for thousandths in range(1, 401)], shown=shown)
+    sizes = probe.sizes(3, low=3, shown=(4, 6, 5))
+    for embed_dim, shown in zip(sizes, (0.25, 1e-3, 0.0), strict=True):
+        initial = shown and probe.choice([thousandths / 1000 for thousandths in range(1, 401)], shown=shown)
         found = student.build(embed_dim, initial).tensors()["gamma"]
         wanted = torch.full((embed_dim,), initial)
         look = "Which number do you write into the parameter when it is made?"

@@ -124,7 +124,8 @@ def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None
         places = _places(visible, case.tokens)
         known = bool((places >= 0).all())
         ordered = known and bool((places.diff(dim=1) > 0).all())
-        student.record.append(("visible", right, known, ordered))
+        hidden = known and bool(mask.gather(1, places.clamp(min=0)).all())
+        student.record.append(("visible", right, known, ordered, hidden))
         if right:
             continue
         if not known:

@@ -151,6 +151,7 @@ def every_pair_is_turned_by_its_angle(student: Student, probe: Probe) -> None:
     query, key, (rows, columns) = inputs_of(probe, 0)
     for grid_size in ((1, rows * columns), (rows * columns, 1)):
         expect_angles(student, query, key, grid_size)
+    expect_angles(student, query.flip(0), key.flip(0), grid_size)  # other numbers of the same sizes
 
 
 def expect_angles(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
