@@ -41,7 +41,7 @@ from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, w
 from exercise_kit.progress.log import noting
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason, failure_kind
-from exercise_kit.worker.call_trace import Watch
+from exercise_kit.worker.call_trace import REMOVED, Watch
 
 
 def find(name: object) -> Exercise | None:
@@ -270,7 +270,10 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if known.file:
         objects = tuple(map(known.file.opened, objects))
     report = report_on(known, objects, points)
-    report = replace(report, older=older_than_its_cell(known) or None)
+    older = older_than_its_cell(known)
+    if older and any(each.unwritten for each in report.results):  # what the cell holds now is written
+        return replace(report, problem=older)
+    report = replace(report, older=older or None)
     if not report.passed:
         return report
     report = replace(report, hint=_HIDDEN)
@@ -287,7 +290,10 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     rule = course().rules.get(known.name)
     with Watchdog(known.name, OURS, LIBRARIES), first_call_printed():
         results, note = _with_right_parts(known, objects, watch if rule else None)
-    if problem := not_allowed(rule, watch.names()):
+    called = watch.names()
+    if any(each.stumbled_over.startswith(RecursionError.__name__) for each in results):
+        called = [name for name in called if name != REMOVED]  # Python takes the watch away where its stack ends
+    if problem := not_allowed(rule, called):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
