@@ -100,7 +100,7 @@ def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
     """One and the same embedding takes many images or one, of any size, the same images twice and others after them."""
     batch, channels, rows, columns = probe.sizes(4, high=6, shown=(3, 4, 2, 5))
     module, weights = embedding(student, probe, channels, 3)
-    sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows)
+    sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows), (rows, 1, columns)
     held = [probe.images(images, channels, 3 * down, 3 * across) for images, down, across in sizes]
     for images in (*held, held[0], probe.images(*held[0].shape)):
         name = f"an embedding that is used several times, of images {shape(images)},"

@@ -97,6 +97,7 @@ def tall_and_wide_images_are_right(student: Student, probe: Probe) -> None:
         (1, probe.choice((4, 6, 7)), columns, rows, 5),
         (channels, 1, rows, columns, 7),
         (batch, channels, rows, 1, 1),
+        (batch, channels, 1, columns, size),  # one row of patches
         (batch, channels, rows, rows, 3),
         (1, 3, 2, 1, probe.choice((16, 20, 32))),
     ):

@@ -80,6 +80,7 @@ def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
         (probe.choice((4, 6, 7)), columns, rows, 5),
         (channels, 4 * rows, rows, size),
         (channels, rows, rows, 2),
+        (channels, 1, columns, size),  # one row of patches
         (channels, rows, columns, size),  # other numbers of the first sizes
     ):
         images = _numbered(probe, batch, depth, down * side, across * side)

@@ -102,6 +102,8 @@ def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
         rows = [row for row, position in enumerate(positions[0]) if close(added, position)]
         if not rows:
             return None
+        if close(actual - joined, positions[:, rows[0] : rows[0] + 1].expand_as(joined)):
+            return f"row {rows[0]} of positions was added to every token", "to each token the row of its own place"
         return f"row {rows[0]} of positions was added to token {token} of image {image}", f"row {token}"
 
     expect_right(student, inputs, describe=describe, look="Whose position is row 0, and whose is row 1?")

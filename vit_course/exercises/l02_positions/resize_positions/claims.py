@@ -123,6 +123,7 @@ def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
         ((1, 2 * rows), (3, rows), length),
         ((2 * rows, half), (half, 2 * rows), 1),
         ((columns, half), (1, 1), 2),
+        ((rows, columns), (rows + 2, columns + 3), length),  # other numbers of the first sizes
     ):
         positions = some_positions(probe, old, embed_dim)
         look = "Compare mode, align_corners and antialias with what the exercise asks for."

@@ -28,12 +28,12 @@ replace_head = Exercise("replace_head", LESSON, in_training=InTraining.HIDDEN)
 
 
 def a_case(probe: Probe, shown: ViTConfig = WIDE_MODEL, num_classes: int = 7) -> tuple[ViTConfig, int]:
-    """A model and the number of classes of its new head; in grading a model of any width, and more classes than its."""
+    """A model and the number of classes of its new head, more or fewer than its own; in grading both are drawn."""
     if not probe.is_secret:
         return shown, num_classes
     old, embed_dim = probe.choice(range(4, 10)), 2 * probe.choice(range(4, 9))
     config = replace(probe.choice((WIDE_MODEL, TALL_MODEL)), embed_dim=embed_dim, num_heads=2, num_classes=old)
-    return config, old + probe.choice(range(1, 10))
+    return config, probe.choice(range(2, old) if num_classes < shown.num_classes else range(old + 1, old + 10))
 
 
 def fields_of(probe: Probe, config: ViTConfig, dtype: torch.dtype = torch.float32) -> dict[str, Any]:

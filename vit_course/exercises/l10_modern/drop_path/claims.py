@@ -40,6 +40,7 @@ class Case:
     training: bool = True
     calls: int = 1
     seed: int = 0
+    recording: bool = True
 
 
 def case_of(
@@ -59,7 +60,7 @@ def some_probability(probe: Probe, low: float, shown: float) -> float:
 def factors_of(student: Student, case: Case) -> list[Tensor]:
     """By which numbers each call multiplied the branch, of which nothing goes on record; Failure in words."""
     fields = {"probability": case.probability, "branch": case.branch, "training": case.training, "calls": case.calls}
-    notes = student.run_fixture("dropping", **fields, global_seed=case.seed)
+    notes = student.run_fixture("dropping", **fields, global_seed=case.seed, recording=case.recording)
     del student.record[-1]
     if notes["changed"]:
         student.record.append(("changed",))
@@ -124,6 +125,15 @@ def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
         if not gone.any() or gone.all():
             seen = "all images are dropped" if gone.all() else "no image is dropped"
             raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
+    alone = case_of(probe, 1, 4, probability=some_probability(probe, 0.4, 0.5), calls=60)
+    crowd = case_of(probe, 60, 4, probability=some_probability(probe, 0.4, 0.5))
+    for case, when in ((alone, "alone in its batch"), (replace(crowd, recording=False), "without gradients")):
+        gone = torch.cat([of_images(student, each) for each in factors_of(student, case)]).abs() < 1e-6
+        student.record.append(("gone", bool(gone.any()), bool(gone.all())))
+        if not gone.any() or gone.all():
+            look = "What decides whether your module drops: that it trains, or something else?"
+            seen = f"while training, {when}, an image is {'always' if gone.all() else 'never'} dropped"
+            raise Failure(seen, f"with a probability of {case.probability:g}", look)
 
 
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept)

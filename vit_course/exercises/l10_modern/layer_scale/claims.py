@@ -60,7 +60,10 @@ def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
         wanted = torch.full((embed_dim,), initial)
         look = "Which number do you write into the parameter when it is made?"
         student.record.append(("starts", tuple(round(each, 5) for each in found.flatten().tolist())))
-        expect_equal(found, wanted, f"gamma of LayerScale({embed_dim}, initial={initial:g})", ("dimension",), look=look)
+        name = f"gamma of LayerScale({embed_dim}, initial={initial:g})"
+        expect_equal(found, wanted, name, ("dimension",), look=look)
+        if not initial and found.any():
+            raise Failure(f"{name} starts with {float(found.max()):g}", "0", "Is 0 a number like any other there?")
 
 
 @LayerScale.check(needs=gamma_is_its_one_parameter)

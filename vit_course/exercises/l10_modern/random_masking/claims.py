@@ -115,8 +115,8 @@ def every_image_hides_as_many(student: Student, probe: Probe) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back)
 def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None:
     """The visible tokens are those where the mask is False, in their order, and unchanged."""
-    for batch, shown in ((5, (8, 6)), (6, (10, 5)), (4, (7, 3)), (1, (9, 4))):
-        case = some_case(probe, batch, shown)
+    cases = [some_case(probe, *each) for each in ((5, (8, 6)), (6, (10, 5)), (4, (7, 3)), (1, (9, 4)))]
+    for case in (*cases, replace(cases[0], tokens=-cases[0].tokens)):
         ((visible, mask),) = called(student, case)
         left = [tokens[~hidden] for tokens, hidden in zip(case.tokens, mask, strict=True)]
         fits = all(len(each) == visible.shape[1] for each in left)
