@@ -122,16 +122,6 @@ def one_row_stretches(tokens, class_token, positions):
     return right("add_class_token")(tokens, class_token, positions)
 
 
-@fails("load_torchvision", "a_tensor_that_does_not_fit_is_named")
-def as_many_numbers_will_do(model, state_dict):
-    held = model.patch_embedding.projection.weight
-    kernel = state_dict.get("conv_proj.weight", held)
-    if kernel.numel() == held.numel():
-        size = len(held), -1, *2 * (model.config.patch_size,)
-        state_dict = {**state_dict, "conv_proj.weight": kernel.reshape(size)}
-    return right("load_torchvision")(model, state_dict)
-
-
 @pytest.mark.parametrize(("exercise", "claim", "answer"), WRONG, ids=[f"{row[0]}-{row[2].__name__}" for row in WRONG])
 def test_its_claim_fails_it(exercise, claim, answer):
     assert claim in failed_by_secret(exercise, lambda: [answer])
@@ -140,7 +130,9 @@ def test_its_claim_fails_it(exercise, claim, answer):
 def _shapes(value):
     if isinstance(value, Tensor):
         return tuple(value.shape), value.dtype, value.device
-    return tuple(map(_shapes, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return tuple(map(_shapes, value))
+    return value if isinstance(value, int | float) else None
 
 
 def remembering(answer, place):
