@@ -75,7 +75,7 @@ def tokens_are_projected_patches(student: Student, probe: Probe) -> None:
     """A token is the projection of its patch, for tall and wide images alike."""
     images, patch_size = some_images(probe)
     module, weights = embedding(student, probe, images.shape[1], patch_size, probe.choice((6, 8, 9), shown=7))
-    look = "Which patch does token 1 belong to, and in which order does it hold that patch's numbers?"
+    look = "Which patch is the first token that differs, and in which order does it hold that patch's numbers?"
     expect_embedded(module, weights, images, look=look)
     batch, channels, height, width = images.shape
     expect_embedded(module, weights, probe.images(batch, channels, width, height), look=look)

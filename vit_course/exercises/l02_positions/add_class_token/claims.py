@@ -106,7 +106,7 @@ def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
             return f"row {rows[0]} of positions was added to every token", "to each token the row of its own place"
         return f"row {rows[0]} of positions was added to token {token} of image {image}", f"row {token}"
 
-    expect_right(student, inputs, describe=describe, look="Whose position is row 0, and whose is row 1?")
+    expect_right(student, inputs, describe=describe, look="Which row of positions belongs to that token?")
     tokens, class_token, positions = inputs = tuple(probe.normal(*each.shape) for each in inputs)
     joined = with_class_token(tokens, class_token, torch.zeros_like(positions))
     look = "Other numbers of the same sizes came after the first. What of those is still there?"

@@ -154,13 +154,16 @@ def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
         brighter = bool((sums > 1 + 1e-3).all())
         facts = blend.is_blend, sums_to_one, brighter, lowest, bool((counts > 1).any()), unchanged
         student.record.append(("blend", *facts))
-        look = "Of which two images is image 0 made, and how much of each?"
+        image = int((sums - 1).abs().argmax())
+        look = f"Of which two images is image {image} made, and how much of each?"
         wanted = "share · image + (1 − share) · partner, with a share between 0 and 1"
         if not blend.is_blend or not lowest:
+            look = "Of which two images is each one made, and how much of each?"
             raise Failure("the images that come back are no blend of those that went in", wanted, look)
         if not sums_to_one:
-            raise Failure(f"the shares of image 0 and its partner add up to {sums[0]:.2f}", wanted, look)
+            raise Failure(f"the shares of image {image} and its partner add up to {sums[image]:.2f}", wanted, look)
         if (counts > 1).any():
+            look = "How many images does yours take a share of, for one that comes back?"
             raise Failure("an image that comes back holds parts of more than two", wanted, look)
         all_unchanged = all_unchanged and unchanged
     if all_unchanged:
