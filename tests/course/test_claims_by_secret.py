@@ -83,7 +83,7 @@ class ABestOf0IsNone(right("EarlyStopping")):
         return super().step(validation_loss)
 
 
-@fails("DropPath", "an_image_is_dropped_whole_or_kept")
+@fails("DropPath", "chance_decides_anew_in_every_call")
 class OneImageIsKept(right("DropPath")):
     def forward(self, branch):
         return branch if len(branch) == 1 else super().forward(branch)

@@ -125,15 +125,18 @@ def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
         if not gone.any() or gone.all():
             seen = "all images are dropped" if gone.all() else "no image is dropped"
             raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
-    alone = case_of(probe, 1, 4, probability=some_probability(probe, 0.4, 0.5), calls=60)
-    crowd = case_of(probe, 60, 4, probability=some_probability(probe, 0.4, 0.5))
-    for case, when in ((alone, "alone in its batch"), (replace(crowd, recording=False), "without gradients")):
-        gone = torch.cat([of_images(student, each) for each in factors_of(student, case)]).abs() < 1e-6
-        student.record.append(("gone", bool(gone.any()), bool(gone.all())))
-        if not gone.any() or gone.all():
-            look = "What decides whether your module drops: that it trains, or something else?"
-            seen = f"while training, {when}, an image is {'always' if gone.all() else 'never'} dropped"
-            raise Failure(seen, f"with a probability of {case.probability:g}", look)
+    crowd = replace(case_of(probe, 60, 4, probability=some_probability(probe, 0.4, 0.5)), recording=False)
+    _expect_chance(student, crowd, "without gradients")
+
+
+def _expect_chance(student: Student, case: Case, when: str) -> None:
+    """Fail unless, in all calls together, some images are dropped and some are not."""
+    gone = torch.cat([of_images(student, each) for each in factors_of(student, case)]).abs() < 1e-6
+    student.record.append(("gone", bool(gone.any()), bool(gone.all())))
+    if not gone.any() or gone.all():
+        look = "What decides whether your module drops: that it trains, or something else?"
+        seen = f"while training, {when}, an image is {'always' if gone.all() else 'never'} dropped"
+        raise Failure(seen, f"with a probability of {case.probability:g}", look)
 
 
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept)
@@ -214,6 +217,8 @@ def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
         look = "Does one image's chance depend on what happens to the others of its batch?"
         seen = f"each of {case.calls} calls dropped {counts.pop()} of {len(gone[0])} images"
         raise Failure(seen, "now more of them and now fewer, as each image has its own chance", look)
+    alone = case_of(probe, 1, 4, probability=some_probability(probe, 0.4, 0.5), calls=60)
+    _expect_chance(student, alone, "alone in its batch")
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, guard=True)
