@@ -48,11 +48,11 @@ class EncoderBlock(nn.Module):
         num_heads: int,
         mlp_ratio: float = 4.0,
         qkv_bias: bool = True,
+        layer_norm_eps: float = 1e-6,
         attention_dropout: float = 0.0,
         projection_dropout: float = 0.0,
         mlp_dropout: float = 0.0,
         gelu: Gelu = "exact",
-        layer_norm_eps: float = 1e-6,
     ) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(embed_dim, eps=layer_norm_eps)

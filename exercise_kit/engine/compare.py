@@ -113,7 +113,28 @@ def pattern(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
     if abs(offset) > _ROUNDING * scale and bool(((found - right - offset).abs() <= rounding).all()):
         look = "Which line adds or subtracts once too often, or not often enough?"
         return f"every value is {abs(offset):.4g} too {'large' if offset > 0 else 'small'}", "a difference of 0", look
-    return None
+    return _cut_off(found, right, rounding) or _row_by_row(found, right, rounding)
+
+
+def _cut_off(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
+    """(seen, expected, look) where all is right but for what lies below 0, as behind a ReLU."""
+    below = right < -rounding
+    if not below.any() or found[below].any() or not torch.allclose(found[~below], right[~below], atol=rounding):
+        return None
+    look = "Which step gives no negative number, and who asked for it?"
+    return "no value is negative: 0 stands wherever it should be", f"{_share(below, 'below 0', 'below 0')}", look
+
+
+def _row_by_row(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
+    """(seen, expected, look) where all numbers along the last axis have the same offset, and other ones elsewhere."""
+    off = found - right
+    apart = (off - off[..., :1]).abs().max() if right.ndim > 1 and right.shape[-1] > 2 else off.abs().max()
+    if apart > rounding or off.abs().max() < rounding / _ROUNDING:
+        return None
+    look = "Which number do you add or subtract there, one for all that stand along the last axis?"
+    centered = bool((found.mean(-1).abs() <= rounding).all())
+    zero = ": their mean is 0 everywhere" if centered else ""
+    return f"all values along the last axis are off by one and the same number{zero}", "no such offset", look
 
 
 def rows_off_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from functools import cache
 from itertools import islice
 
-from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
+from exercise_kit.engine.errors import same_operation
+from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck, its_own_example_comes_out
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Evidence, Pair, likeliest_first, most_evaluated, pairs_of
@@ -15,14 +16,24 @@ from exercise_kit.engine.verdict import Cause, Failure, Undecided
 
 Record = list[object]
 Observe = Callable[[Misconception, str], tuple[bool, Record]]
+Holds = Callable[[Misconception], bool]
 # so many failures are taken apart to choose the pairs that are evaluated
 MOST_EVIDENCE = 3
 # of one failure; with more a student would read a list and know nothing
 MOST_NAMES = 3
 
 
+def _unquestioned(wrong: Misconception) -> bool:
+    """Where no student is at hand, of whom a sentence could be untrue."""
+    return True
+
+
 def diagnose(
-    exercise: Exercise, records: Mapping[str, Record], failed: Sequence[str], refusals: Collection[str] = ()
+    exercise: Exercise,
+    records: Mapping[str, Record],
+    failed: Sequence[str],
+    refusals: Collection[str] = (),
+    holds: Holds = _unquestioned,
 ) -> dict[str, tuple[Cause, ...]]:
     """For each public check of an exercise that ``failed``, the misconceptions that explain it, one or two at once.
 
@@ -31,16 +42,31 @@ def diagnose(
         records: what the student gave in every check that ran, by the check's name.
         failed: the names of the checks that the student failed.
         refusals: those of them that lack nothing but the error that is asked for, see :func:`for_refusals`.
+        holds: whether the sentence of a misconception is true of the student.
     """
     checks = {each.name: each for each in exercise.checks}
 
     def observe(wrong: Misconception, check_name: str) -> tuple[bool, Record]:
         return observed(wrong, exercise.objects, checks[check_name])
 
-    seen, names = Compared(records, observe), dict.fromkeys(failed).keys()
+    seen, names = Compared(records, observe, holds), dict.fromkeys(failed).keys()
     decisive = frozenset(each.name for each in exercise.checks if not each.guard)
     found = {name: explain(exercise.misconceptions, records, names, name, seen, decisive) for name in failed}
-    return for_refusals(explain_by_two(exercise, records, failed, found, observe, decisive), refusals)
+    found = without_examples_alone(explain_by_two(exercise, records, failed, found, observe, decisive, holds))
+    return for_refusals(found, refusals)
+
+
+def without_examples_alone(found: Mapping[str, tuple[Cause, ...]]) -> dict[str, tuple[Cause, ...]]:
+    """``found`` without what only a docstring's example speaks for: it prints little, and many print the same.
+
+    Args:
+        found: check → what explains its failure.
+    """
+    example = its_own_example_comes_out.__name__
+    elsewhere = {cause for name, causes in found.items() if name != example for cause in causes}
+    return {
+        name: tuple(each for each in causes if name != example or each in elsewhere) for name, causes in found.items()
+    }
 
 
 def for_refusals(found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]) -> dict[str, tuple[Cause, ...]]:
@@ -67,10 +93,13 @@ class Compared:
     Args:
         records: what the student gave in every check that ran, by the check's name.
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
+        holds: whether a misconception's sentence is true of the student.
+
+    Attributes: ``holds``.
     """
 
-    def __init__(self, records: Mapping[str, Record], observe: Observe) -> None:
-        self._records, self._observe = records, observe
+    def __init__(self, records: Mapping[str, Record], observe: Observe, holds: Holds = _unquestioned) -> None:
+        self._records, self._observe, self.holds = records, observe, cache(holds)
         self._seen: dict[tuple[Misconception, str], tuple[bool, Record]] = {}
         self._agrees: dict[tuple[Misconception, str], bool] = {}
 
@@ -92,6 +121,10 @@ class Compared:
     def explains(self, wrong: Misconception, name: str) -> bool:
         """Whether a misconception fails a check, with what the student gave."""
         return self.fails(wrong, name) and self.agrees(wrong, name)
+
+    def same_step(self, wrong: Misconception, name: str) -> bool:
+        """Whether each exception that both raise in a check may come from the same step."""
+        return all(map(_same_step, self._seen[wrong, name][1], self._records[name]))
 
     def against(self, wrong: Misconception, failed: Iterable[str]) -> int:
         """In how many checks that both fail a misconception was observed to give something else."""
@@ -125,12 +158,26 @@ def explain(
     matching = [
         wrong
         for wrong in misconceptions
-        if _fits(wrong, records[name], failed, name, seen) and _is_supported(wrong, records, failed, seen, decisive)
+        if _fits(wrong, records[name], failed, name, seen)
+        and _is_supported(wrong, records, failed, seen, decisive)
+        and seen.holds(wrong)
     ]
     if len(matching) > 1:
         votes = [sum(seen.agrees(wrong, each) for each in records) for wrong in matching]
         matching = [wrong for wrong, vote in zip(matching, votes, strict=True) if vote == max(votes)]
     return _limit_causes(tuple(wrong.cause for wrong in matching))
+
+
+def _is_verdict(entry: object) -> bool:
+    """Whether an entry of a record is a bare yes or no, as a student's test of others' code gives it."""
+    return isinstance(entry, tuple) and entry[:1] == ("returned",) and isinstance(entry[-1], bool)
+
+
+def _same_step(first: object, second: object) -> bool:
+    """Whether two entries of records hold exceptions that may come from the same step, or none."""
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return all(map(same_operation, first, second))
+    return True
 
 
 def _limit_causes(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
@@ -142,12 +189,15 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
     """Whether a misconception fails a check as the student does, and the other failures do not speak against it.
 
     One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
-    fail, most have to agree, and all of them when there is nothing but an exception, which many mistakes raise.
+    fail, most have to agree, and all of them when there is nothing but yes or no, or an exception, which many mistakes
+    raise; then the lines that raised it have to do the same, too.
     What the student passes is another matter: see :func:`_is_supported`. Nothing is observed once this is decided.
     """
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
-    most_against = 0 if only_raised else (len(failed) - 1) // 2
+    most_against = 0 if only_raised or all(map(_is_verdict, record)) else (len(failed) - 1) // 2
     if seen.against(wrong, failed) > most_against or not seen.explains(wrong, name):
+        return False
+    if only_raised and not seen.same_step(wrong, name):
         return False
     agreeing = against = 0
     for each in failed:
@@ -192,6 +242,7 @@ def explain_by_two(
     found: Mapping[str, tuple[Cause, ...]],
     observe: Observe,
     decisive: Set[str] = frozenset(),
+    holds: Holds = _unquestioned,
 ) -> dict[str, tuple[Cause, ...]]:
     """``found``, what single misconceptions explain, with two at once wherever these explain more.
 
@@ -210,6 +261,7 @@ def explain_by_two(
         found: the single misconceptions that explain each of them; a check that is missing here was not evaluated.
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
         decisive: as :func:`explain` has it.
+        holds: whether a misconception's sentence is true of the student.
 
     Returns:
         ``found``, with the cause of the pair at every failure that the pair explains.
@@ -229,6 +281,8 @@ def explain_by_two(
     for pair in _likely(exercise, pairs, evidence, alone, observe):
         explained = _explained(pair, ordered, passed, least, seen)
         if any(seen.fails(pair, name) for name in passed if name in decisive and explained):
+            continue
+        if explained and not all(map(holds, pair.both)):
             continue
         if explained and (not unexplained or {*unexplained} & {*explained}):
             best = [(pair, explained)] if len(explained) > least else [*best, (pair, explained)]

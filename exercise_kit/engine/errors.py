@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from exercise_kit.engine.compare import brief
+from exercise_kit.engine.compare import brief, shape
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.verdict import Failure, NotWritten
 from exercise_kit.quoting import quoted, said
@@ -45,6 +45,7 @@ _LOOK_AT_WORDS = {
     "is invalid for input of size": "How many numbers does that shape hold, and how many does the tensor have?",
     "must match the size of tensor": "Write the two shapes one below the other, from the right. Which sizes differ?",
     "cannot be multiplied": "Which axis of the first matrix meets which axis of the second?",
+    "Expected size for first two dim": "Which axis of the first matrix meets which axis of the second?",
     "Sizes of tensors must match except": "Along which axis are they joined, and do the other axes agree?",
     "view size is not compatible": "Are these numbers still neighbors in memory after the step before?",
     "a leaf Variable that requires grad": "Should the gradient know of this step?",
@@ -64,9 +65,25 @@ _LOOK_AT_WORDS = {
     "NVIDIA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
     "not compiled with CUDA": "Does this machine have a GPU? `.cuda()` needs one; on which device does the input lie?",
     "required positional argument": "Which argument does that call leave out?",
+    "unexpected keyword argument": "Which names do its arguments have, as its `def` line or torch's page lists them?",
+    "'NoneType' object": "Which function gives None there, since it changes something in place, or has no `return`?",
+    "'int' object is not iterable": "What does that loop go through: a number, or `range` of it?",
+    "indices must be integers": "An index counts places: which type has the index there?",
+    "stack expects each tensor": "Print their shapes. Which of them is not like the others?",
+    "can only concatenate": "Which types meet at that sign? Print both.",
+    "unsupported operand": "Which types meet at that sign? Print both.",
+    "Can't call numpy": "Does it have to leave torch? A gradient cannot follow it there.",
+    "only for scalar outputs": "`backward` starts from one number. How do many become one?",
+    "could not infer output dtype": "Which dtype do these numbers have, and which one has a mean?",
+    "tensors used as indices": "Which dtype does the index have, and which dtypes count places?",
+    "The expanded size": "Which sizes differ? Only a size of 1 can stretch.",
+    "number of dimensions in the tensor": "How many axes does it have? The new order names every axis once.",
     "positional argument": "How many arguments does the `def` line name, and how many are given?",
     "cannot assign 'torch.": "That name holds an nn.Parameter. How do numbers get into the one that is there?",
     "cannot be used while grading": "Which line of yours calls the course's own answer, where yours is asked for?",
+    "Module [ModuleList] is missing": "A ModuleList is a list. How does what one module gives get into the next?",
+    "Module [ModuleDict] is missing": "A ModuleDict is a dict. Which of the modules in it do you mean?",
+    'is missing the required "forward"': "Which module is called there, and does its class have a method `forward`?",
     "Module.__init__() call": "What has to be the first line of a module's `__init__`?",
 }
 _LOOK_AT_KIND = {
@@ -91,12 +108,14 @@ class Raised:
         words: its text.
         line: the innermost line of the student's own code, quoted, or "".
         functions: the names of the functions that it came through, outermost first.
+        tensors: the tensors that are named on that line, as "`query` (2, 5, 8)".
     """
 
     kinds: tuple[str, ...]
     words: str = ""
     line: str = ""
     functions: tuple[str, ...] = ()
+    tensors: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -118,14 +137,16 @@ def described(error: BaseException) -> Raised:
     if scripted := _SCRIPTED.search(words):  # TorchScript raises an error of its own that tells of the student's
         kinds, words = (scripted[1], *kinds), scripted[2]
     functions = tuple(frame.name for frame in traceback.extract_tb(error.__traceback__))
-    return Raised(kinds, words, _line_of(error), functions)
+    line, tensors = _line_of(error)
+    return Raised(kinds, words, line, functions, tensors)
 
 
 def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
     """The failure for an exception out of ``name``, called with ``inputs`` and ``options``."""
     place = f", at {error.line}" if error.line else ""
+    meet = f", where {' and '.join(error.tensors)} meet" if len(error.tensors) > 1 else ""
     if error.is_a("NotImplementedError"):
-        if "_forward_unimplemented" in error.functions:
+        if "_forward_unimplemented" in error.functions and not error.line:  # else it is a part's that they call
             look = "Is its name spelled right, and is it indented so far that it belongs to the class?"
             return Failure(f"{name} does not exist", "a method called `forward`", look, Reason.RAISED, "no forward")
         if not error.words or "NotImplementedError" in error.line:
@@ -134,7 +155,10 @@ def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mappi
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
     look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
-    seen, expected = f"{name} raised {error.kind}{text}{place}", f"an answer{' when called with ' * bool(given)}{given}"
+    seen, expected = (
+        f"{name} raised {error.kind}{text}{place}{meet}",
+        f"an answer{' when called with ' * bool(given)}{given}",
+    )
     return Failure(seen, expected, look, Reason.RAISED, alike(error))
 
 
@@ -147,9 +171,19 @@ def alike(error: Raised) -> str:
     return re.sub(r"[0-9]+", "#", f"{error.kind}: {error.words[:_MOST_ALIKE]} {error.line}")
 
 
+_SIZES = re.compile(r"Expected size|must match|cannot be multiplied")
+_AXES = re.compile(r"\d+, \d+, \d+")  # more than two of them
+
+
 def _look(error: Raised) -> str:
     if "too many values to unpack" in error.words and ".shape" in error.line:
         return "How many axes has that tensor, and what does each of them count? Which one has no name on that line?"
+    if (
+        re.search(r"\.T\b", error.line)
+        and _SIZES.search(error.words)
+        and any(_AXES.search(each) for each in error.tensors)
+    ):
+        return "`.T` turns all axes round, those of batch and heads too. Which two have to change places?"
     if error.is_a("ValueError") and error.line.startswith("`raise "):
         return "These inputs are as the exercise describes them. What does your own test before that line compare?"
     by_words = (look for words, look in _LOOK_AT_WORDS.items() if words in error.words)
@@ -157,7 +191,39 @@ def _look(error: Raised) -> str:
     return next(by_words, "") or next(by_kind, "")
 
 
-def fingerprint(error: Raised) -> str:
+class Fingerprint(str):
+    """What tells one error from another, and the ``line`` that raised it."""
+
+    def __new__(cls, words: str, line: str) -> Fingerprint:
+        """Of ``words``; two of the same words are equal, whatever the line."""
+        made = super().__new__(cls, words)
+        made.line = line
+        return made
+
+    line: str
+
+
+_OPERATION = re.compile(r"(\w+)\s*(?=\()|(\*\*|//|[-+*/@[])|\b(assert|raise|for)\b")
+_ONE_NAME = {"matmul": "@", "bmm": "@", "einsum": "@", "view": "reshape", "concat": "cat", "add": "+", "mul": "*"}
+
+
+def same_operation(first: object, second: object) -> bool:
+    """Whether two errors may come from the same step: whether the lines that raised them have an operation in common.
+
+    Torch says the same of many steps, and a line that does something else has made another mistake.
+    """
+    if not isinstance(first, Fingerprint) or not isinstance(second, Fingerprint):
+        return True
+    some, others = _operations(first.line), _operations(second.line)
+    return some == others or not some.isdisjoint(others) or not (first.line and second.line)
+
+
+def _operations(line: str) -> set[str]:
+    found = ("".join(groups) for groups in _OPERATION.findall(line))
+    return {_ONE_NAME.get(each.rstrip("_"), each.rstrip("_")) for each in found}
+
+
+def fingerprint(error: Raised) -> Fingerprint:
     """What tells one error from another: its type and, where Python or torch worded it, its words.
 
     There are many ways to write the same mistake, so the student's own names are left out, those of classes and
@@ -166,12 +232,12 @@ def fingerprint(error: Raised) -> str:
     """
     kind = error.kind
     if kind not in ("RuntimeError", "NotImplementedError", "TypeError", "IndexError", "AttributeError"):
-        return kind
+        return Fingerprint(kind, error.line)
     words = _CLASS.sub(_everybodys, next(iter(error.words.splitlines()), ""))[:_LONGEST]
     if kind == "RuntimeError":
-        return f"{kind}: {_SHAPE.sub(_entries, words)}"
+        return Fingerprint(f"{kind}: {_SHAPE.sub(_entries, words)}", error.line)
     own = r"attribute ['`].*" if kind == "AttributeError" else _CALLED
-    return f"{kind}: {re.sub(own, '', words)}"
+    return Fingerprint(f"{kind}: {re.sub(own, '', words)}", error.line)
 
 
 def _everybodys(name: re.Match[str]) -> str:
@@ -182,10 +248,17 @@ def _entries(shape: re.Match[str]) -> str:
     return f"[{math.prod(int(size) for size in re.findall('-?[0-9]+', shape[0]))}]"
 
 
-def _line_of(error: BaseException) -> str:
-    """The innermost line of the student's own code, quoted; "" when the call did not even begin."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith((*OURS, *LIBRARIES)):
-            line = linecache.getline(frame.filename, frame.lineno or 0) or frame.line or ""
-            return quoted(line) or f"line {frame.lineno}"
-    return ""
+def _line_of(error: BaseException) -> tuple[str, tuple[str, ...]]:
+    """The innermost line of the student's own code, quoted, and the tensors named on it; "" when no call began."""
+    for frame, number in reversed([*traceback.walk_tb(error.__traceback__)]):
+        if not (file := frame.f_code.co_filename).startswith((*OURS, *LIBRARIES)):
+            line = linecache.getline(file, number)
+            return quoted(line) or f"line {number}", _tensors_on(line, frame.f_locals)
+    return "", ()
+
+
+def _tensors_on(line: str, held: Mapping[str, object]) -> tuple[str, ...]:
+    """Those of the local names on a line that hold tensors, each with its shape."""
+    named = dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line))
+    tensors = {name: held[name] for name in named if isinstance(held.get(name), torch.Tensor)}
+    return tuple(f"`{name}` {shape(each)}" for name, each in tensors.items() if isinstance(each, torch.Tensor))[:3]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CheckFunction = Callable[["Student", Probe], None]
 Needs = CheckFunction | tuple[CheckFunction, ...]
+Holds = Callable[["Student", Probe], bool]
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
 
@@ -69,13 +70,15 @@ class Misconception:
     """A mistake with a name, as the wrong implementation that makes it.
 
     Attributes: ``cause`` (name, explanation, question, section), ``objects``, one for each object of the
-    exercise, its ``effect`` in training, and the ``place`` among the objects of the one that is wrong.
+    exercise, its ``effect`` in training, the ``place`` among the objects of the one that is wrong, and ``holds``:
+    whether its sentence is true of a student, where that takes more than the answers that a check compares.
     """
 
     cause: Cause
     objects: Sequence[Callable[..., Any]]
     effect: TrainingEffect = NOT_MEASURED
     place: int = 0
+    holds: Holds | None = None
 
     @property
     def name(self) -> str:
@@ -86,6 +89,18 @@ class Misconception:
     def page(self) -> str:
         """The path of its page on the course's site, without ".html"; "" where it is not the course's own."""
         return dict(self.cause.pages).get(self.name, "")
+
+    def is_true_of(self, student: Student) -> bool:
+        """Whether what its sentence says is seen in a student's code; False where that cannot be called so."""
+        if self.holds is None:
+            return True
+        with fresh_settings():
+            try:
+                return self.holds(student, Probe(self.name))
+            except (KeyboardInterrupt, TimeIsUpError):
+                raise
+            except BaseException:  # an odd answer, or none
+                return False
 
 
 @dataclass(frozen=True)
@@ -211,6 +226,7 @@ class Exercise:
         *,
         before: tuple[Callable[..., Any], ...] = (),
         after: tuple[Callable[..., Any], ...] = (),
+        holds: Holds | None = None,
     ) -> Callable[[Implementation], Implementation]:
         """Decorate a wrong implementation; its name in words is the misconception's, its docstring explains.
 
@@ -220,12 +236,13 @@ class Exercise:
             in_training: what is seen in training, where that is not what holds for most of the exercise.
             before: right implementations of the exercise's objects that come before this one.
             after: right implementations of those that come after it.
+            holds: whether its sentence is true of a student, where answers that are alike do not show that.
         """
 
         def register(wrong: Implementation) -> Implementation:
             name, explanation = _readable_name(wrong.__name__), " ".join((wrong.__doc__ or "").split())
             cause, seen = self.cause_of(name, explanation, question, section, in_training, wrong.__module__)
-            self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen, len(before)))
+            self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen, len(before), holds))
             return wrong
 
         return register

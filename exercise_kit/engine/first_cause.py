@@ -34,7 +34,7 @@ def with_first_causes(results: Sequence[CheckResult], slip: Slip | None = None) 
 
     Args:
         results: of the checks.
-        slip: of Python, for which all failures wait that have no cause with a name.
+        slip: of Python, for which all failures wait that it :meth:`~exercise_kit.engine.python_slips.Slip.explains`.
     """
     if slip:
         return _behind(slip, results)
@@ -67,7 +67,7 @@ def _under_a_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
 def _behind(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
     told = CheckResult("first_cause_1", slip.claim, Verdict.FAIL, slip.seen, look=slip.look, reason=Reason.SLIP)
     lead = replace(told, worth=0.0, leads=True)
-    waits = {each.name for each in results if each.verdict == Verdict.FAIL and not each.causes}
+    waits = {each.name for each in results if each.verdict == Verdict.FAIL and slip.explains(each)}
     behind = (_waiting(each, lead) if each.name in waits else each for each in results)
     return lead, *(replace(each, waits_for=lead.name) if each.waits_for in waits else each for each in behind)
 
@@ -106,7 +106,13 @@ def _leads(first: CheckResult, results: Sequence[CheckResult]) -> bool:
     stumbled = sum(each.name in names or each.waits_for in names for each in results)
     if first.reason in (Reason.TIME, Reason.DTYPE):
         return True
+    if len(names) == 1 and first.reason != Reason.RAISED and any(_is_right(each) for each in results):
+        return False  # elsewhere it is as it should be
     return stumbled >= _FEWEST and (first.reason != Reason.RAISED or 2 * stumbled >= len(results))
+
+
+def _is_right(result: CheckResult) -> bool:
+    return result.verdict == Verdict.PASS and not result.guard
 
 
 def _lead(result: CheckResult, name: str) -> CheckResult:

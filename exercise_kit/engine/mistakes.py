@@ -9,6 +9,8 @@ A table's key is the mistake's name, and that of a bug in the program::
 
 ``section`` names a heading of the exercise's own lesson, or "00_numbers, What a window is" one of another. ``training``
 is an :class:`InTraining` where the exercise's own default does not fit, and ``hunt = true`` lets bug hunts draw it.
+``holds`` names a function beside the claims, of (student, probe): whether the sentence is true of a student. Where the
+answers are alike and it is not, another name or none is told.
 """
 
 from __future__ import annotations
@@ -19,16 +21,17 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.exercise import Exercise, Holds, Misconception
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.program import Bug, Implementations, Program, ProgramError, program_in
 
 TABLE = "mistakes.toml"
 _OF_A_LESSON = re.compile(r"\d\d_\w+, ")
 _WORDS = ("explanation", "question", "section")
-_KEYS = {*_WORDS, "training", "hunt"}
+_KEYS = {*_WORDS, "training", "hunt", "holds"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +60,17 @@ def read_mistakes(exercise: Exercise, claims: str) -> None:
     exercise.package = claims.rpartition(".")[0]
     folder = Path(str(sys.modules[claims].__file__)).parent
     exercise.program = program = program_in(folder, f"{exercise.package}.program")
-    add_mistakes(exercise, program, tomllib.loads((folder / TABLE).read_text("utf-8")), f"{folder.name}/{TABLE}")
+    table = tomllib.loads((folder / TABLE).read_text("utf-8"))
+    add_mistakes(exercise, program, table, f"{folder.name}/{TABLE}", vars(sys.modules[claims]))
 
 
-def add_mistakes(exercise: Exercise, program: Program, table: Mapping[str, Mapping[str, Any]], where: str) -> None:
+def add_mistakes(
+    exercise: Exercise,
+    program: Program,
+    table: Mapping[str, Mapping[str, Any]],
+    where: str,
+    beside: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Add to an exercise the mistakes of a table, each of which is a bug of its program.
 
     Args:
@@ -68,6 +78,7 @@ def add_mistakes(exercise: Exercise, program: Program, table: Mapping[str, Mappi
         program: right, with a bug for each.
         table: their words, by name.
         where: the table stands, for messages.
+        beside: what the module of the claims holds, by name.
 
     Raises:
         ProgramError: the table and the program do not name the same mistakes, or an entry lacks words.
@@ -77,21 +88,22 @@ def add_mistakes(exercise: Exercise, program: Program, table: Mapping[str, Mappi
         lacks = "no words in the table" if name in bugs else f'no line # bug "{name}": in the program'
         raise ProgramError(f'{where}: "{name}" has {lacks}')
     for name, words in table.items():
-        _check(where, name, words)
-        exercise.misconceptions.append(_edit(exercise, program, bugs[name], words))
+        _check(where, name, words, beside)
+        holds = beside[words["holds"]] if "holds" in words else None
+        exercise.misconceptions.append(_edit(exercise, program, bugs[name], words, holds))
 
 
-def _edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, Any]) -> Edit:
+def _edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, Any], holds: Holds | None) -> Edit:
     section = words["section"] if _OF_A_LESSON.match(words["section"]) else f"{exercise.lesson}, {words['section']}"
     training = InTraining[words["training"]] if "training" in words else None
     cause, seen = exercise.cause_of(bug.name, words["explanation"], words["question"], section, training)
     objects = Implementations(program, (bug,), exercise.objects)
     place = program.place_of(bug, exercise.objects)
     hunt = words.get("hunt", False)
-    return Edit(cause, effect=seen, place=place, objects=objects, program=program, bug=bug, hunt=hunt)
+    return Edit(cause, effect=seen, place=place, objects=objects, holds=holds, program=program, bug=bug, hunt=hunt)
 
 
-def _check(table: str, name: str, words: Mapping[str, Any]) -> None:
+def _check(table: str, name: str, words: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
     where = f'{table}: "{name}"'
     if missing := [each for each in _WORDS if not words.get(each)]:
         raise ProgramError(f"{where} lacks {' and '.join(missing)}")
@@ -99,3 +111,5 @@ def _check(table: str, name: str, words: Mapping[str, Any]) -> None:
         raise ProgramError(f"{where} has {sorted(unknown)[0]!r}; there are {', '.join(sorted(_KEYS))}")
     if words.get("training", "HIDDEN") not in InTraining.__members__:
         raise ProgramError(f"{where}: training is one of {', '.join(InTraining.__members__)}")
+    if not callable(beside.get(words.get("holds", ""), callable)):
+        raise ProgramError(f"{where}: there is no function {words['holds']} beside the claims")

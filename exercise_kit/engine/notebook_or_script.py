@@ -39,6 +39,7 @@ def install() -> None:
     if shell is not None and not shell.custom_exceptions:
         shell.set_custom_exc((NameError, NotImplementedError), _show)
         shell.events.register("post_run_cell", take_back)
+        shell.events.register("pre_run_cell", note_cell)
 
 
 @functools.cache
@@ -89,11 +90,39 @@ def sentence_on_missing_name(name: str | None, trace: TracebackType | None) -> s
     return ""
 
 
+# cell → what stood in it when it ran last; name → the cell that defined it last
+_last_run: dict[str, str] = {}
+_home_of: dict[str, str] = {}
+_DEFINED = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
+
+
+def note_cell(info: Any) -> None:
+    """IPython's event before a cell runs: keep what the cell holds, where the front end tells cells apart."""
+    cell, source = getattr(info, "cell_id", None), str(getattr(info, "raw_cell", ""))
+    if cell:
+        _last_run[cell] = source
+        _home_of.update(dict.fromkeys(_DEFINED.findall(source), cell))
+
+
+def _renamed_in_its_cell(word: str, name: str) -> str:
+    """A sentence where the cell that defined ``name`` defines another name now, so that ``name`` is an older one."""
+    there = _DEFINED.findall(_last_run.get(_home_of.get(name, ""), name))
+    if not there or name in there:
+        return ""
+    older = f"this is about the `{name}` from before. Is `{there[-1]}` yours? Call it `{name}`, and run that cell"
+    return f"The cell with `{word} {name}` defines `{there[-1]}` now: {older}, then this one again."
+
+
 def older_than_its_cell(exercise: Exercise) -> str:
-    """A sentence where the last cell that defines ``exercise`` has a syntax error and so changed nothing; else ""."""
+    """A sentence where the last cell that defines ``exercise`` changed nothing, or holds another name by now; else "".
+
+    The first has a syntax error.
+    """
     shell = shell_here()
     history = getattr(shell, "history_manager", None)
     word, name = "class" if exercise.is_class else "def", exercise.objects[0]
+    if renamed := _renamed_in_its_cell(word, name):
+        return renamed
     defines = re.compile(rf"^{word}\s+{name}\b", re.MULTILINE)
     for source in reversed(history.input_hist_raw if history else []):  # the first one is the check's own cell
         if defines.search(source):

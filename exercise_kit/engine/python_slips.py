@@ -1,8 +1,9 @@
 """Slips of Python, named as such: a word that is missing or left over, which no check of numbers should be about.
 
 They are read off the student's own lines, and reported only where a check has failed in the way that the slip makes it
-fail, and no known mistake explains it. ``check`` finds the lines of the objects that it is given, grading has a cell's
-text; lines that cannot be found (of code that was typed into ``exec``) tell nothing.
+fail, and no known mistake explains it; a slip that the lines alone prove comes before the name of a mistake. ``check``
+finds the lines of the objects that it is given, grading has a cell's text; lines that cannot be found (of code that was
+typed into ``exec``) tell nothing.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ import difflib
 import inspect
 import linecache
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import LIBRARIES, OURS
-from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.engine.verdict import BETWEEN, CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
 _ALIKE = 0.8  # of difflib, from which on two names are the same one, misspelled
@@ -32,11 +33,21 @@ _ADDS = ("append", "insert", "extend")
 
 @dataclass(frozen=True)
 class Slip:
-    """A slip: the ``claim`` that it breaks, told as broken, what was ``seen``, and where to ``look``."""
+    """A slip: the ``claim``, told as broken, what was ``seen``, where to ``look``, and whether it is ``certain``.
+
+    A certain one is wrong whatever else is, so it comes before a guess between several mistakes, or at two of them.
+    """
 
     claim: str
     seen: str
     look: str
+    certain: bool = False
+
+    def explains(self, result: CheckResult) -> bool:
+        """Whether a failure may come from it: whether no known mistake, or no single one, explains that."""
+        if self.certain:
+            return result.misconception is None or BETWEEN in result.misconception
+        return not result.causes
 
 
 @dataclass(frozen=True)
@@ -101,13 +112,12 @@ def slip_in(definitions: Sequence[Definition], results: Sequence[CheckResult]) -
         definitions: what the student wrote.
         results: of the checks, failures with the mistakes that explain them.
     """
-    reasons = {each.reason for each in results if each.verdict == Verdict.FAIL and not each.causes}
-    for search, of in _SEARCHES:
-        if not reasons.isdisjoint(of):
-            for each in definitions:
-                if slip := search(each):
-                    return slip
-    return None
+    failed = [each for each in results if each.verdict == Verdict.FAIL and each.reason not in _UNTOUCHED]
+    unnamed = {each.reason for each in failed if not each.causes}
+    guessed = any(each.misconception is None or BETWEEN in each.misconception for each in failed)
+    searches = [search for search in _CERTAIN if guessed]
+    searches += [search for search, of in _SEARCHES if not unnamed.isdisjoint(of)]
+    return next((slip for search in searches for each in definitions if (slip := search(each))), None)
 
 
 def line_left_over(definitions: Sequence[Definition]) -> str:
@@ -283,7 +293,85 @@ def _forward_misspelled(given: Definition) -> Slip | None:
     return Slip("No method has the name that torch calls.", seen, "Is its name spelled right?")
 
 
+def _returns_in_a_loop(given: Definition) -> Slip | None:
+    """A loop that gathers something and ends in its first round, since `return` stands inside it."""
+    for node in given.functions.values():
+        for loop in (each for each in ast.walk(node) if isinstance(each, ast.For)):
+            last = loop.body[-1]
+            if isinstance(last, ast.Return) and not loop.orelse and _gathers(node, loop):
+                seen = (
+                    f"`{ast.unparse(last)}` stands inside the loop `for {_head(loop)}`, which ends in its first round"
+                )
+                look = "How far is `return` indented, and how often does that loop run?"
+                return Slip("A loop ends in its first round.", seen, look, certain=True)
+    return None
+
+
+def _head(loop: ast.For) -> str:
+    return f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
+
+
+def _gathers(node: ast.FunctionDef, loop: ast.For) -> bool:
+    """Whether a loop goes on with what stood in a name before it, and leaves out no round by a test."""
+    inside = [each for part in loop.body for each in ast.walk(part)]
+    if any(isinstance(each, ast.Continue | ast.Break) for each in inside):
+        return False
+    added = {
+        ast.unparse(each.func.value)
+        for each in inside
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _ADDS
+    }
+    before = _stored(each for each in ast.walk(node) if getattr(each, "lineno", loop.lineno) < loop.lineno)
+    return bool((_stored(inside) | added) & (before | {each.arg for each in node.args.args}))
+
+
+def _stored(nodes: Iterable[ast.AST]) -> set[str]:
+    return {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+
+
+def _power_before_division(given: Definition) -> Slip | None:
+    """``d**1/2``, where ``**`` binds first."""
+    for node in given.functions.values():
+        for each in ast.walk(node):
+            if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div) and _is_one_over_two(each):
+                left, right = (ast.unparse(part).replace(" ** ", "**") for part in (each.left, each.right))
+                seen = f"Python reads `{left}/{right}` as `({left}) / {right}`"
+                look = "Which of the two binds first, `**` or `/`?"
+                return Slip("A power is another one than was meant.", seen, look, certain=True)
+    return None
+
+
+def _is_one_over_two(division: ast.BinOp) -> bool:
+    """Whether what is divided by 2 ends in a power of 1 or -1."""
+    power = division.left
+    while isinstance(power, ast.BinOp) and not isinstance(power.op, ast.Pow):
+        power = power.right
+    return (
+        ast.unparse(division.right) == "2" and isinstance(power, ast.BinOp) and ast.unparse(power.right) in ("1", "-1")
+    )
+
+
+def _other_than_its_argument(given: Definition) -> Slip | None:
+    """A function that never reads one of its parameters, and reads a tensor of the notebook in its place."""
+    if given.is_class:
+        return None
+    for node in given.functions.values():
+        loaded = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+        unread = [each.arg for each in node.args.args if each.arg not in loaded]
+        held = given.namespace
+        tensors = sorted(
+            each for each in loaded if isinstance(held.get(each), Tensor) and each not in _stored(ast.walk(node))
+        )
+        if unread and tensors:
+            seen = f"`{unread[0]}` is never read, and `{tensors[0]}`, a tensor of the notebook, is"
+            look = "Which name has what the caller gives?"
+            return Slip("It does not compute with what it is given.", seen, look, certain=True)
+    return None
+
+
 Search = Callable[[Definition], Slip | None]
+_CERTAIN: tuple[Search, ...] = (_returns_in_a_loop, _power_before_division, _other_than_its_argument)
+_UNTOUCHED = (Reason.NOT_WRITTEN, Reason.TIME, Reason.ACCEPTED)
 # what to search for, and the failures that it makes
 _SEARCHES: tuple[tuple[Search, tuple[Reason, ...]], ...] = (
     (_without_self, (Reason.RAISED,)),

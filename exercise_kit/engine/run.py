@@ -20,6 +20,7 @@ from typing import Any
 from torch import nn
 
 from exercise_kit.engine.call_rules import not_allowed
+from exercise_kit.engine.chance import with_chance_named
 from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
@@ -40,7 +41,7 @@ from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, w
 from exercise_kit.progress.log import noting
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason, failure_kind
-from exercise_kit.worker.call_trace import Watch
+from exercise_kit.worker.call_trace import REMOVED, Watch
 
 
 def find(name: object) -> Exercise | None:
@@ -269,7 +270,10 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     if known.file:
         objects = tuple(map(known.file.opened, objects))
     report = report_on(known, objects, points)
-    report = replace(report, older=older_than_its_cell(known) or None)
+    older = older_than_its_cell(known)
+    if older and any(each.unwritten for each in report.results):  # what the cell holds now is written
+        return replace(report, problem=older)
+    report = replace(report, older=older or None)
     if not report.passed:
         return report
     report = replace(report, hint=_HIDDEN)
@@ -286,7 +290,10 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     rule = course().rules.get(known.name)
     with Watchdog(known.name, OURS, LIBRARIES), first_call_printed():
         results, note = _with_right_parts(known, objects, watch if rule else None)
-    if problem := not_allowed(rule, watch.names()):
+    called = watch.names()
+    if any(each.stumbled_over.startswith(RecursionError.__name__) for each in results):
+        called = [name for name in called if name != REMOVED]  # Python takes the watch away where its stack ends
+    if problem := not_allowed(rule, called):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     written = definitions_of(objects) if _passing(results) < len(results) else []
@@ -372,10 +379,12 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
             name for name, one in results.items() if one.verdict == Verdict.FAIL and one.reason not in undiagnosed
         ]
         with not_watched():
-            found = diagnose(exercise, records, failed, refusals_among(results.values()))
-        for name, causes in found.items():
-            results[name] = replace(results[name], causes=causes)
-    return abbreviate_repetitions(list(results.values()))
+            refusals = refusals_among(results.values())
+            found = diagnose(exercise, records, failed, refusals, lambda wrong: wrong.is_true_of(Student(objects)))
+            for name, causes in found.items():
+                results[name] = replace(results[name], causes=causes)
+            told = with_chance_named(exercise, objects, list(results.values()))
+    return abbreviate_repetitions(told)
 
 
 def follow_needs(results: Sequence[CheckResult], needs: Mapping[str, Sequence[str]]) -> list[CheckResult]:

@@ -97,7 +97,7 @@ class Student:
             return None
         if answer.raised.is_a("NotImplementedError"):
             raise failure_of(self.name, answer.raised, inputs, NO_OPTIONS)
-        self.record.append(("raised", fingerprint(answer.raised)))
+        self.record.append(("raised", str(fingerprint(answer.raised))))  # bad input may fail at any line
         return answer.raised
 
     def build(self, *arguments: Any, **options: Any) -> StudentModule:
@@ -351,8 +351,40 @@ def _layout_failure(
 def _layout_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
     if set(found) != set(wanted) and sorted(found.values()) == sorted(wanted.values()):
         return "The shapes are right. What does the exercise call these parts?"
+    if question := _lists_question(found, wanted) or _joined_question(found, wanted):
+        return question
     if set(wanted) - set(found):
         return "A tensor is a parameter when it is an nn.Parameter, or part of a module, that is an attribute of self."
     if set(found) - set(wanted):
         return "Which part of yours does the exercise not name?"
     return "How many numbers go into that part, and how many come out?"
+
+
+def _lists_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+    """A question where a numbered part, as ``blocks`` of "blocks.2.norm1.weight", is there too often or too seldom."""
+    numbers = {name: _numbered(found, name) for name in _numbered_parts(wanted)}
+    for name, there in numbers.items():
+        asked = _numbered(wanted, name)
+        if there and there != asked:
+            return f"`{name}` has {len(there)}, and {len(asked)} are asked for. How often does your loop over them run?"
+    return ""
+
+
+def _numbered_parts(names: Mapping[str, object]) -> list[str]:
+    return list(dict.fromkeys(match[1] for each in names if (match := re.match(r"(\w+)\.\d+\.", each))))
+
+
+def _numbered(names: Mapping[str, object], part: str) -> set[str]:
+    return {each.split(".")[1] for each in names if each.startswith(f"{part}.")}
+
+
+def _joined_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+    """A question where several parts together have the rows of the one that is asked for."""
+    extra = [each for each in found if each not in wanted and len(found[each]) > 1]
+    for name in (each for each in wanted if each not in found and len(wanted[each]) > 1):
+        rows = sum(found[each][0] for each in extra)
+        if len(extra) > 1 and rows == wanted[name][0] and {found[each][1:] for each in extra} == {wanted[name][1:]}:
+            parts = " and ".join(f"`{each.removesuffix('.weight')}`" for each in extra)
+            whole = name.removesuffix(".weight")
+            return f"{parts} have as many rows together as `{whole}` alone. How does one part give what these give?"
+    return ""

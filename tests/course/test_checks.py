@@ -87,6 +87,20 @@ def test_a_misconception_is_reported_on_one_screen(exercise):
         assert all(each.claim not in str(report) for each in first.same), str(report)
 
 
+NAMED = re.compile(r"\b(?:token|row|column|patch|image|entry|dimension|head|query|layer|block) [0-9]+\b")
+
+
+@EACH_EXERCISE
+@pytest.mark.proof
+def test_a_question_is_about_what_was_seen(exercise):
+    """A question that names a token or a row names the one that differs, and none that is right."""
+    for wrong in evaluated(EXERCISES[exercise]):
+        for result in reported(exercise, wrong).results:
+            if result.verdict == "fail" and not result.causes:
+                places = NAMED.findall(result.look)
+                assert not places or any(each in f"{result.seen} {result.expected}" for each in places), result.message
+
+
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_every_check_is_failed_by_a_misconception(exercise):

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import ast
+import inspect
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,9 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import vit_course
 from vit_course.encoder import Encoder, EncoderBlock, Mlp
 
 pytestmark = pytest.mark.usefixtures("seeded")
+STUBS = json.loads((Path(vit_course.__file__).parent / "exercises" / "stubs.json").read_text(encoding="utf-8"))
 
 
 @torch.no_grad()
@@ -96,7 +102,7 @@ def test_block_refuses_heads_that_do_not_divide() -> None:
 
 
 def test_block_hands_each_choice_to_its_layer() -> None:
-    block = EncoderBlock(12, 3, 4.0, False, 0.1, 0.2, 0.3, "tanh", 1e-3)
+    block = EncoderBlock(12, 3, 4.0, False, 1e-3, 0.1, 0.2, 0.3, "tanh")
     assert block.attention.qkv.bias is None
     assert block.attention.attention_dropout.p == 0.1
     assert block.attention.projection_dropout.p == 0.2
@@ -133,3 +139,18 @@ def test_encoder_runs_its_blocks_one_after_the_other() -> None:
     assert torch.equal(encoder(x), expected)
     assert torch.equal(encoder[:2](x), encoder[1](encoder[0](x)))
     assert torch.equal(Encoder()(x), x)
+
+
+def _parameters_of(part: ast.stmt) -> list[str]:
+    """Of a function or of a class's ``__init__``, without ``self``; none of a class that has not written one."""
+    if isinstance(part, ast.ClassDef):
+        return next((_parameters_of(each) for each in part.body if getattr(each, "name", "") == "__init__"), [])
+    return [each.arg for each in part.args.args if each.arg != "self"] if isinstance(part, ast.FunctionDef) else []
+
+
+@pytest.mark.parametrize("exercise", STUBS)
+def test_a_part_takes_by_position_what_its_lesson_names(exercise: str) -> None:
+    for part in ast.parse(STUBS[exercise]).body:
+        if ours := getattr(vit_course, getattr(part, "name", ""), None):
+            parameters = _parameters_of(part)
+            assert list(inspect.signature(ours).parameters)[: len(parameters)] == parameters

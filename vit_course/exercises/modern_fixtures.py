@@ -23,8 +23,11 @@ def dropping(
     training: bool = True,
     calls: int = 1,
     global_seed: int = 0,
+    recording: bool = True,
 ) -> dict[str, Any]:
     """Make ``module = made(probability)``, put it into a mode, and call it so many times with the branch.
+
+    ``recording``: whether torch records gradients meanwhile.
 
     The global generator is put back.
 
@@ -42,7 +45,8 @@ def dropping(
         given = branch.clone()
         returned = []
         for _ in range(calls):
-            result = module(given)
+            with torch.set_grad_enabled(recording):
+                result = module(given)
             returned.append(result.clone() if isinstance(result, Tensor) else result)
         is_changed = not torch.equal(given, branch)
         names = [name for name, _ in module.named_parameters()]

@@ -109,6 +109,7 @@ def loop(
     stale: Mapping[str, Tensor] | None = None,
     device: str = "cpu",
     frozen: Sequence[str] = (),
+    plain: bool = False,
 ) -> dict[str, Any]:
     """Call a training loop as (model, loader, optimizer, device), or without a learning rate (model, loader, device).
 
@@ -120,6 +121,7 @@ def loop(
         stale: by the parameter's name, the gradients that are there before.
         device: of the model.
         frozen: names of the parameters that require no gradient.
+        plain: whether the batches come in a list, which has no ``dataset`` as a loader has.
 
     Returns:
         "returned": the result.
@@ -138,7 +140,7 @@ def loop(
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)
     loader = SmallLoader(batches)
-    arguments: list[Any] = [model, loader, torch.device(device)]
+    arguments: list[Any] = [model, list(loader) if plain else loader, torch.device(device)]
     _note_calls(events, model, "zero_grad")
     if learning_rate is not None:
         arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate, momentum))

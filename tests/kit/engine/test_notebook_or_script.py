@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from types import CodeType, SimpleNamespace
 
 import pytest
@@ -94,3 +96,39 @@ def test_without_a_history_nothing_is_said(shell: object, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("code", ["patchfiy", "def inside():\n    return patchify\ninside()"])
 def test_of_any_other_name_nothing_is_said(code: str) -> None:
     assert words_for(code) == ""
+
+
+STUB = "def patchify(images, patch_size):\n    raise NotImplementedError"
+NAMED = RIGHT.replace("patchify", "patchfy")
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ([("a", STUB), ("a", RIGHT.replace(":", "")), ("b", CHECK)], "Line 1 of the last cell with `def patchify` has"),
+        ([("a", RIGHT), ("a", NAMED), ("b", CHECK)], "defines `patchfy` now: this is about the `patchify` from before"),
+        ([("a", STUB), ("a", NAMED), ("b", CHECK)], "defines `patchfy` now: this is about the `patchify` from before"),
+        ([("a", RIGHT), ("c", NAMED), ("b", CHECK)], ""),
+        ([("a", RIGHT), ("a", NAMED), ("c", RIGHT), ("b", CHECK)], ""),
+        ([(None, RIGHT), (None, NAMED), ("b", CHECK)], ""),
+    ],
+    ids=["a stub, then no colon", "renamed", "a renamed stub", "in another cell", "moved", "no cell known"],
+)
+def test_check_compares_with_the_cell_as_it_ran_last(
+    cells: list[tuple[str | None, str]], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = InteractiveShell()
+    monkeypatch.setattr(notebook_or_script, "shell_here", lambda: shell)
+    for name in ("_last_run", "_home_of"):
+        monkeypatch.setattr(notebook_or_script, name, {})
+    shell.events.register("pre_run_cell", notebook_or_script.note_cell)
+    try:
+        shell.run_cell("from vit_course import check", store_history=True)
+        with contextlib.redirect_stdout(io.StringIO()):
+            for cell, source in cells:
+                result = shell.run_cell(source, store_history=True, cell_id=cell)
+        report = result.result
+        assert says in (report.problem or report.older or ""), str(report)
+        assert "not written yet" not in str(report.problem)
+    finally:
+        shell.history_manager.end_session()

@@ -77,6 +77,7 @@ def every_channel_has_its_own_statistics(student: Student, probe: Probe) -> None
     expect_normalized(student, images, mean, std)
     batch, channels, height, width = images.shape
     expect_normalized(student, *some_inputs(probe, batch, channels + 2, width, height))  # never 3 twice
+    expect_normalized(student, *some_inputs(probe, batch, channels, height, width))  # other numbers of the first sizes
 
 
 @normalize_images.check(needs=every_channel_has_its_own_statistics, worth=0.5)

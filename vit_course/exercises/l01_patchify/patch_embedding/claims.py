@@ -75,7 +75,7 @@ def tokens_are_projected_patches(student: Student, probe: Probe) -> None:
     """A token is the projection of its patch, for tall and wide images alike."""
     images, patch_size = some_images(probe)
     module, weights = embedding(student, probe, images.shape[1], patch_size, probe.choice((6, 8, 9), shown=7))
-    look = "Which patch does token 1 belong to, and in which order does it hold that patch's numbers?"
+    look = "Which patch is the first token that differs, and in which order does it hold that patch's numbers?"
     expect_embedded(module, weights, images, look=look)
     batch, channels, height, width = images.shape
     expect_embedded(module, weights, probe.images(batch, channels, width, height), look=look)
@@ -97,12 +97,12 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 
 @PatchEmbedding.check(needs=tokens_are_projected_patches)
 def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
-    """One and the same embedding takes many images or one, of any size, and the same images twice."""
+    """One and the same embedding takes many images or one, of any size, the same images twice and others after them."""
     batch, channels, rows, columns = probe.sizes(4, high=6, shown=(3, 4, 2, 5))
     module, weights = embedding(student, probe, channels, 3)
-    sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows)
+    sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows), (rows, 1, columns)
     held = [probe.images(images, channels, 3 * down, 3 * across) for images, down, across in sizes]
-    for images in (*held, held[0]):
+    for images in (*held, held[0], probe.images(*held[0].shape)):
         name = f"an embedding that is used several times, of images {shape(images)},"
         expect_embedded(module, weights, images, name)
 

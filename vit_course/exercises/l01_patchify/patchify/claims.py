@@ -17,6 +17,7 @@ from exercise_kit.engine.expect import (
     expect_left_alone,
     expect_value_error,
 )
+from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import TALL, WIDE, Probe
 from exercise_kit.engine.student import Student
@@ -66,7 +67,7 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
             raise Failure(
                 f"{gave} token {token} of image {image} starts with {here}",
                 f"it starts with {there}",
-                "Which token comes after the first: the neighbor to the right, or something else?",
+                f"Count the patches of a {down} x {across} grid from 0, row by row: where is number {token}?",
             )
 
 
@@ -96,6 +97,7 @@ def tall_and_wide_images_are_right(student: Student, probe: Probe) -> None:
         (1, probe.choice((4, 6, 7)), columns, rows, 5),
         (channels, 1, rows, columns, 7),
         (batch, channels, rows, 1, 1),
+        (batch, channels, 1, columns, size),  # one row of patches
         (batch, channels, rows, rows, 3),
         (1, 3, 2, 1, probe.choice((16, 20, 32))),
     ):
@@ -103,7 +105,7 @@ def tall_and_wide_images_are_right(student: Student, probe: Probe) -> None:
         _expect_right(student, images, side, f"{depth} x {down * side} x {across * side} images")
 
 
-@patchify.check(needs=every_patch_becomes_one_token, guard=True)
+@patchify.check(needs=tall_and_wide_images_are_right, guard=True)
 def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> None:
     """Integer, half and double images keep their dtype, and non-contiguous images are read right."""
     batch, channels, rows, columns = probe.sizes(4, low=4, high=7, shown=(2, 3, 4, 6))
@@ -117,7 +119,7 @@ def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> Non
         _expect_right(student, images, 3, "non-contiguous images")
 
 
-@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
+@patchify.check(needs=tokens_run_row_by_row, worth=0.5, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes, and so does an image of one patch."""
     channels, rows, columns, size = probe.sizes(4, high=6, shown=(3, 2, 3, 2))
@@ -125,14 +127,14 @@ def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
         _expect_right(student, probe.images(1, channels, down * size, across * size), size, "one image")
 
 
-@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
+@patchify.check(needs=tall_and_wide_images_are_right, worth=0.5, guard=True)
 def every_pixel_gets_its_gradient(student: Student, probe: Probe) -> None:
     """The gradient of every number in a token returns to the pixel that it came from."""
     inputs = some_images(probe)
     expect_input_gradients(student, inputs, ("images",), patches_of, PIXEL_AXES)
 
 
-@patchify.check(needs=every_patch_becomes_one_token, worth=0.5, guard=True)
+@patchify.check(needs=tall_and_wide_images_are_right, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The tokens lie on the device of the images."""
     expect_device_of_input(student, *some_images(probe))
@@ -171,6 +173,35 @@ fix_patchify.example("""
 >>> fix_patchify(torch.arange(8).reshape(1, 1, 2, 4), 2)[0].tolist()
 [[0, 1, 4, 5], [2, 3, 6, 7]]
 """)
+
+
+def _by_places(images: Tensor, size: int, in_a_row: int, of_a_channel: int) -> Tensor:
+    """Tokens fetched from the flattened images: so many patches in a row, and rows of pixels in a channel."""
+    channels, height, width = images.shape[1:]
+    for name, side in (("height", height), ("width", width)):
+        if side % size:
+            raise ValueError(f"{name} {side} is not divisible by patch_size {size}")
+    token = torch.arange(height // size * (width // size), device=images.device)[:, None]
+    channel, inside = (each(torch.arange(channels * size**2, device=images.device), size**2) for each in _DIVIDED)
+    row, column = (each(token, in_a_row) * size + each(inside, size) for each in _DIVIDED)
+    return images.flatten(1)[:, (channel * of_a_channel + row) * width + column]
+
+
+_DIVIDED = torch.floor_divide, torch.remainder
+
+
+@patchify.misconception(
+    "How many patches stand in one row of the grid?", f"{LESSON}, Two kinds of axes", InTraining.UNSEEN
+)
+def patches_in_a_row_by_the_height(images: Tensor, patch_size: int) -> Tensor:
+    """A patch's row and column come from a division by the number of patches down, which should be those across."""
+    return _by_places(images, patch_size, images.shape[2] // patch_size, images.shape[2])
+
+
+@patchify.misconception("How many rows of pixels has one channel?", f"{LESSON}, Two kinds of axes", InTraining.UNSEEN)
+def rows_of_a_channel_by_the_width(images: Tensor, patch_size: int) -> Tensor:
+    """The next channel is looked for after as many rows as the image has columns, so the colors do not fit together."""
+    return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[3])
 
 
 def _expect_right(

@@ -15,6 +15,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     # bug "overlapping patches": patches = images.unfold(2, P, max(P // 2, 1)).unfold(3, P, max(P // 2, 1))
     # bug "number of patches for patch size": patches = images.unfold(2, H // P, H // P).unfold(3, W // P, W // P)
     # bug "grid from one side": patches = images.reshape(B, C, H // P * P, H // P * P).unfold(2, P, P).unfold(3, P, P)
+    # bug "width before height": patches = images.reshape(B, C, W // P, P, H // P, P).transpose(3, 4)
     # bug "three channels hard coded": patches = images.reshape(B, 3, H, W).unfold(2, P, P).unfold(3, P, P)
     # bug "pixels from all over the image": patches = images.reshape(B, C, P, H // P, P, W // P)
     # bug "patch size counted as patches": patches = images.reshape(B, C, P, H // P, P, W // P)

@@ -74,13 +74,18 @@ def images_get_their_size_back(student: Student, probe: Probe) -> None:
 def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
     """Patches made by a right patchify become the same image again."""
     batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 2, 5, 3))
+    seen: set[tuple[int, int, int]] = set()
     for depth, down, across, side in (
         (channels, rows, columns, size),
         (probe.choice((4, 6, 7)), columns, rows, 5),
         (channels, 4 * rows, rows, size),
         (channels, rows, rows, 2),
+        (channels, 1, columns, size),  # one row of patches
+        (channels, rows, columns, size),  # other numbers of the first sizes
     ):
         images = _numbered(probe, batch, depth, down * side, across * side)
+        images = images if (depth, down, across) not in seen else images.flip(0, 1)
+        seen.add((depth, down, across))
 
         def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
             place = [int(index) for index in (actual != expected).nonzero()[0]]
@@ -91,7 +96,7 @@ def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
         expect_images(student, (patches_of(images, side), side, (down * side, across * side)), describe=describe)
 
 
-@unpatchify.check(needs=images_get_their_size_back, guard=True)
+@unpatchify.check(needs=every_pixel_returns_to_its_place, guard=True)
 def dtypes_are_kept(student: Student, probe: Probe) -> None:
     """Integer, half and double patches keep their dtype, and non-contiguous patches are read right."""
     batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 2, 4, 5))
@@ -105,7 +110,7 @@ def dtypes_are_kept(student: Student, probe: Probe) -> None:
         expect_images(student, (patches, size, (rows * size, columns * size)), "unpatchify of non-contiguous patches")
 
 
-@unpatchify.check(needs=images_get_their_size_back, worth=0.5, guard=True)
+@unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True)
 def one_image_comes_back_as_a_batch(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its four axes, and so do images of one channel, or one pixel wide."""
     batch, channels, rows, columns = probe.sizes(4, high=6, shown=(4, 3, 2, 5))
@@ -120,13 +125,13 @@ def one_image_comes_back_as_a_batch(student: Student, probe: Probe) -> None:
         expect_images(student, (patches, size, (down * size, across * size)), f"unpatchify of {described}")
 
 
-@unpatchify.check(needs=images_get_their_size_back, worth=0.5, guard=True)
+@unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True)
 def every_number_gets_its_gradient(student: Student, probe: Probe) -> None:
     """The gradient of every pixel returns to the number of the patch that it came from."""
     expect_input_gradients(student, some_patches(probe), ("patches",), images_of, PATCH_AXES)
 
 
-@unpatchify.check(needs=images_get_their_size_back, worth=0.5, guard=True)
+@unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True)
 def it_computes_where_the_patches_are(student: Student, probe: Probe) -> None:
     """The images lie on the device of the patches."""
     expect_device_of_input(student, *some_patches(probe))

@@ -102,12 +102,18 @@ def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
         rows = [row for row, position in enumerate(positions[0]) if close(added, position)]
         if not rows:
             return None
+        if close(actual - joined, positions[:, rows[0] : rows[0] + 1].expand_as(joined)):
+            return f"row {rows[0]} of positions was added to every token", "to each token the row of its own place"
         return f"row {rows[0]} of positions was added to token {token} of image {image}", f"row {token}"
 
-    expect_right(student, inputs, describe=describe, look="Whose position is row 0, and whose is row 1?")
+    expect_right(student, inputs, describe=describe, look="Which row of positions belongs to that token?")
+    tokens, class_token, positions = inputs = tuple(probe.normal(*each.shape) for each in inputs)
+    joined = with_class_token(tokens, class_token, torch.zeros_like(positions))
+    look = "Other numbers of the same sizes came after the first. What of those is still there?"
+    expect_right(student, inputs, describe=describe, look=look)
 
 
-@add_class_token.check(needs=there_is_one_token_more, worth=0.5, guard=True)
+@add_class_token.check(needs=every_token_gets_its_own_position, worth=0.5, guard=True)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes."""
     expect_right(student, some_inputs(probe, 1, 6, 8), "add_class_token of one image")
@@ -132,7 +138,7 @@ def double_tokens_stay_double(student: Student, probe: Probe) -> None:
     expect_right(student, integers, "add_class_token of integers")
 
 
-@add_class_token.check(needs=there_is_one_token_more, worth=0.5, guard=True)
+@add_class_token.check(needs=every_token_gets_its_own_position, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the tokens."""
     expect_device_of_input(student, *some_inputs(probe))

@@ -123,6 +123,7 @@ def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
         ((1, 2 * rows), (3, rows), length),
         ((2 * rows, half), (half, 2 * rows), 1),
         ((columns, half), (1, 1), 2),
+        ((rows, columns), (rows + 2, columns + 3), length),  # other numbers of the first sizes
     ):
         positions = some_positions(probe, old, embed_dim)
         look = "Compare mode, align_corners and antialias with what the exercise asks for."
@@ -140,7 +141,7 @@ def the_new_grid_has_the_very_size_that_was_asked_for(student: Student, probe: P
             expect_resized(student, some_positions(probe, old, embed_dim), old, new)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5, guard=True)
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True)
 def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
     """The gradient reaches every row of positions, to another grid and to the same one."""
     positions, old, another = some_inputs(probe)
@@ -148,7 +149,7 @@ def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
         expect_input_gradients(student, (positions, old, new), ("positions",), resized, TOKEN_AXES)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row, worth=0.5, guard=True)
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True)
 def it_computes_where_the_positions_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the positions."""
     expect_device_of_input(student, *some_inputs(probe))
@@ -158,8 +159,11 @@ def it_computes_where_the_positions_are(student: Student, probe: Probe) -> None:
 def double_positions_stay_double(student: Student, probe: Probe) -> None:
     """In float64 the result is float64, in half it is half, and positions not contiguous in memory are read right."""
     positions, old, new = some_inputs(probe)
-    look = "Is the last digit lost on the way? Which line computes in another dtype than that of positions?"
-    expect_resized(student, probe.normal(*positions.mT.shape, dtype=torch.float64).mT, old, new, look)
+    exact = probe.normal(*positions.mT.shape, dtype=torch.float64).mT
+    wanted = resized(exact, old, new)
+    rounded = close(expect_tensor(student(exact, old, new), wanted.shape, student.name).float(), wanted.float())
+    look = "The last digits are lost. Which line computes in another dtype than that of positions?" if rounded else LOOK
+    expect_resized(student, exact, old, new, look)
     expect_resized(student, some_positions(probe, old, 8)[..., ::2], old, new)
     name, right = "resize_positions in float16", resized(positions.half().double(), old, new)
     found = expect_tensor(student(positions.half(), old, new), right.shape, name)

@@ -36,6 +36,8 @@ def resize_positions(positions: torch.Tensor, old_grid: tuple[int, int], new_gri
     # bug "grid sampled row first": patch_pos = F.interpolate(patch_pos, size=new_grid[::-1], mode="bicubic").mT
     # bug "new rows and columns swapped": patch_pos = F.interpolate(patch_pos, size=new_grid[::-1], mode="bicubic")
     # bug "stretched as a line": patch_pos = F.interpolate(patch_pos, new_grid[0] * new_grid[1], mode="linear")[..., None]
+    # bug "scale factor with an offset": scale = (new_grid[0] + 0.1) / rows, (new_grid[1] + 0.1) / columns
+    # bug "scale factor with an offset": patch_pos = F.interpolate(patch_pos, scale_factor=scale, mode="bicubic")
     # bug "scale factor for the size": scale = new_grid[0] / rows, new_grid[1] / columns
     # bug "scale factor for the size": patch_pos = F.interpolate(patch_pos, scale_factor=scale, mode="bicubic")
     patch_pos = patch_pos.permute(0, 2, 3, 1).reshape(1, -1, D)

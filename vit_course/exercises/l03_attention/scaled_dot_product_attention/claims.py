@@ -188,10 +188,28 @@ def the_output_is_a_weighted_mean_of_the_values(student: Student, probe: Probe) 
     for inputs, name, look in (
         ((query, key, value), "the output", LAST_PRODUCT),
         (large, "the output", LAST_PRODUCT),
+        (draw(probe, (batch, heads), sizes), "the output for other numbers of the same sizes", LAST_PRODUCT),
         (same, "the output for values that are equal for all keys", mean_of_equals),
     ):
         output, _ = both(student, *inputs)
         expect_equal(output, output_of(*inputs), name, _named(OUTPUT_AXES, inputs[0]), look=look)
+
+
+def _as_many_queries(probe: Probe) -> Triple:
+    """As many queries as keys, so that what is compared with what raises no error."""
+    return draw(probe, (2, 3), (KEYS, KEYS, HEAD_DIM, VALUE_DIM))
+
+
+def no_key_is_read(student: Student, probe: Probe) -> bool:
+    """Whether other keys give the same weights."""
+    query, key, value = _as_many_queries(probe)
+    return close(both(student, query, key, value)[1], both(student, query, key.flip(-2) * 2, value)[1])
+
+
+def the_rows_are_the_keys(student: Student, probe: Probe) -> bool:
+    """Whether the weights are those of each key over the queries."""
+    query, key, value = _as_many_queries(probe)
+    return close(both(student, query, key, value)[1], weights_of(key, query))
 
 
 def _large(probe: Probe, dtype: torch.dtype, largest: int) -> Triple:

@@ -11,9 +11,12 @@ def scaled_dot_product_attention(
     """softmax(Q K^T / sqrt(d_k)) V, and the attention weights."""
     d_k = query.size(-1)
     # bug "root of the number of keys": d_k = key.size(-2)
+    # bug "root of value_dim": d_k = value.size(-1)
+    # bug "head_dim counted from the front": d_k = query.size(1)
     # bug "left in float32": d_k, query, key, value = query.size(-1), query.float(), key.float(), value.float()
     scores = torch.matmul(query, key.transpose(-2, -1))
     # bug "key reshaped where transposed": scores = torch.matmul(query, key.reshape(*key.shape[:-2], d_k, -1))
+    # bug "keys on the left": scores = torch.matmul(key, query.transpose(-2, -1))
     # bug "queries compared with queries": scores = torch.matmul(query, query.transpose(-2, -1))
     # bug "query scaled in place": query /= math.sqrt(d_k)
     # bug "query scaled in place": scores = torch.matmul(query, key.transpose(-2, -1))
@@ -35,6 +38,8 @@ def scaled_dot_product_attention(
     # bug "softmax over axis 1": weights = torch.softmax(scores, dim=1)
     # bug "one softmax for everything": weights = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
     # bug "softmax forgotten": weights = scores
+    # bug "sigmoid for softmax": weights = torch.sigmoid(scores)
+    # bug "logarithm of the softmax": weights = torch.log_softmax(scores, dim=-1)
     # bug "softmax that overflows": weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
     # bug "scaled after the softmax": weights = torch.softmax(scores, dim=-1) / math.sqrt(d_k)
     # bug "weights out of the graph": weights = torch.softmax(scores, dim=-1).detach()

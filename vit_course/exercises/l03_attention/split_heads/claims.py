@@ -51,7 +51,9 @@ def a_head_gets_a_slice_of_every_token(student: Student, probe: Probe) -> None:
     """Head h gets head_dim neighboring numbers of every token, those from h · head_dim on."""
     look = "Print split_heads of a tensor whose numbers count up. Who sits beside whom in memory?"
     for x, num_heads in _told_apart(probe):
-        expect_equal(student(x, num_heads), heads_of(x, num_heads), "split_heads", SPLIT_AXES, _where_from(x), look)
+        for each in (x, x.flip(0, 1)):
+            right = heads_of(each, num_heads)
+            expect_equal(student(each, num_heads), right, "split_heads", SPLIT_AXES, _where_from(each), look)
 
 
 @split_heads.check(guard=True)
@@ -66,11 +68,12 @@ def a_token_gets_its_pieces_back(student: Student, probe: Probe) -> None:
     """merge_heads lays the pieces of each token side by side, head 0 first."""
     look = "Undo the steps of split_heads one by one, the last one first."
     for x, num_heads in _told_apart(probe):
-        together = student.call("merge_heads", heads_of(x, num_heads).contiguous())
-        expect_equal(together, x, "merge_heads", TOKEN_AXES, _where_from(x), look)
+        for each in (x, x.flip(0, 1)):
+            together = student.call("merge_heads", heads_of(each, num_heads).contiguous())
+            expect_equal(together, each, "merge_heads", TOKEN_AXES, _where_from(each), look)
 
 
-@split_heads.check(guard=True)
+@split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), guard=True)
 def scattered_memory_and_any_dtype_will_do(student: Student, probe: Probe) -> None:
     """Both keep the dtype, and take non-contiguous tensors."""
     batch, tokens, num_heads, head_dim = probe.sizes(4, shown=(2, 7, 3, 4))

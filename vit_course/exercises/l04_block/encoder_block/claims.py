@@ -231,7 +231,7 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
     """The mlp's branch leaves from, and returns to, the stream that attention has been added to."""
     block = _block(student, probe)
     x = _tokens(probe, block.embed_dim)
-    for tokens in (x, x[:1]):
+    for tokens in (x, x[:1], x.flip(1)):
         look = "The two branches come one after the other. Which x does the second one see?"
         block.expect_stream(tokens, look)
 

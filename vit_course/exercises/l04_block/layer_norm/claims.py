@@ -123,7 +123,7 @@ def weight_multiplies_then_bias_is_added(student: Student, probe: Probe) -> None
     """Each dimension is multiplied by its own weight, then its own bias is added."""
     look = "What becomes of a token of mean 0 and variance 1 when the weight is 2 and the bias is 3?"
     few, many = probe.sizes(3, low=5, high=9, shown=(3, 5, 7)), probe.sizes(3, low=10, high=24, shown=(2, 4, 12))
-    for sizes in (few, many):
+    for sizes in (few, many, few):
         expect_right(student, (_tokens(probe, *sizes), *_weight_and_bias(probe, sizes[2]), TINY), look=look)
 
 

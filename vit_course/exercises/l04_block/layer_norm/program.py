@@ -29,6 +29,7 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: f
     # bug "divided but not centered": deviations = x
     root = (variance + eps).sqrt()
     # bug "divided by the variance": root = variance + eps
+    # bug "squared for the root": root = (variance + eps) ** 2
     # bug "eps outside the root": root = variance.sqrt() + eps
     # bug "std plus eps": root = variance.sqrt() + eps
     # bug "eps left out": root = variance.sqrt()

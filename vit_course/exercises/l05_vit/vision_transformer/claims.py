@@ -313,7 +313,7 @@ def nothing_is_dropped_unasked(student: Student, probe: Probe) -> None:
     expect_logits(student, probe, config, "while training, the model's output", _RANDOM, trains=True)
 
 
-@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, worth=0.5, guard=True)
+@VisionTransformer.check(needs=the_logits_are_right, worth=0.5, guard=True)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """Moved to another device, it gives logits that lie there."""
     config = a_config(probe, WIDE_MODEL)

@@ -41,6 +41,9 @@ class VisionTransformer(nn.Module):
         # bug "one block used depth times": blocks, self.depth = [EncoderBlock(dim, config.num_heads, **args)], config.depth
         # bug "the same block listed depth times": blocks = [EncoderBlock(dim, config.num_heads, **args)] * config.depth
         self.blocks = nn.ModuleList(blocks)
+        # bug "one mlp for all blocks": for block in blocks:
+        # bug "one mlp for all blocks":     block.mlp = blocks[0].mlp
+        # bug "one mlp for all blocks": self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(dim, eps=eps)
         # bug "final eps left at the default": self.norm = nn.LayerNorm(dim)
         self.head = nn.Linear(dim, config.num_classes)
@@ -75,11 +78,14 @@ class VisionTransformer(nn.Module):
             # bug "blocks in reverse order": for block in reversed(self.blocks):
             x = block(x)
             # bug "blocks without effect": block(x)
+            # bug "the stream added once more": x = x + block(x)
+            # bug "each block given the same tokens": last = block(x)
             # bug "positions added before every block": x = block(x + self.positions)
             # bug "positions added at the start and before every block": x = block(x + self.positions)
             # bug "attention over the batch": x = block(x.transpose(0, 1)).transpose(0, 1)
             # bug "batch and tokens reshaped": x = block(x.reshape(x.shape[1], x.shape[0], -1)).reshape(x.shape)
         x = self.norm(x)
+        # bug "each block given the same tokens": x = self.norm(last)
         # bug "no final norm":
         # bug "norm before the blocks":
         # bug "final norm over the tokens": x = (x - x.mean(1, True)) / (x.var(1, keepdim=True, correction=0) + self.norm.eps).sqrt()

@@ -164,7 +164,9 @@ def losses_are_compared_with_the_best(student: Student, probe: Probe) -> None:
         (3, (1.0, 1.6, 1.5, 1.4, 1.3, 1.2, 1.1), ".~~~~~~"),
         (3, (1.0, 0.5, 0.9, 0.8, 0.7, 0.6, 0.55), "..~~~~~"),
     )
-    _expect_stops(student, probe, shown, [(patience, drawn)], "Which of the losses so far do you keep?")
+    look = "Which of the losses so far do you keep?"
+    _expect_stops(student, probe, shown, [(patience, drawn)], look)
+    expect_story(student, 2, (1.0, 0.0, 0.9, 0.8, 0.7), "..~~~", "Is 0 a loss like any other in your `if`?")
 
 
 @EarlyStopping.check
@@ -212,6 +214,11 @@ def nan_is_no_progress(student: Student, probe: Probe) -> None:
     shown = (2, (1.0, NAN, NAN, NAN, NAN), ".~~~~"), (2, (NAN, 0.9, 0.8, 0.7, 0.6), "?....")
     look = "What do `<` and `>=` say when one of the two numbers is NaN?"
     _expect_stops(student, probe, shown, [(patience, each) for each in drawn], look)
+
+
+def nan_starts_the_count_anew(student: Student, probe: Probe) -> bool:
+    """Whether a NaN between two losses that are no better sets the counter back, as progress does."""
+    return _described(student, 2, (1.0, 1.1, NAN, 1.1))["answers"] == [False] * 4
 
 
 @EarlyStopping.check

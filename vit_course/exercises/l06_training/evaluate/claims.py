@@ -45,11 +45,11 @@ def measured_setting(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
     return given
 
 
-def _settings(probe: Probe) -> Iterator[tuple[Setting, bool]]:
-    """Batches of many sizes, and the mode in which the model comes: in grading, at times as training has left it."""
-    yield measured_setting(probe), False
+def _settings(probe: Probe) -> Iterator[tuple[Setting, dict[str, bool]]]:
+    """Batches of many sizes, in a loader or a list, and the mode of the model: in grading at times training."""
+    yield measured_setting(probe), {}
     for sizes in (probe.sizes(1), (1, 1, 3), (1,), (2, 6, 5, 1)):
-        yield measured_setting(probe, sizes), probe.is_secret
+        yield measured_setting(probe, sizes), {"training": probe.is_secret, "plain": len(sizes) == 3}
 
 
 def loss_and_accuracy(given: Setting) -> tuple[float, float]:
@@ -69,8 +69,8 @@ def _measured(student: Student, given: Setting, training: bool = False, **fields
     return notes
 
 
-def _pair(student: Student, given: Setting, training: bool = False) -> tuple[float, float]:
-    returned = _measured(student, given, training)["returned"]
+def _pair(student: Student, given: Setting, **fields: bool) -> tuple[float, float]:
+    returned = _measured(student, given, **fields)["returned"]
     wanted = "a pair: the mean loss and the accuracy"
     try:
         if not isinstance(returned, list | tuple) or len(returned) != 2:
@@ -117,8 +117,8 @@ def both_are_plain_floats(student: Student, probe: Probe) -> None:
 def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
     """The loss is the mean over all images: each image counts the same, in whatever batch it comes."""
     look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
-    for given, training in _settings(probe):
-        found, _ = _pair(student, given, training)
+    for given, fields in _settings(probe):
+        found, _ = _pair(student, given, **fields)
         batch_losses = ", ".join(
             f"{float(losses_of(logits_of(given.weights, images, False), labels).mean()):.4f} (of {len(labels)} images)"
             for images, labels in given.batches
@@ -131,8 +131,8 @@ def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
 def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
     """The accuracy is the share of images that the model classifies correctly, from 0 to 1."""
     look = "How many images are there in all, and about how many of them is the model right?"
-    for given, training in _settings(probe):
-        _, found = _pair(student, given, training)
+    for given, fields in _settings(probe):
+        _, found = _pair(student, given, **fields)
         right_counts = ", ".join(
             f"{min(right, size)} of {size}" for right, size in zip(cycle(RIGHT_ANSWERS), given.sizes, strict=False)
         )
@@ -189,7 +189,7 @@ def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
         )
 
 
-@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True)
+@evaluate.check(needs=(the_loss_is_a_mean_over_images, the_accuracy_is_a_share_of_images), guard=True)
 def batches_go_to_the_device(student: Student, probe: Probe) -> None:
     """Images and labels go to the device of the model, wherever the loader has left them."""
     expect_on_the_device(student, measured_setting(probe))

@@ -233,7 +233,7 @@ def _are(names: list[str]) -> str:
 @parameter_groups.check(needs=it_gives_two_groups)
 def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
     """One group has the weight decay that is asked for, and the other has 0."""
-    for weight_decay in (a_decay(probe), a_decay(probe, 0.07), 1.0):
+    for weight_decay in (a_decay(probe), a_decay(probe, 0.07), 1.0, 0.0):
         found = [figure(group["weight_decay"]) for group in _groups(student, a_vit(probe), weight_decay)]
         student.record.append(("decays", tuple(sorted(found))))
         if sorted(found) != ["0", figure(weight_decay)]:

@@ -106,11 +106,18 @@ def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> No
         student.record.append((len(train), len(validation)))
         sizes = (num_samples - num_validation, num_validation)
         if (len(train), len(validation)) != sizes:
-            swapped = (len(validation), len(train)) == sizes
+            if (len(validation), len(train)) == sizes:
+                look = "Which part is named first in the exercise?"
+            elif len({*train, *validation}) == num_samples == len(train) + len(validation):
+                look = "Every image is in one part. What decides how many are in the second: its size, or chance?"
+            elif len({*train}) < len(train) or len({*validation}) < len(validation):
+                look = "An index stands twice in a part. Does your draw put back what it has drawn?"
+            else:
+                look = "Where does each part begin and end?"
             raise Failure(
                 f"{_called(case)} gave {len(train)} train indices and {len(validation)} validation indices",
                 f"{sizes[0]} and {sizes[1]}",
-                "Which part is named first in the exercise?" if swapped else "Where does each part begin and end?",
+                look,
             )
 
 
@@ -203,15 +210,15 @@ def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
 def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
     """Another seed gives another split."""
     num_samples, num_validation, first = cases(probe)[1]
-    seeds = (first, first + 1, first + 2) if probe.is_secret else (0, 1, 42)
+    seeds = (0, 1, 42, first + 42) if probe.is_secret else (0, 1, 42)
     chosen = {frozenset(split(student, (num_samples, num_validation, seed))[1]) for seed in seeds}
     student.record.append(("splits", len(chosen)))
-    if len(chosen) < 3:
-        gave = "all gave the same validation images" if len(chosen) == 1 else "gave two choices of validation images"
+    if len(chosen) < len(seeds):
+        gave = "all gave the same validation images" if len(chosen) == 1 else f"gave {len(chosen)} choices of images"
         raise Failure(
-            f"the seeds {seeds[0]}, {seeds[1]} and {seeds[2]} {gave}",
-            "three different choices: that is how one tells luck from progress",
-            "Where does seed enter your code?",
+            f"the seeds {', '.join(map(str, seeds[:-1]))} and {seeds[-1]} {gave}",
+            f"{len(seeds)} different choices: that is how one tells luck from progress",
+            "Where does seed enter your code, and is 0 a seed like the others there?",
         )
 
 

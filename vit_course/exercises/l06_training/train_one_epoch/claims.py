@@ -114,16 +114,18 @@ def a_batch_makes_one_step(student: Student, probe: Probe) -> None:
 def an_epoch_makes_a_step_for_every_batch(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """An epoch makes one step for every batch, each with the gradient of that batch alone."""
     look = "Print the norm of a gradient right before each step. Does it grow from batch to batch?"
-    for sizes in (ragged(probe), (1, *probe.sizes(2, high=6), 1)):
-        _expect_steps(student, probe, sizes, look, str(device))
+    for plain, sizes in enumerate((ragged(probe), (1, *probe.sizes(2, high=6), 1))):
+        _expect_steps(student, probe, sizes, look, str(device), bool(plain))
 
 
-def _expect_steps(student: Student, probe: Probe, sizes: Sequence[int], look: str, device: str = "cpu") -> None:
+def _expect_steps(
+    student: Student, probe: Probe, sizes: Sequence[int], look: str, device: str = "cpu", plain: bool = False
+) -> None:
     """Fail unless each batch makes its step; in grading the model comes as an evaluation has left it."""
     given, rate, momentum = setting(probe, sizes), _rate(probe), probe.choice((0.0, 0.5, 0.9), shown=0.9)
     # gradients that an earlier run has left behind, as large as those to come
     stale = {name: probe.normal(*each.shape, scale=0.3) for name, each in given.weights.items() if "drop" not in name}
-    fields = {"training": not probe.is_secret, "momentum": momentum, "stale": stale, "device": device}
+    fields = {"training": not probe.is_secret, "momentum": momentum, "stale": stale, "device": device, "plain": plain}
     notes = _epoch(student, given, rate, "weights", **fields)
     student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
     steps = notes["events"].count("step")

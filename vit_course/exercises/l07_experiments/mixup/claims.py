@@ -151,14 +151,19 @@ def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
         sums_to_one = bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-3))
         lowest = bool((blend.parts > -1e-3).all())
         unchanged = bool(torch.allclose(blend.parts, torch.eye(len(sums)).double(), atol=1e-3))
-        student.record.append(("blend", blend.is_blend, sums_to_one, lowest, bool((counts > 1).any()), unchanged))
-        look = "Of which two images is image 0 made, and how much of each?"
+        brighter = bool((sums > 1 + 1e-3).all())
+        facts = blend.is_blend, sums_to_one, brighter, lowest, bool((counts > 1).any()), unchanged
+        student.record.append(("blend", *facts))
+        image = int((sums - 1).abs().argmax())
+        look = f"Of which two images is image {image} made, and how much of each?"
         wanted = "share · image + (1 − share) · partner, with a share between 0 and 1"
         if not blend.is_blend or not lowest:
+            look = "Of which two images is each one made, and how much of each?"
             raise Failure("the images that come back are no blend of those that went in", wanted, look)
         if not sums_to_one:
-            raise Failure(f"the shares of image 0 and its partner add up to {sums[0]:.2f}", wanted, look)
+            raise Failure(f"the shares of image {image} and its partner add up to {sums[image]:.2f}", wanted, look)
         if (counts > 1).any():
+            look = "How many images does yours take a share of, for one that comes back?"
             raise Failure("an image that comes back holds parts of more than two", wanted, look)
         all_unchanged = all_unchanged and unchanged
     if all_unchanged:
@@ -302,7 +307,7 @@ def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
             raise Failure(f"alpha={case.alpha} raised {notes['raised']} with {words}", wanted, look)
 
 
-@mixup.check(needs=an_image_is_blended_with_one_other, worth=0.5)
+@mixup.check(needs=targets_are_blended_as_the_images_are, worth=0.5)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the images."""
     case = case_of(probe)

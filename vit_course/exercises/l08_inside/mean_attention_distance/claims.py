@@ -136,6 +136,7 @@ def each_key_counts_by_its_weight(student: Student, probe: Probe) -> None:
         for images, num_heads in ((None, None), (None, 1), (1, None)):
             case = a_case(probe, shown, images=images, num_heads=num_heads)
             _expect_right(student, case, _on(case[1]), look)
+    _expect_right(student, (case[0].roll(1, -1), *case[1:]), _on(case[1]), look)  # other numbers of the same sizes
 
 
 @mean_attention_distance.check(needs=each_head_gets_one_number)
@@ -154,7 +155,7 @@ def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device
     _expect_right(student, (weights.to(device), grid_size, patch_size), "of float64 weights", look)
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number, worth=0.5, guard=True)
+@mean_attention_distance.check(needs=each_key_counts_by_its_weight, worth=0.5, guard=True)
 def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
     """The distances lie on the device of the weights."""
     expect_device_of_input(student, *a_case(probe, WIDE, class_token=True))

@@ -251,7 +251,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
         raise Failure("torch records no gradients any more after the call", "gradients recorded as before", look)
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, guard=True)
+@predict_with_attention.check(needs=(the_mode_is_put_back, the_model_is_left_as_it_was), guard=True)
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     """Even if the model raises an error, as for an image of another size, it is left as it was."""
     _Prediction(student, probe, WIDE).expect_shapes()
@@ -277,7 +277,7 @@ def left_after_an_error(notes: Mapping[str, Any]) -> str:
     return (traces or ["" if notes["recording"] else "torch records no gradients any more"])[0]
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, worth=0.5, guard=True)
+@predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks, worth=0.5, guard=True)
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     """A model and an image on another device are used there."""
     _Prediction(student, probe, WIDE).expect_shapes()

@@ -120,7 +120,7 @@ def the_features_are_what_the_head_reads(student: Student, probe: Probe) -> None
     _Call(student, probe, shown=by_mean).expect_right(" of a model that pools by the mean of its tokens", look)
 
 
-@extract_features.check(needs=every_image_has_a_row)
+@extract_features.check(needs=the_features_are_what_the_head_reads)
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """A model that comes in training mode is run in evaluation mode."""
     look = "This model has dropout. Which call turns it off?"
@@ -171,7 +171,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
             raise Failure(f"after the call {seen}", "everything as it was", look)
 
 
-@extract_features.check(needs=every_image_has_a_row, guard=True)
+@extract_features.check(needs=(the_mode_is_put_back, the_model_is_left_as_it_was), guard=True)
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     """Even if the model raises an error at a batch, as for images of another size, it is left as it was."""
     _Call(student, probe).expect_shapes()
@@ -199,7 +199,7 @@ def the_loader_is_gone_through_once(student: Student, probe: Probe) -> None:
         raise Failure(f"the loader was gone through {call.notes['passes']} times", "once", look)
 
 
-@extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
+@extract_features.check(needs=the_features_are_what_the_head_reads, worth=0.5, guard=True)
 def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -> None:
     """Images go to the device of the model, and features and labels come back on the CPU."""
     call = _Call(student, probe)

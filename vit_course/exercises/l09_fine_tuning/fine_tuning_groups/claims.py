@@ -155,6 +155,7 @@ def the_head_has_its_own_rate(student: Student, probe: Probe) -> None:
     """The head's parameters get head_lr, and all others backbone_lr."""
     for shown in (RATES, (0.5, 0.02)):
         expect_rates(student, deeper(probe, VIT), two_rates(probe, shown))
+    expect_rates(student, VIT, (0.0, 0.02))  # a backbone that stands still
 
 
 def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float]) -> None:

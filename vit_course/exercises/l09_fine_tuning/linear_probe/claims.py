@@ -188,17 +188,19 @@ def features_may_be_large(student: Student, probe: Probe) -> None:
     expect_minimum(student, task, "for features eight times as large", look)
 
 
-@linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
+@linear_probe.check(needs=it_finds_the_minimum, worth=0.5, guard=True)
 def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
     """The layer has the dtype of the features, so float64 features can be given to it."""
     task = clouds(probe, 40, 5, 3)
-    weight, _ = fitted(student, Task(task.features.double(), task.labels, task.num_classes))
-    if weight.dtype != torch.float64:
-        look = "Which dtype does nn.Linear choose when you name none?"
-        raise Failure(f"for float64 features the layer is {short(weight.dtype)}", "float64", look)
+    for features in (task.features.double(), task.features):
+        weight, _ = fitted(student, Task(features, task.labels, task.num_classes))
+        if weight.dtype != features.dtype:
+            look = "Which dtype does nn.Linear choose when you name none, and which one do the features have?"
+            seen = f"for {short(features.dtype)} features the layer is {short(weight.dtype)}"
+            raise Failure(seen, short(features.dtype), look)
 
 
-@linear_probe.check(needs=a_linear_layer_comes_back, worth=0.5, guard=True)
+@linear_probe.check(needs=it_finds_the_minimum, worth=0.5, guard=True)
 def it_computes_where_the_features_are(student: Student, probe: Probe) -> None:
     """If the features are on another device, the layer is made there, as far as a check without numbers can see."""
     # whoever minimizes looks at a number sooner or later, and there are none: what came before has not mixed devices

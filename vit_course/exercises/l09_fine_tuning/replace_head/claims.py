@@ -28,12 +28,12 @@ replace_head = Exercise("replace_head", LESSON, in_training=InTraining.HIDDEN)
 
 
 def a_case(probe: Probe, shown: ViTConfig = WIDE_MODEL, num_classes: int = 7) -> tuple[ViTConfig, int]:
-    """A model and the number of classes of its new head; in grading a model of any width, and more classes than its."""
+    """A model and the number of classes of its new head, more or fewer than its own; in grading both are drawn."""
     if not probe.is_secret:
         return shown, num_classes
     old, embed_dim = probe.choice(range(4, 10)), 2 * probe.choice(range(4, 9))
     config = replace(probe.choice((WIDE_MODEL, TALL_MODEL)), embed_dim=embed_dim, num_heads=2, num_classes=old)
-    return config, old + probe.choice(range(1, 10))
+    return config, probe.choice(range(2, old) if num_classes < shown.num_classes else range(old + 1, old + 10))
 
 
 def fields_of(probe: Probe, config: ViTConfig, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def the_head_starts_afresh(student: Student, probe: Probe) -> None:
         notes = notes_of(student, probe, config, num_classes)
         new, old = notes["head"]["weight"].double(), notes["old"].double()
         known = [bool((old - row).abs().amax(dim=1).min() < 1e-6) for row in new]
-        student.record.append(("old rows", any(known)))
+        student.record.append(("old rows", tuple(known)))
         if any(known):
             seen = f"of {num_classes} rows of the new head {sum(known)} are rows of the old one"
             raise Failure(seen, "a head that starts afresh", "What did class 0 mean before, and what does it mean now?")
@@ -118,7 +118,7 @@ def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
 def the_two_share_no_memory(student: Student, probe: Probe) -> None:
     """The copy's parameters are its own: training the copy changes nothing in the given model."""
     notes = notes_of(student, probe, *a_case(probe))
-    student.record.append(("shared", bool(notes["shared"])))
+    student.record.append(("shared", tuple(map(str, notes["shared"]))))
     if notes["shared"]:
         look = "What happens to the old model when the new one is trained?"
         raise Failure(f"copy and model share {in_code(notes['shared'])}", "parameters of the copy's own", look)

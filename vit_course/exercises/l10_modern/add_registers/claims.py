@@ -68,7 +68,13 @@ def the_class_token_stays_first(student: Student, probe: Probe) -> None:
 def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) -> None:
     """After it come the registers and then the patches, each in its order, in every image."""
     batch, patches, registers = probe.sizes(3, low=3, shown=(3, 6, 4))
-    for sizes in ((batch, patches, registers, 2), (1, patches, 1, 3), (batch, 1, registers, 1), (batch,) * 4):
+    for sizes in (
+        (batch, patches, registers, 2),
+        (1, patches, 1, 3),
+        (batch, 1, registers, 1),
+        (batch,) * 4,
+        (1, patches, 1, 3),
+    ):
         _expect_right(student, *drawn(probe, *sizes))
 
 
@@ -98,7 +104,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
+@add_registers.check(needs=registers_come_behind_it_and_patches_last, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the tokens."""
     expect_device_of_input(student, *some_inputs(probe))

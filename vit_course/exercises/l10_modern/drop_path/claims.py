@@ -40,6 +40,7 @@ class Case:
     training: bool = True
     calls: int = 1
     seed: int = 0
+    recording: bool = True
 
 
 def case_of(
@@ -59,7 +60,7 @@ def some_probability(probe: Probe, low: float, shown: float) -> float:
 def factors_of(student: Student, case: Case) -> list[Tensor]:
     """By which numbers each call multiplied the branch, of which nothing goes on record; Failure in words."""
     fields = {"probability": case.probability, "branch": case.branch, "training": case.training, "calls": case.calls}
-    notes = student.run_fixture("dropping", **fields, global_seed=case.seed)
+    notes = student.run_fixture("dropping", **fields, global_seed=case.seed, recording=case.recording)
     del student.record[-1]
     if notes["changed"]:
         student.record.append(("changed",))
@@ -124,6 +125,18 @@ def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
         if not gone.any() or gone.all():
             seen = "all images are dropped" if gone.all() else "no image is dropped"
             raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
+    crowd = replace(case_of(probe, 60, 4, probability=some_probability(probe, 0.4, 0.5)), recording=False)
+    _expect_chance(student, crowd, "without gradients")
+
+
+def _expect_chance(student: Student, case: Case, when: str) -> None:
+    """Fail unless, in all calls together, some images are dropped and some are not."""
+    gone = torch.cat([of_images(student, each) for each in factors_of(student, case)]).abs() < 1e-6
+    student.record.append(("gone", bool(gone.any()), bool(gone.all())))
+    if not gone.any() or gone.all():
+        look = "What decides whether your module drops: that it trains, or something else?"
+        seen = f"while training, {when}, an image is {'always' if gone.all() else 'never'} dropped"
+        raise Failure(seen, f"with a probability of {case.probability:g}", look)
 
 
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept)
@@ -155,7 +168,10 @@ def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
     del student.record[-1]
     gradient = notes["gradient"].double()
     right = close(gradient.float(), factors.float())
-    student.record.append(("gradient", right, not gradient.any()))
+    gone = factors.abs() < 1e-6
+    student.record.append(
+        ("gradient", right, not gradient.any(), bool(gradient[gone].all()), bool(gradient[gone].any()))
+    )
     if not right:
         look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
         if not gradient.any():
@@ -201,6 +217,8 @@ def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
         look = "Does one image's chance depend on what happens to the others of its batch?"
         seen = f"each of {case.calls} calls dropped {counts.pop()} of {len(gone[0])} images"
         raise Failure(seen, "now more of them and now fewer, as each image has its own chance", look)
+    alone = case_of(probe, 1, 4, probability=some_probability(probe, 0.4, 0.5), calls=60)
+    _expect_chance(student, alone, "alone in its batch")
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, guard=True)
@@ -235,7 +253,7 @@ def a_probability_out_of_range_is_refused(student: Student, probe: Probe) -> Non
         expect_value_error(student, (probability,), (probability,), f"probability {probability}")
 
 
-@DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
+@DropPath.check(needs=the_others_make_up_for_it, worth=0.5, guard=True)
 def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
     """What it draws is on the device of the branch, and in half precision where the branch is."""
     tokens, embed_dim = probe.sizes(2, shown=(3, 2))

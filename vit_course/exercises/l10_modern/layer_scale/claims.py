@@ -53,14 +53,17 @@ def gamma_is_its_one_parameter(student: Student, probe: Probe) -> None:
 @LayerScale.check(needs=gamma_is_its_one_parameter, guard=True)
 def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
     """All numbers of gamma start at initial."""
-    sizes = probe.sizes(2, low=3, shown=(4, 6))
-    for embed_dim, shown in zip(sizes, (0.25, 1e-3), strict=True):
-        initial = probe.choice([thousandths / 1000 for thousandths in range(1, 401)], shown=shown)
+    sizes = probe.sizes(3, low=3, shown=(4, 6, 5))
+    for embed_dim, shown in zip(sizes, (0.25, 1e-3, 0.0), strict=True):
+        initial = shown and probe.choice([thousandths / 1000 for thousandths in range(1, 401)], shown=shown)
         found = student.build(embed_dim, initial).tensors()["gamma"]
         wanted = torch.full((embed_dim,), initial)
         look = "Which number do you write into the parameter when it is made?"
         student.record.append(("starts", tuple(round(each, 5) for each in found.flatten().tolist())))
-        expect_equal(found, wanted, f"gamma of LayerScale({embed_dim}, initial={initial:g})", ("dimension",), look=look)
+        name = f"gamma of LayerScale({embed_dim}, initial={initial:g})"
+        expect_equal(found, wanted, name, ("dimension",), look=look)
+        if not initial and found.any():
+            raise Failure(f"{name} starts with {float(found.max()):g}", "0", "Is 0 a number like any other there?")
 
 
 @LayerScale.check(needs=gamma_is_its_one_parameter)

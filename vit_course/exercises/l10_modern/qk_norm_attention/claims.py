@@ -120,6 +120,8 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
         where = located(module, right, PARTS, x, axes=TOKEN_AXES)
         look = "Which of query, key and value go through a norm, and which shape have they when they do?"
         expect_equal(module(x), right["projection:out"], f"the output with {num_heads} heads", TOKEN_AXES, where, look)
+        turned = right["projection:out"].flip(1)
+        expect_equal(module(x.flip(1)), turned, "the output for the tokens in reversed order", TOKEN_AXES, look=look)
 
 
 @QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms)

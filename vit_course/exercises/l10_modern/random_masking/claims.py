@@ -115,8 +115,8 @@ def every_image_hides_as_many(student: Student, probe: Probe) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back)
 def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None:
     """The visible tokens are those where the mask is False, in their order, and unchanged."""
-    for batch, shown in ((5, (8, 6)), (6, (10, 5)), (4, (7, 3)), (1, (9, 4))):
-        case = some_case(probe, batch, shown)
+    cases = [some_case(probe, *each) for each in ((5, (8, 6)), (6, (10, 5)), (4, (7, 3)), (1, (9, 4)))]
+    for case in (*cases, replace(cases[0], tokens=-cases[0].tokens)):
         ((visible, mask),) = called(student, case)
         left = [tokens[~hidden] for tokens, hidden in zip(case.tokens, mask, strict=True)]
         fits = all(len(each) == visible.shape[1] for each in left)
@@ -124,7 +124,8 @@ def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None
         places = _places(visible, case.tokens)
         known = bool((places >= 0).all())
         ordered = known and bool((places.diff(dim=1) > 0).all())
-        student.record.append(("visible", right, known, ordered))
+        hidden = known and bool(mask.gather(1, places.clamp(min=0)).all())
+        student.record.append(("visible", right, known, ordered, hidden))
         if right:
             continue
         if not known:
@@ -255,7 +256,7 @@ def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe)
             raise Failure(f"mask_ratio={case.mask_ratio:g} raised {notes['raised']} with {words}", wanted, look)
 
 
-@random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
+@random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5, guard=True)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The visible tokens and the mask are on the device of the tokens that go in."""
     case = some_case(probe)

@@ -151,6 +151,7 @@ def every_pair_is_turned_by_its_angle(student: Student, probe: Probe) -> None:
     query, key, (rows, columns) = inputs_of(probe, 0)
     for grid_size in ((1, rows * columns), (rows * columns, 1)):
         expect_angles(student, query, key, grid_size)
+    expect_angles(student, query.flip(0), key.flip(0), grid_size)  # other numbers of the same sizes
 
 
 def expect_angles(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
@@ -204,7 +205,7 @@ def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     expect_value_error(student, inputs, (few,), f"{few} tokens for {few + 1} patches")
 
 
-@rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
+@rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5, guard=True)
 def it_computes_where_the_query_is(student: Student, probe: Probe) -> None:
     """The result is on the device of the query."""
     expect_device_of_input(student, *inputs_of(probe, shown=(2, 3)))

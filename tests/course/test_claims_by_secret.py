@@ -1,0 +1,197 @@
+"""Wrong answers that once passed: each claim is asked as in grading, with sizes and numbers that a secret draws.
+
+By kind: state that is kept between calls of one size; an argument that is given and false; chance that depends on the
+batch or on gradients; sizes that stretch; one row of patches; a dtype of its own.
+"""
+
+import pytest
+import torch
+from torch import Tensor
+
+from exercise_kit.engine.probes import Probe, fresh_settings, quiet
+from exercise_kit.engine.student import Student
+from exercise_kit.engine.verdict import Failure, Undecided
+from vit_course.exercises.catalog import EXERCISES
+from vit_course.staff.references import REFERENCE
+
+WRONG = []  # (exercise, claim, answer)
+EXAMPLE = "its_own_example_comes_out"
+
+
+def failed_by_secret(exercise, make):
+    """The claims that ``make()``, made anew for each, fails; the docstring's example is not asked."""
+    found = set()
+    for claim in EXERCISES[exercise].checks:
+        student = Student(dict(zip(EXERCISES[exercise].objects, make(), strict=True)))
+        with fresh_settings(), quiet():
+            try:
+                claim.function(student, Probe(f"{claim.name}, by a secret"))
+            except Failure:
+                found.add(claim.name)
+            except Undecided:
+                pass
+    return found - {EXAMPLE}
+
+
+def fails(exercise, claim):
+    def listed(answer):
+        WRONG.append((exercise, claim, answer))
+        return answer
+
+    return listed
+
+
+def right(exercise):
+    return REFERENCE[exercise][0]
+
+
+@fails("replace_head", "the_head_has_the_new_sizes")
+def never_fewer_classes(model, num_classes):
+    return right("replace_head")(model, max(num_classes, model.head.out_features))
+
+
+@fails("linear_probe", "the_layer_has_the_features_dtype")
+def always_float64(features, labels, num_classes, weight_decay=1e-3):
+    return right("linear_probe")(features.double(), labels, num_classes, weight_decay)
+
+
+@fails("split_indices", "another_seed_gives_another_split")
+def seed_0_is_42(num_samples, num_validation, seed):
+    return right("split_indices")(num_samples, num_validation, seed or 42)
+
+
+@fails("parameter_groups", "the_decay_is_the_one_asked_for")
+def a_decay_of_0_is_none(model, weight_decay):
+    return right("parameter_groups")(model, weight_decay or 0.05)
+
+
+@fails("fine_tuning_groups", "the_head_has_its_own_rate")
+def a_rate_of_0_is_none(model, backbone_lr, head_lr):
+    return right("fine_tuning_groups")(model, backbone_lr or 1e-4, head_lr)
+
+
+@fails("LayerScale", "all_of_gamma_starts_at_initial")
+class AnInitialOf0IsNone(right("LayerScale")):
+    def __init__(self, embed_dim, initial):
+        super().__init__(embed_dim, initial or 1e-5)
+
+
+@fails("EarlyStopping", "losses_are_compared_with_the_best")
+class ABestOf0IsNone(right("EarlyStopping")):
+    def step(self, validation_loss):
+        self.best = self.best or float("inf")
+        return super().step(validation_loss)
+
+
+@fails("DropPath", "chance_decides_anew_in_every_call")
+class OneImageIsKept(right("DropPath")):
+    def forward(self, branch):
+        return branch if len(branch) == 1 else super().forward(branch)
+
+
+@fails("DropPath", "an_image_is_dropped_whole_or_kept")
+class DropsWhileRecording(right("DropPath")):
+    def forward(self, branch):
+        return super().forward(branch) if torch.is_grad_enabled() else branch
+
+
+@fails("patchify", "tall_and_wide_images_are_right")
+def strips_of_one_row(images, patch_size):
+    if images.shape[2] == patch_size:
+        return images.reshape(len(images), -1, images.shape[1] * patch_size**2)
+    return right("patchify")(images, patch_size)
+
+
+@fails("PatchEmbedding", "one_embedding_takes_any_images")
+class StripsOfOneRow(right("PatchEmbedding")):
+    def forward(self, images):
+        return self.projection(strips_of_one_row(images, self.patch_size))
+
+
+@fails("unpatchify", "every_pixel_returns_to_its_place")
+def one_row_poured(patches, patch_size, image_size):
+    if image_size[0] == patch_size:
+        return patches.reshape(len(patches), -1, *image_size)
+    return right("unpatchify")(patches, patch_size, image_size)
+
+
+@fails("add_class_token", "a_wrong_number_of_positions_is_refused")
+def one_row_stretches(tokens, class_token, positions):
+    if positions.shape[1] == 1:
+        positions = positions.expand(-1, 1 + tokens.shape[1], -1)
+    return right("add_class_token")(tokens, class_token, positions)
+
+
+@pytest.mark.parametrize(("exercise", "claim", "answer"), WRONG, ids=[f"{row[0]}-{row[2].__name__}" for row in WRONG])
+def test_its_claim_fails_it(exercise, claim, answer):
+    assert claim in failed_by_secret(exercise, lambda: [answer])
+
+
+def _shapes(value):
+    if isinstance(value, Tensor):
+        return tuple(value.shape), value.dtype, value.device
+    if isinstance(value, list | tuple):
+        return tuple(map(_shapes, value))
+    return value if isinstance(value, int | float) else None
+
+
+def remembering(answer, place):
+    """``answer``, which computes with the argument at ``place`` that came first with these sizes."""
+    first = {}
+
+    def kept(inputs):
+        if place >= len(inputs):
+            return inputs
+        return *inputs[:place], first.setdefault(_shapes(inputs), inputs[place]), *inputs[place + 1 :]
+
+    if not isinstance(answer, type):
+        return lambda *inputs: answer(*kept(inputs))
+
+    class Remembers(answer):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            first.clear()
+
+        def forward(self, *inputs, **options):
+            return super().forward(*kept(inputs), **options)
+
+    return Remembers
+
+
+# exercise → how many of its first arguments, of each object, hold numbers
+WITH_NUMBERS = {
+    "normalize_images": 3,
+    "patchify": 1,
+    "unpatchify": 1,
+    "PatchEmbedding": 1,
+    "add_class_token": 3,
+    "resize_positions": 1,
+    "scaled_dot_product_attention": 3,
+    "split_heads": 1,
+    "MultiHeadSelfAttention": 1,
+    "layer_norm": 3,
+    "Mlp": 1,
+    "EncoderBlock": 1,
+    "VisionTransformer": 1,
+    "attention_rollout": 1,
+    "mean_attention_distance": 1,
+    "LayerScale": 1,
+    "add_registers": 2,
+    "rotary_2d": 2,
+    "QKNormAttention": 1,
+    "random_masking": 1,
+}
+
+
+@pytest.mark.parametrize(("exercise", "count"), WITH_NUMBERS.items())
+def test_nothing_is_kept_from_a_call_of_the_same_sizes(exercise, count):
+    objects = REFERENCE[exercise]
+    for which, answer in enumerate(objects):
+        for place in range(count):
+            made = [*objects]
+
+            def make(made=made, which=which, answer=answer, place=place):
+                made[which] = remembering(answer, place)
+                return made
+
+            assert failed_by_secret(exercise, make), f"{getattr(answer, '__name__', answer)}, argument {place}"

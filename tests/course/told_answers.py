@@ -1,0 +1,307 @@
+"""Wrong answers as beginners write them, each with words that its report says and words that would be false of it."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from vit_course import EncoderBlock, PatchEmbedding, add_class_token
+
+TOLD = []  # (exercise, answer, what the report says, what it must not say)
+
+
+def told(exercise, *says, never=()):
+    """A function or class is an answer to ``exercise`` of which ``check`` says this."""
+
+    def listed(answer):
+        TOLD.append((exercise, answer, says, (never,) if isinstance(never, str) else never))
+        return answer
+
+    return listed
+
+
+ATTENTION = "scaled_dot_product_attention"
+
+
+@told(ATTENTION, "*keys on the left*", never="no key is ever read")
+def keys_on_the_left(query, key, value):
+    weights = (key @ query.transpose(-2, -1) / math.sqrt(key.shape[-1])).softmax(-1)
+    return weights @ value, weights
+
+
+@told(ATTENTION, "`.T` turns all axes round")
+def all_axes_turned(query, key, value):
+    weights = (query @ key.T / math.sqrt(query.shape[-1])).softmax(-1)
+    return weights @ value, weights
+
+
+@told(ATTENTION, "Python reads `query.shape[-1]**1/2` as `(query.shape[-1]**1) / 2`")
+def half_of_head_dim(query, key, value):
+    weights = (query @ key.mT / (query.shape[-1] ** 1 / 2)).softmax(-1)
+    return weights @ value, weights
+
+
+@told(ATTENTION, "*root of value_dim*")
+def root_of_the_values(query, key, value):
+    weights = (query @ key.mT / math.sqrt(value.shape[-1])).softmax(-1)
+    return weights @ value, weights
+
+
+@told(ATTENTION, "*head_dim counted from the front*")
+def counted_from_the_front(query, key, value):
+    weights = (query @ key.mT / math.sqrt(query.shape[1])).softmax(-1)
+    return weights @ value, weights
+
+
+@told(ATTENTION, "*sigmoid for softmax*")
+def each_for_itself(query, key, value):
+    weights = (query @ key.mT / math.sqrt(query.shape[-1])).sigmoid()
+    return weights @ value, weights
+
+
+@told(ATTENTION, "*logarithm of the softmax*")
+def logarithms(query, key, value):
+    weights = (query @ key.mT / math.sqrt(query.shape[-1])).log_softmax(-1)
+    return weights @ value, weights
+
+
+@told(ATTENTION, "Which axis of the first matrix meets", never="This looks like")
+def queries_on_values(query, key, value):
+    weights = (query @ key.mT / math.sqrt(query.shape[-1])).softmax(-1)
+    return query @ value, weights
+
+
+@told("patchify", "*width before height*", never="Which token comes after the first")
+def width_first(images, patch_size):
+    b, c, w, h = images.shape
+    if w % patch_size or h % patch_size:
+        raise ValueError(f"{w} and {h} do not fit {patch_size}")
+    x = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * patch_size**2)
+
+
+@told("patchify", "*windows left behind the channels*", never="unfold")
+def channels_in_front_of_the_grid(images, patch_size):
+    b, c, h, w = images.shape
+    if h % patch_size or w % patch_size:
+        raise ValueError(f"{h} and {w} do not fit {patch_size}")
+    x = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
+    return x.transpose(3, 4).reshape(b, -1, c * patch_size**2)
+
+
+picture = torch.rand(1, 3, 8, 8)
+
+
+@told("patchify", "`images` is never read, and `picture`, a tensor of the notebook, is")
+def the_picture_of_the_notebook(images, patch_size):
+    b, c, h, w = picture.shape
+    x = picture.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * patch_size**2)
+
+
+@told("patchify", "inside the loop `for row in range(0, h, patch_size)`, which ends in its first round")
+def return_in_the_loop(images, patch_size):
+    h, w = images.shape[2:]
+    tokens = []
+    for row in range(0, h, patch_size):
+        for column in range(0, w, patch_size):
+            tokens.append(images[:, :, row : row + patch_size, column : column + patch_size].flatten(1))
+        return torch.stack(tokens, dim=1)
+
+
+def _by_places(images, patch_size, in_a_row, rows):
+    channels, height, width = images.shape[1:]
+    for name, side in (("height", height), ("width", width)):
+        if side % patch_size:
+            raise ValueError(f"{name} {side} is not divisible by patch_size {patch_size}")
+    token = torch.arange(height // patch_size * (width // patch_size))[:, None]
+    feature = torch.arange(channels * patch_size**2)
+    channel, inside = feature // patch_size**2, feature % patch_size**2
+    row = token // in_a_row * patch_size + inside // patch_size
+    column = token % in_a_row * patch_size + inside % patch_size
+    return images.flatten(1)[:, (channel * rows + row) * width + column]
+
+
+@told("fix_patchify", "*patches in a row by the height*")
+def one_bug_left(images, patch_size):
+    return _by_places(images, patch_size, images.shape[2] // patch_size, images.shape[2])
+
+
+@told("fix_patchify", "*rows of a channel by the width*")
+def the_other_bug_left(images, patch_size):
+    return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[3])
+
+
+class Embedding(nn.Module):
+    """A right PatchEmbedding."""
+
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__()
+        self.patch_size = patch_size
+        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
+
+    def forward(self, images):
+        patches = F.unfold(images, self.patch_size, stride=self.patch_size).mT
+        return self.projection(patches)
+
+
+@told("PatchEmbedding", "no value is negative", never="Which patch does token 1")
+class ReluBehindTheLinear(Embedding):
+    def forward(self, images):
+        return super().forward(images).relu()
+
+
+@told("PatchEmbedding", "other numbers when it runs again", never="Which patch does token 1")
+class NoiseInTheEmbedding(Embedding):
+    def forward(self, images):
+        x = super().forward(images)
+        return x + 0.1 * torch.randn_like(x)
+
+
+@told("PatchEmbedding", "their mean is 0 everywhere", never="Which patch does token 1")
+class CenteredTokens(Embedding):
+    def forward(self, images):
+        x = super().forward(images)
+        return x - x.mean(-1, keepdim=True)
+
+
+@told("MultiHeadSelfAttention", "How does one part give what these give?", never="A tensor is a parameter when")
+class ThreeLinears(nn.Module):
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim {embed_dim} is not divisible by num_heads {num_heads}")
+        self.num_heads = num_heads
+        self.query = nn.Linear(embed_dim, embed_dim, qkv_bias)
+        self.key = nn.Linear(embed_dim, embed_dim, qkv_bias)
+        self.value = nn.Linear(embed_dim, embed_dim, qkv_bias)
+        self.projection = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x, return_weights=False):
+        heads = (part(x).unflatten(-1, (self.num_heads, -1)).mT for part in (self.query, self.key, self.value))
+        return self.projection(F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2))
+
+
+class Model(nn.Module):
+    """A right VisionTransformer."""
+
+    def __init__(self, config):
+        super().__init__()
+        dim = config.embed_dim
+        self.patch_embedding = PatchEmbedding(config.in_channels, config.patch_size, dim)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.positions = nn.Parameter(torch.randn(1, 1 + config.num_patches, dim) * 0.02)
+        sizes = dim, config.num_heads, config.mlp_ratio, config.qkv_bias, config.layer_norm_eps
+        self.blocks = nn.ModuleList([EncoderBlock(*sizes) for _ in range(self.depth_of(config))])
+        self.norm = nn.LayerNorm(dim, eps=config.layer_norm_eps)
+        self.head = nn.Linear(dim, config.num_classes)
+
+    def depth_of(self, config):
+        return config.depth
+
+    def forward(self, images):
+        x = add_class_token(self.patch_embedding(images), self.class_token, self.positions)
+        return self.head(self.norm(self.encode(x))[:, 0])
+
+    def encode(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+@told("VisionTransformer", "`x = self.blocks(x)`", "A ModuleList is a list", never="does not exist")
+class ListCalled(Model):
+    def encode(self, x):
+        x = self.blocks(x)
+        return x
+
+
+@told("VisionTransformer", "`blocks` has 2, and 3 are asked for", never="A tensor is a parameter when")
+class OneBlockLess(Model):
+    def depth_of(self, config):
+        return config.depth - 1
+
+
+@told("VisionTransformer", "*the stream added once more*", never="Follow the figure")
+class StreamTwice(Model):
+    def encode(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return x
+
+
+@told("VisionTransformer", "*each block given the same tokens*", never="Follow the figure")
+class SameTokens(Model):
+    def encode(self, x):
+        for block in self.blocks:
+            y = block(x)
+        return y
+
+
+@told("VisionTransformer", "inside the loop `for block in self.blocks`, which ends in its first round")
+class ReturnInTheLoop(Model):
+    def encode(self, x):
+        for block in self.blocks:
+            x = block(x)
+            return x
+
+
+@told("VisionTransformer", "*one mlp for all blocks*", never="Follow the figure")
+class OneMlp(Model):
+    def __init__(self, config):
+        super().__init__(config)
+        for block in self.blocks[1:]:
+            block.mlp = self.blocks[0].mlp
+
+
+@told("extract_features", "`features.append(body(images.to(device)).flatten(1).cpu())`", never="does not exist")
+def children_but_the_last(model, loader, device):
+    was = model.training
+    model.eval()
+    body = nn.Sequential(*list(model.children())[:-1])
+    features, labels = [], []
+    with torch.no_grad():
+        for images, targets in loader:
+            features.append(body(images.to(device)).flatten(1).cpu())
+            labels.append(targets.cpu())
+    model.train(was)
+    return torch.cat(features), torch.cat(labels)
+
+
+@told("attention_rollout", "ends in its first round", never=("wrong order", "cpu", "CPU"))
+def rollout_with_return_in_the_loop(weights):
+    if not weights:
+        raise ValueError("no layers")
+    result = None
+    for layer in weights:
+        table = layer.mean(dim=1) + torch.eye(layer.shape[-1])
+        table = table / table.sum(dim=-1, keepdim=True)
+        result = table if result is None else table @ result
+        return result
+
+
+def _rollout(weights, fused=lambda layer: layer.mean(dim=1), mix=lambda table, result: table @ result):
+    if not weights:
+        raise ValueError("no layers")
+    result = None
+    for layer in weights:
+        table = fused(layer) + torch.eye(layer.shape[-1])
+        table = table / table.sum(dim=-1, keepdim=True)
+        result = table if result is None else mix(table, result)
+    return result
+
+
+@told("attention_rollout", "*earlier layers on the left*", never=("Two mistakes", "CPU"))
+def earlier_layers_on_the_left(weights):
+    return _rollout(weights, mix=lambda table, result: result @ table)
+
+
+@told("attention_rollout", "*strongest head only*", never=("Two mistakes", "CPU"))
+def strongest_head(weights):
+    return _rollout(weights, fused=lambda layer: layer.amax(dim=1))
+
+
+@told("attention_rollout", never=("Two mistakes", "CPU", "This looks like"))
+def class_row_for_all(weights):
+    return _rollout(weights, fused=lambda layer: layer.mean(dim=1)[:, :1].expand_as(layer[:, 0]))
