@@ -391,8 +391,8 @@ places = range(0, 32, 8)
 corners = [(row, column) for row in places for column in places]
 patches = [small[0, :, row : row + 8, column : column + 8] for row, column in corners]
 patches = torch.stack(patches)
-show_images(patches, columns=16)
 print("(patches, channels, height, width):", tuple(patches.shape))
+show_images(patches, columns=16)
 
 # %% [markdown]
 # Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: its word (Dosovitskiy et al. 2021, *An Image is

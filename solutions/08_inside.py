@@ -834,9 +834,9 @@ seen = {
     "rollout": attention_rollout(weights)[:, 0, 1:],
     "fresh model": attention_rollout(look(images, fresh)[1])[:, 0, 1:],
 }
-cover_by_maps(images, seen, number=23)
 most = covered(images, seen["last block"].argsort(dim=1, descending=True))
 reveal("what-it-looks-at-most", 100 * right(most), within=10)
+cover_by_maps(images, seen, number=23)
 
 # %% [markdown]
 # Read the table slowly, and compare the second column with the random patches. Is the last block's map worse than
