@@ -1,12 +1,13 @@
 """Where checks are called from: a notebook, whose cells run in any order, or a plain script.
 
 A cell may run before its exercise's cell, or after one with a syntax error. Then Jupyter shows a sentence that says
-which cell to run, and no traceback: IPython asks a handler about every NameError. A NameError inside a function, or
+which cell to run, and no traceback: IPython asks a handler about every exception. A NameError inside a function, or
 about a name that is not the course's, is shown as usual. It stays an error, also for nbgrader. After a restart of the
 kernel the handler comes back with the check's own cell, which imports ``check`` itself
 (:mod:`exercise_kit.authoring.notebook`).
 
-A cell that calls an exercise that is not written yet says that it waits (:mod:`exercise_kit.engine.waiting_cells`).
+A cell that needs an exercise that is not written yet, or fails, says that it waits
+(:mod:`exercise_kit.engine.waiting_cells`).
 
 A script does not show the value of a line, so there a report is printed.
 """
@@ -37,7 +38,7 @@ def install() -> None:
     """Explain what is missing in a cell of this process's IPython, if there is one and nothing else handles errors."""
     shell = shell_here()
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((NameError, NotImplementedError), _show)
+        shell.set_custom_exc((Exception,), _show)
         shell.events.register("post_run_cell", take_back)
 
 
