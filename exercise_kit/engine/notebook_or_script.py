@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
@@ -31,6 +31,7 @@ from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.verdict import Report
 from exercise_kit.engine.waiting_cells import CELL, take_back, waiting_line
 
+_Error = TypeVar("_Error", bound=Exception)
 _FIRST = 2  # inputs that IPython has while the first cell runs: an empty one, and that cell
 
 
@@ -69,6 +70,12 @@ def _show(
     if words:
         error._render_traceback_ = lambda: [words]  # type: ignore[attr-defined]  # IPython looks for it
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+
+def in_a_sentence(error: _Error) -> _Error:
+    """The same exception, of which a notebook shows the message alone: no line of the traceback is the student's."""
+    error._render_traceback_ = lambda: [str(error)]  # type: ignore[attr-defined]  # IPython looks for it
+    return error
 
 
 def sentence_on_missing_name(name: str | None, trace: TracebackType | None) -> str:

@@ -329,6 +329,27 @@ def test_a_passing_check_offers_to_keep(notebook):
     assert "keep(" not in str(check("patchify", lambda images, patch_size: images))
 
 
-def test_a_part_that_the_course_does_not_have_is_named():
-    with pytest.raises(AttributeError, match=r"the course has no part called 'pachify'; its parts: .*patchify"):
-        own("pachify")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("pachify", 'The course has no part called `pachify`. Did you mean `own("patchify")`?'),
+        ("attn", "The course has no part called `attn`. There are: DropPath, EarlyStopping, "),
+        (vit_course.patchify, 'The name of a part comes in quotes: `own("patchify")`. This is the function patchify.'),
+        (3, "The name of a part comes in quotes: `own("),
+    ],
+)
+def test_a_part_that_the_course_does_not_have_gets_a_sentence_and_no_traceback(name, words):
+    with pytest.raises(AttributeError) as caught:
+        own(name)
+    assert caught.value._render_traceback_()[0].startswith(words)
+
+
+def test_after_a_restart_what_is_kept_stays_and_keep_says_so(notebook, place, monkeypatch, capsys):
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    before = place.read_text("utf-8")
+    monkeypatch.setattr(run, "_passed_objects", {})
+    keep("patchify")
+    assert "patchify stays in my_vit.py as it is. To replace it, check yours first: " in capsys.readouterr().out
+    assert place.read_text("utf-8") == before

@@ -1,4 +1,4 @@
-"""Run All of a lesson in which nothing is written yet, or all of it wrong: no cell fails, and those that wait say so."""
+"""Run All of a lesson in which nothing is written yet, or all of it wrong: no cell fails, those that wait say so."""
 
 from __future__ import annotations
 
