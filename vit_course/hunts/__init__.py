@@ -29,7 +29,7 @@ def hunt(exercise: str, seed: int = 1, bugs: int = 1) -> Suspect:
         A program that shows itself as the value of a cell, runs when it is called, and does not tell its bug.
 
     Raises:
-        ValueError: there is no such hunt, ``seed`` is no whole number, or there are not so many bugs; shown as a sentence.
+        ValueError: there is no such hunt, ``seed`` is no whole number, or it has fewer bugs. Shown as a sentence.
     """
     from exercise_kit.engine.notebook_or_script import in_a_sentence
     from vit_course.hunts.choose import draw, ground_called  # with the checks, for those who hunt
