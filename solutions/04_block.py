@@ -1209,6 +1209,14 @@ show_images(torch.cat(views), titles=titles, columns=len(stops))
 keep("Mlp", "EncoderBlock")
 
 # %% [markdown]
+# And the ViT of lesson 00 again, with your blocks:
+
+# %% tags=["experiment"]
+from vit_course.whole_vit import learn_drawings, your_vit
+
+learn_drawings(your_vit())
+
+# %% [markdown]
 # ## A harder one, without points
 #
 # Some large models, such as ViT-22B (Dehghani et al. 2023), compute both branches side by side, from one shared norm:

@@ -947,6 +947,14 @@ show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
 keep("VisionTransformer", "load_torchvision")
 
 # %% [markdown]
+# And the ViT of lesson 00 once more. Nothing in it is borrowed now, if you have kept every part:
+
+# %% tags=["experiment"]
+from vit_course.whole_vit import learn_drawings, your_vit
+
+learn_drawings(your_vit())
+
+# %% [markdown]
 # ## A harder one, without points
 #
 # How much work is one image? Count the multiplications of a forward pass by hand, as you counted parameters: patch
