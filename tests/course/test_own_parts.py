@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,8 +21,10 @@ from vit_course import ViTConfig, check, keep, own
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.trained import trained_vit
+from vit_course.whole_vit import your_vit
 
 ROOT = Path(__file__).parents[2]
+COURSE_S = {f"vit_course.{each}" for each in ("patches", "attention", "encoder")}
 LESSONS = tuple(sorted(COURSE.built_upon))
 HEAD = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 PATCHIFY = """
@@ -108,9 +111,13 @@ def notebook() -> Notebook:
 
 
 def test_the_model_solutions_build_on_one_another(place, capsys):
-    """Each lesson takes its parts from those before, and the class gives torchvision's logits and the trained ViT's."""
+    """Each lesson takes its parts from those before, and the class gives torchvision's logits and the trained ViT's.
+
+    The ViT of lesson 00 holds after each lesson what was kept so far.
+    """
     from torchvision.models import VisionTransformer as TorchvisionTransformer
 
+    borrowed: list[set[str]] = []
     for lesson in LESSONS:
         notebook = Notebook()
         for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
@@ -123,11 +130,18 @@ def test_the_model_solutions_build_on_one_another(place, capsys):
                 notebook.run(source_of(each for each in statements if "own(" in ast.unparse(each)))
             elif cell.role is Role.CODE and cell.source.startswith("keep("):
                 notebook.run(cell.source)
+                _, *inside = your_vit().modules()
+                borrowed.append({type(each).__name__ for each in inside if type(each).__module__ in COURSE_S})
     last = ast.parse((ROOT / "solutions" / "10_modern.py").read_text("utf-8")).body
     exec(source_of(each for each in last if isinstance(each, ast.Assign) and "own(" in ast.unparse(each)), {"own": own})
     said = capsys.readouterr().out
     assert "not kept" not in said
-    assert "The course's" not in said
+    mine = [int(each) for each in re.findall(r"Your ViT: (\d) of 6 parts are yours", said)]
+    assert mine == [1, 2, 3, 5, 6, 6, 6]
+    assert said.count("The course's") == 4  # in these ViTs alone
+    blocks = {"Encoder", "EncoderBlock", "Mlp"}
+    assert borrowed[:2] == [{"MultiHeadSelfAttention", *blocks}] * 2
+    assert borrowed[2:] == [blocks, {"Encoder"}, set(), set(), set()]
     model_class, load_torchvision = own("VisionTransformer", "load_torchvision")
     for name in ("VisionTransformer", "EncoderBlock", "MultiHeadSelfAttention", "scaled_dot_product_attention"):
         assert inspect.getsourcefile(getattr(sys.modules["my_vit"], name)) == str(place)
