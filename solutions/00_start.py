@@ -474,7 +474,7 @@ for name, data in given.items():
             block.attention = OverTheBatch(block.attention)
     # 3,000 drawings to learn from, 1,000 to measure on
     train, validation = train_validation_split(data, 1000)
-    history = fit(model, train, validation, settings, progress=False)
+    history = fit(model, train, validation, settings)
     accuracies.append(100 * history.validation_accuracy[-1])
     models[name] = model
     epochs = zip(history.validation_accuracy, history.train_loss, strict=True)

@@ -44,6 +44,7 @@ from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure
 from vit_course.data import photo, shapes
 from vit_course.plots import show_images, show_matrix
+from vit_course.training import bar
 
 MultiHeadSelfAttention, PatchEmbedding = own("MultiHeadSelfAttention", "PatchEmbedding")
 patchify, unpatchify, sinusoidal_positions_2d = own(
@@ -872,7 +873,7 @@ def train(block_class, depth, steps, rate=2e-3, warmup=1, spreads=None):
         optimizer, lambda step: min(1, (step + 1) / warmup)
     )
     losses = []
-    for batch in torch.randint(len(images), (steps, 48)):
+    for batch in bar(torch.randint(len(images), (steps, 48)), f"{depth} blocks"):
         loss = F.cross_entropy(model(images[batch]), data.labels[batch])
         optimizer.zero_grad()
         loss.backward()

@@ -459,7 +459,7 @@ histories = {}
 print("validation images right, after each of 5 epochs (about 15 seconds a model):")
 for model_class in (VisionTransformer, ScrambledViT, ViTFromTheInternet):
     torch.manual_seed(0)
-    history = fit(model_class(small), train, validation, settings, progress=False)
+    history = fit(model_class(small), train, validation, settings)
     histories[model_class.__name__] = history
     print(
         f"{model_class.__name__:18}",

@@ -49,6 +49,7 @@ from vit_course import VisionTransformer, ViTConfig, initialise
 from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.data import Batches, load_dataset, shapes
 from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure, show_images
+from vit_course.training import bar
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 MyViT = own("VisionTransformer")
@@ -1142,10 +1143,9 @@ def learn(model, train, validation, epochs, learning_rate=2e-3, best=None):
     optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=learning_rate)
     follow_schedule(optimizer, epochs * len(loader))
     history = []
-    for epoch in range(1, epochs + 1):
+    for _ in bar(range(epochs), "epochs"):
         train_loss = train_one_epoch(model, loader, optimizer, device)
         history.append((train_loss, *evaluate(model, watched, device)))
-        print(".", end="" if epoch < epochs else "\n")  # a dot for each epoch
         if best is not None and history[-1][1] == min(loss for _, loss, _ in history):
             best.update(copy.deepcopy(model.state_dict()))
     return history
@@ -1170,7 +1170,8 @@ loader = Batches(
 # one pass after the other
 batches = itertools.chain.from_iterable(itertools.repeat(loader))
 losses = []
-for rate, batch in zip(rates, batches, strict=False):
+steps = bar(zip(rates, batches, strict=False), "steps", total=len(rates))
+for rate, batch in steps:
     for group in optimizer.param_groups:
         group["lr"] = rate
     # your loop, on a single batch

@@ -31,6 +31,7 @@
 # | a bug hunt (a seed chooses the bug) | 5 | – |
 
 # %%
+import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -42,12 +43,13 @@ from vit_course import VisionTransformer, ViTConfig, initialise
 from vit_course import check, hunt, own, predict, progress, record, reveal
 from vit_course.data import Augmentation, load_dataset, own_picture, photo, shapes
 from vit_course.data import train_validation_split
-from vit_course.plots import show_images, show_matrix, show_position_similarity
+from vit_course.plots import draw_matrix, new_figure, show_images
+from vit_course.plots import show_position_similarity
 from vit_course.plots_attention import plot_attention_distance, save_every_head
 from vit_course.plots_attention import show_every_head, show_filters, show_lit
 from vit_course.plots_attention import show_maps
 from vit_course.trained import trained_vit
-from vit_course.training import TrainingSettings, fit, load_model
+from vit_course.training import TrainingSettings, bar, fit, load_model
 
 MyViT = own("VisionTransformer")  # yours of lesson 05, or the course's
 
@@ -83,7 +85,8 @@ show_images(
 )
 
 # %% [markdown]
-# **The training takes about a minute on one core.** At the end you look into your own model of lesson 07.
+# **The training takes about a minute on one core, six or seven on a busy machine.** At the end you look into your
+# own model of lesson 07.
 
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
@@ -95,7 +98,7 @@ shifted = Augmentation(max_shift=2)
 settings = TrainingSettings(
     epochs, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted
 )
-history = fit(model, train, pictures, settings, progress=False)
+history = fit(model, train, pictures, settings)
 print(f"{sum(history.seconds):.0f} seconds of training")
 print(
     f"right on {history.validation_accuracy[-1]:.1%} "
@@ -906,13 +909,17 @@ def right_without(block, head, images, mean):
 
 
 print(f"all heads: {right(images):.1%} right")
-places = [(mean, head) for mean in (False, True) for head in range(config.num_heads)]
-left = [
-    [right_without(block, head, images, mean) for mean, head in places]
-    for block in range(config.depth)
-]
-columns = f"heads as zeros, and from {config.num_heads} on the same heads as their mean"
-show_matrix(100 * torch.tensor(left), "block", columns, "right without this head, in %")
+sizes = (2, config.depth, config.num_heads)  # zeros and mean, blocks, heads
+left = torch.zeros(sizes)
+for mean, block, head in bar(list(itertools.product(*map(range, sizes))), "heads"):
+    left[mean, block, head] = 100 * right_without(block, head, images, mean)
+figure, limits = new_figure(7, 2.8), (left.min().item(), left.max().item())
+panels = zip(figure.subplots(1, 2), left.round(), ("zeros", "its mean"), strict=True)
+for axes, table, by in panels:
+    draw_matrix(
+        axes, table, "block", "head", f"{by} for a head: % right", limits=limits
+    )
+figure
 
 # %% [markdown]
 # Was it the head that you chose? A head with a striking map may be one that the model can do without, and a head with

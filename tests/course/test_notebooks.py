@@ -148,6 +148,18 @@ def test_what_makes_a_figure_is_shown(name):
 
 
 @every_lesson
+def test_what_trains_shows_how_long_it_will_take(name):
+    """Each loop over epochs runs under a bar."""
+    cells = [each for each in source_of(name).cells if not each.is_markdown and each.role is not Role.EXERCISE]
+    for node in (node for cell in cells for node in ast.walk(ast.parse(cell.source))):
+        if isinstance(node, ast.Call) and called(node) in ("fit", "learn_drawings"):
+            assert "progress" not in {each.arg for each in node.keywords}
+        text = ast.unparse(node) if isinstance(node, ast.For) else ""
+        if "train_one_epoch(model, loader" in text:
+            assert " in bar(" in text
+
+
+@every_lesson
 @both_notebooks
 def test_a_notebook_is_valid_and_holds_no_output(name, folder):
     notebook = notebook_of(folder, name)
