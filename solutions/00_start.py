@@ -126,15 +126,15 @@ print(subtracted[0, :2])
 # %% [markdown]
 # ## What a check tells you
 #
-# The shape is right, and the means met the columns. A *check* finds this out by calling your function on inputs
-# chosen to expose mistakes.
+# The shape is right, but the three means were lined up with the three columns. A *check* finds this out by calling
+# your function on inputs chosen to expose mistakes.
 
 # %%
 check("normalize_images", first_try)
 
 # %% [markdown]
 # Read a report from top to bottom. Each line is one claim about your function: **pass** or **fail**. Below a failed
-# claim stands what was *seen* and *expected*, and, where the check recognizes the mistake, the *likely cause* and
+# claim you find what was *seen* and *expected*, and, where the check recognizes the mistake, the *likely cause* and
 # *where to look*.
 #
 # <details><summary>Undecided claims, and how points are counted</summary>
@@ -263,9 +263,9 @@ for shape in [(3,), (6,), (4, 1), (3, 1, 1)]:
 reveal("shapes-that-fit", fitting)
 
 # %% [markdown]
-# Of the shapes that run, only (3, 1, 1) gives every channel its own mean: (6,) met the width, and (4, 1) the height.
-# Most of our checks use images whose four sizes all differ. Then a wrong axis rarely fits by accident: `first_try`
-# stopped there, and ran on our thumbnail.
+# Of the shapes that run, only (3, 1, 1) gives every channel its own mean: (6,) was lined up with the width, and (4,
+# 1) with the height. Most of our checks use images whose four sizes all differ. Then a wrong axis rarely fits by
+# accident: `first_try` stopped there, and ran on our thumbnail.
 #
 # Where do the means come from? They are computed once, from all training photos. Training is easier when the numbers
 # that go in lie around zero and are about 1 in size (LeCun et al. 1998, *Efficient BackProp*). Always use the numbers
@@ -371,9 +371,10 @@ seen = torch.cat([small, small, small, small.flip(1), by_columns(small, 4)])
 show_images(seen, titles=[f"{name}\n{answer}" for name, answer in answers.items()])
 
 # %% [markdown]
-# Three of the four answers are wrong, two of them surer (70 % and 66 %) than the *cat* of the right input (60 %).
-# Without normalization the answer is right. Is that input as good? Here is how many of all 10,000 *test* photos, which
-# had no part in its training, the model gets right. (Guessing: 10 %; `benchmarks/results/short_lessons.json`.)
+# Three of the four answers are wrong, two of them more confident (70 % and 66 %) than the *cat* of the right input
+# (60 %). Without normalization the answer is right. Is that input as good? Here is how many of all 10,000 *test*
+# photos, which had no part in its training, the model gets right. (Guessing: 10 %;
+# `benchmarks/results/short_lessons.json`.)
 #
 # | as in its training | not normalized | from 0 to 255 | blue, green, red | column by column |
 # |---|---|---|---|---|
@@ -547,7 +548,7 @@ else:
 # The upper left patch is word 0 in both orders. Change `white` until the picture tells the orders apart. Then try to
 # find a picture with *four* white patches in four different rows that still proves nothing.
 #
-# <details><summary>Tried? Then look.</summary>
+# <details><summary>Try first, then open this.</summary>
 #
 # `[(0, 1)]` is word 1 row by row, and word 4 column by column. Reading by columns exchanges rows and columns. So a
 # picture proves nothing when it is its own mirror image in the diagonal from the upper left to the lower right.

@@ -216,8 +216,8 @@ for which, name in enumerate(("query", "key", "value")):
 # **cross-attention** the queries come from one sequence, and the keys and values from another: the words of a caption
 # can ask the patches of a photo.
 #
-# Why a query *and* a key? If they were the same vector, the nose would look for the cap as much as the cap for the
-# nose, and the dot product of a token with itself would never be below 0.
+# Why a query *and* a key? If they were the same vector, the *score* of nose and cap would be the same both ways, and
+# the dot product of a token with itself would never be below 0.
 
 # %% [markdown]
 # ## Why divide by the root
@@ -555,8 +555,7 @@ show_matrix(
 )
 
 # %% [markdown]
-# Every head has a part of every token. (Splitting an axis and swapping two axes moves no number in memory: torch
-# calls that a *view*.)
+# Every head has a part of every token. (Splitting an axis and swapping two axes copies no number.)
 
 # %% [markdown] question="heads-or-one" points=2
 # ### Question: three small heads or one large one? (5 minutes, 2 points)
@@ -822,7 +821,7 @@ print(
 # %% [markdown]
 # This example cannot see every mistake: head_dim is 4, so its root, 2, is also its half, and a function that always
 # divides by 2 passes. The keys have length 1 or 0, and only the first coordinate is used. For the exercise choose an
-# example of your own, in which fewer numbers are equal by accident. And no finite test *proves* that a function is
+# example of your own, in which all sizes and numbers differ. And no finite test *proves* that a function is
 # right: each fact rules out some wrong ones.
 
 # %% [markdown]

@@ -323,7 +323,7 @@ draw(curves, "spread of the tokens, as a power of 10", "largest difference from 
 # **On paper.** The token 1, 1, 5, 5 has mean 3 and variance 4; with an eps of 12 the root is 4, and the result is −½,
 # −½, ½, ½. What would it be with eps added outside the root? With the divisor 3?
 #
-# <details><summary>Both written down? Then look.</summary>
+# <details><summary>Write down both, then open this.</summary>
 #
 # With eps outside, 2 / (2 + 12) = 1/7 in place of ½. With the divisor 3 the variance is 16/3, and 2 divided by the
 # root of (16/3 + 12) is 0.48.
@@ -1226,7 +1226,7 @@ learn_drawings(your_vit())
 # numbers as the block with four Linears whose weights you have copied into it, up to rounding. Two biases have become
 # one: which two, and how do you compute the new one from them?
 #
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # Those of `projection` and `fc2`. Both outputs are added to the same stream, so the new bias is their sum. (The
 # biases of `qkv` and `fc1` belong to different outputs, so they are put one behind the other.)

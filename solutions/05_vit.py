@@ -615,9 +615,9 @@ show_images(torch.stack(strengths), titles=["theirs", "fixed"])
 # %% [markdown]
 # The rule: without blocks no patch may have an influence on the logits, since the head reads the class token alone.
 #
-# Bright pixels influence the logits strongly (fresh models, one block). Theirs depends most on the top left corner,
-# since the head reads the token of that patch. Attention still carries enough of the other patches there to make the
-# loss fall.
+# Bright pixels influence the logits strongly (fresh models, one block). The model from the internet depends most on
+# the top left corner, since the head reads the token of that patch. Attention still carries enough of the other
+# patches there to make the loss fall.
 
 # %% [markdown]
 # ### A second bug hunt, with a random bug (5 minutes)
@@ -704,7 +704,7 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 # And which pairs of names could you mix up without an error from torch? torchvision keeps queries, keys and values in
 # one matrix as you do, all queries first.
 #
-# <details><summary>All partners found? Then look.</summary>
+# <details><summary>Find all partners, then open this.</summary>
 #
 # The pair with different shapes is `conv_proj.weight`, four axes, and your `patch_embedding.projection.weight`, two.
 # `conv_from_linear` (lesson 01) turned such a matrix into such a kernel: a convolution's kernel, flattened, has the
@@ -963,7 +963,7 @@ learn_drawings(your_vit())
 # under `with torch.device("meta"):`, and they have shapes, but no numbers.) With how many tokens does attention begin
 # to cost more than the MLP?
 #
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # For n tokens of d numbers, attention has 4nd² + 2n²d multiplications (the first part for its Linears, the second for
 # its two products of tokens with tokens), the MLP 8nd². They are equal at n = 2d: 1,536 tokens for ViT-B/16, which has

@@ -248,7 +248,7 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 # It is not 1.83.
 
 # %% [markdown]
-# <details><summary>A number written down? Then look.</summary>
+# <details><summary>Write down your number, then open this.</summary>
 #
 # Four images at 1.0, four at 1.0, two at 3.5: (4 + 4 + 7) / 10 = 1.5. The mean of means, 1.83, gives two images the
 # same weight as four.
@@ -524,7 +524,7 @@ show_images(
 # `zero_grad` forgotten · softmax before the loss · images not shuffled but sorted by class · only 500 images.*
 
 # %% [markdown]
-# <details><summary>All six written down? Then look.</summary>
+# <details><summary>Write down all six, then open this.</summary>
 #
 # **A** is a learning rate 100 times too high: the first few steps drive the loss of a batch above 5, and with steps of
 # this size the model has hardly recovered after 300. **B** forgot `zero_grad`: every update uses the sum of all
@@ -697,7 +697,7 @@ draw(losses, "epoch", "training loss")
 # although the model has changed a lot since then. Was the advice good: does a smaller rate help? Try `lr=3e-4` in the
 # cell above.
 #
-# <details><summary>Tried? Then look.</summary>
+# <details><summary>Try first, then open this.</summary>
 #
 # If the model changes little within an epoch, the old gradients are not yet out of date, and their sum works like a
 # crude momentum. So a smaller rate may hide this bug. It does not remove it.
@@ -1229,7 +1229,7 @@ for epoch, (train_loss, validation_loss, accuracy) in enumerate(history, 1):
 # AdamW (with SGD and momentum in its place)?
 
 # %% [markdown]
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # We trained from the same three seeds with one thing changed (`benchmarks/results/training_tools.json`; the number
 # after ± is half the width of a 95 % interval, which lesson 07 explains):
@@ -1375,7 +1375,7 @@ keep(
 # those of the large batch, *also* when the last small batch has 7 images. Which layers would make the two trainings
 # differ nevertheless?
 #
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # BatchNorm, which takes its statistics from each small batch, and dropout, whose random masks would be others. A ViT
 # without dropout has neither.

@@ -965,7 +965,7 @@ show_confusions(
 # the right model's?
 
 # %% [markdown]
-# <details><summary>A number written down? Then look.</summary>
+# <details><summary>Write down your number, then open this.</summary>
 #
 # For three: no scaling, softmax before the loss, and attention over the batch. The other five intervals contain 0.
 # These five models compute something different from what their authors meant, and their test accuracy does not show it.

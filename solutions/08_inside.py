@@ -150,9 +150,9 @@ for block, layer in enumerate(weights):
 show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 
 # %% [markdown]
-# Brighter means more attention; each map is scaled to its own maximum. Change `number` a few times. Is "the head for
-# tips" the same on every picture, or did you see a pattern because you wanted one? The next cell saves the pictures
-# in a folder, for a report.
+# Brighter means more attention; each map is scaled to its own maximum. Change `number` a few times. If you have given
+# a head a name, does it fit the next picture, or did you see a pattern because you wanted one? The next cell saves
+# the pictures in a folder, for a report.
 
 # %% tags=["experiment"]
 files = save_every_head(
@@ -477,8 +477,8 @@ show_distances(pictures.images[:200], model, fresh)
 
 # %% [markdown]
 # Have you written your idea down? [A side note](https://vit-course.github.io/vit_course/notes/near_and_far.html) has
-# three more models to set beside it: torchvision's ViT-B/16, one trained for 40 minutes on photos, and ours with
-# positions from 0.5.
+# three more models to set beside it: torchvision's ViT-B/16, one trained for 40 minutes on photos, and ours,
+# whose positions start with standard deviation 0.5.
 
 # %% [markdown]
 # ## What the first layers have learned
@@ -548,7 +548,7 @@ finally:  # a hook that is not removed runs in every later call
 # input of the attention, and then call the attention again yourself: `attention(x, return_weights=True)`, as you
 # built it in lesson 03. If your hook function itself calls the module that it is hooked to, what happens?
 #
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # The hook is called again, which calls the module, which calls the hook ... Python allows only so many calls inside
 # one another, and then there is a `RecursionError`. So keep the input, remove the hook, and call the module
@@ -750,7 +750,7 @@ show_maps(mine, {"where it looked": seen})
 
 # %% [markdown]
 # A model cannot say "that is no shape at all": its ten probabilities sum to 1, and nothing in its training taught it
-# to spread them evenly when no class fits. And you get a map for a question that makes no sense, too.
+# to spread them evenly when no class fits. You get a map even when the question makes no sense.
 
 # %% [markdown]
 # ## Does the map mean anything?
@@ -759,8 +759,8 @@ show_maps(mine, {"where it looked": seen})
 # other patches must cost little. We paint 8 of the 64 patches over with the picture's mean color (Samek et al. 2017,
 # Petsiuk et al. 2018).
 #
-# The test has a trap: the model has never seen painted pictures, and may lose accuracy to the paint itself. So random
-# patches come first. They show what eight painted patches cost when no map has chosen them.
+# The test has a trap: the model has never seen painted pictures, and may fail merely because something is painted
+# over. So random patches come first. They show what eight painted patches cost when no map has chosen them.
 
 
 # %%
@@ -1055,7 +1055,7 @@ if pictures.classes == classes:  # otherwise nobody can say what is right
 figure
 
 # %% [markdown]
-# <details><summary>All five written down? Then compare.</summary>
+# <details><summary>Write down all five, then open this.</summary>
 #
 # Our run was with the course's model, on a photo of an animal; your files may have the photos in another order. Most
 # heads look at parts of it. Positions are like those of their neighbors and, near the left and right edge, like those

@@ -878,7 +878,7 @@ reveal("ahead-of-the-probe", tuned - probed, within=2)
 # ### END SOLUTION
 
 # %% [markdown]
-# <details><summary>Answer written? Then see our log, and read what it cannot tell.</summary>
+# <details><summary>Write your answer, then open our log, and what it cannot tell.</summary>
 #
 # | images per class | probe | probe, moved | fine-tuning | from scratch |
 # |---|---|---|---|---|

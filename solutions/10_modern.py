@@ -1228,7 +1228,7 @@ compare({"few images": SCARCE, "few images, DropPath": DROPPED})
 # rounding differed, and after 30 epochs the accuracies are up to 0.12 points apart.)
 #
 # </details>
-# <details><summary>Answer written? Then see how we read the table.</summary>
+# <details><summary>Write your answer, then open how we read the table.</summary>
 #
 # In the plain setting one of seven intervals does not contain 0: rotary positions *instead of* learned ones. Two
 # facts speak against it. The difference of their loss, +0.05 ± 0.06, contains 0. And with ten intervals of accuracy,
@@ -1376,7 +1376,7 @@ reveal("rotary-counts-on", reached["rotary"][64], within=5)
 # understanding the picture?
 
 # %% [markdown]
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # A single missing patch can be painted from its neighbors: continue the edges, mix the colors. Nothing has to be
 # understood for that. With three quarters gone, a hidden patch has on average about one visible neighbor among the four

@@ -134,7 +134,7 @@ def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mappi
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
     look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
-    seen, expected = f"{name} raised {error.kind}{text}{place}", f"an answer{' when called with ' * bool(given)}{given}"
+    seen, expected = f"{name} raised {error.kind}{text}{place}", f"no error{' when called with ' * bool(given)}{given}"
     return Failure(seen, expected, look, Reason.RAISED, alike(error))
 
 

@@ -237,7 +237,7 @@ def _names(code: CodeType) -> Iterator[str]:
 _passed_objects: dict[str, dict[str, object]] = {}
 _SAME_UP_TO_NUMBERS = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
 _COURSE = str(Path(__file__).parents[2])
-_HIDDEN = "Hidden checks ask more than these when it is graded, and with other numbers."
+_HIDDEN = "Grading uses more checks, and other numbers."
 
 
 @printed_in_a_script
