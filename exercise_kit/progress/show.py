@@ -139,6 +139,7 @@ def as_html(progress: Progress) -> str:
     )
     label = headline(progress)
     drawn = f'<table style="border-collapse:collapse;margin:0.6em 0"><thead><tr>{head}</tr></thead>{body}</table>'
+    drawn = f'<div style="overflow-x:auto">{drawn}</div>'  # on a phone it scrolls
     words = "".join(paragraph(rich(each)) for each in sentences(progress))
     note = f'<p style="margin:0;opacity:0.75"><small>{_NOTE}</small></p>'
     card = _picture(progress) if progress.complete else ""

@@ -227,4 +227,4 @@ def test_a_release_of_the_core_holds_its_lessons_and_its_settings(tmp_path):
 
 def test_a_release_says_how_to_borrow_unless_it_is_forbidden(made):
     for name in ("README.md", "AGENTS.md"):
-        assert '`borrow("NAME")` takes the course\'s part' in (made.path / name).read_text(encoding="utf-8")
+        assert '`borrow("NAME")` gives you the course\'s version' in (made.path / name).read_text(encoding="utf-8")

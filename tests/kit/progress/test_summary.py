@@ -93,6 +93,7 @@ def test_it_shows_itself_as_a_table_and_as_text(tmp_path: Path) -> None:
     page, text = found._repr_mimebundle_()["text/html"], str(found)
     assert page.count("<tr") == len(found.lessons) + 1
     assert 'aria-current="true"' in page
+    assert '<div style="overflow-x:auto"><table' in page
     assert "1 of 46 exercises done" in text
     assert "Your ViT: 0 of 6 parts are yours." in text
     assert "01_patchify" in text
