@@ -129,7 +129,7 @@ def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mappi
             look = "Is its name spelled right, and is it indented so far that it belongs to the class?"
             return Failure(f"{name} does not exist", "a method called `forward`", look, Reason.RAISED, "no forward")
         if not error.words or "NotImplementedError" in error.line:
-            return NotWritten(f"{name} is not written yet: it raises NotImplementedError{place}")
+            return NotWritten(f"{name} is not written yet: its line `raise NotImplementedError` is still there")
     text = f": {quoted(error.words)}" if error.words not in ("", "None") else ""
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
