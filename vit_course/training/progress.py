@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 Step = TypeVar("Step")
+SECONDS = 0.5  # from one drawing of a bar to the next: some programs that run notebooks keep each of them
 WIDE = 120  # columns of a terminal in which the whole bar has room
 SHORT = "{desc}{percentage:.0f}%, {remaining}, {rate_fmt}{postfix}"
 
@@ -40,7 +41,7 @@ def bar(steps: Iterable[Step], what: str, total: int | None = None) -> Iterable[
         total: how many they are, where they have no length.
     """
     hidden = not draws_progress()
-    return tqdm(steps, what, total, leave=False, file=sys.stdout, ncols=80, disable=hidden)
+    return tqdm(steps, what, total, leave=False, file=sys.stdout, ncols=80, mininterval=SECONDS, disable=hidden)
 
 
 class Bar:
@@ -62,6 +63,7 @@ class Bar:
             initial=done * images,
             unit=" images",
             unit_scale=True,
+            mininterval=SECONDS,
             file=sys.stdout,
             disable=not shown,
             bar_format=SHORT if self.is_narrow else None,
