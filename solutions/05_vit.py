@@ -456,7 +456,8 @@ predict("scrambled", 10)  # in % right, after five epochs
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
 settings = TrainingSettings(epochs=5, learning_rate=3e-3)
 histories = {}
-print("validation images right, after each of 5 epochs (about 15 seconds a model):")
+print("validation images right, after each of 5 epochs")
+print("(15 seconds a model, two minutes on a busy machine):")
 for model_class in (VisionTransformer, ScrambledViT, ViTFromTheInternet):
     torch.manual_seed(0)
     history = fit(model_class(small), train, validation, settings)

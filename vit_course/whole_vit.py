@@ -53,7 +53,7 @@ def learn_drawings(model: nn.Module) -> Figure:
 
     train, new = train_validation_split(shapes(7000), 1000)
     # a rehearsal: everything runs, little is learned
-    epochs = 1 if os.environ.get("VIT_COURSE_BUDGET") == "small" else 6
+    epochs = 1 if os.environ.get("VIT_COURSE_BUDGET") == "small" else 5
     history = fit(model, train, new, TrainingSettings(epochs, 64, learning_rate=2e-3, muon_learning_rate=0.02))
     print(f"right on {history.validation_accuracy[-1]:.1%} of 1,000 drawings that it has not seen")
     with torch.inference_mode():

@@ -185,6 +185,17 @@ def test_a_part_that_calls_another_takes_it_along_once_that_has_passed(notebook,
     assert capsys.readouterr().out == "Your own, from my_vit.py: `PatchEmbedding`, `patchify`.\n"
 
 
+def test_what_a_kept_part_imports_of_the_course_is_the_course_s(notebook, place, capsys):
+    notebook.run("from vit_course import patchify")
+    notebook.run(EMBEDDING)
+    assert notebook.check("PatchEmbedding")
+    keep("PatchEmbedding")
+    assert "from vit_course import patchify" in place.read_text("utf-8")
+    capsys.readouterr()
+    assert own("patchify", "PatchEmbedding")[0] is vit_course.patchify
+    assert capsys.readouterr().out == "Your own, from my_vit.py: `PatchEmbedding`.\nThe course's: `patchify`.\n"
+
+
 def test_what_has_not_passed_is_not_kept(notebook, place, capsys):
     keep("patchify", "patchfy")
     said = capsys.readouterr().out
