@@ -988,6 +988,7 @@ model, config, classes = saved.model, saved.config, saved.classes
 _, pictures = load_dataset(saved.dataset_name, otherwise="shapes")
 if pictures.classes != classes and "cat" in classes:
     print("No photos are here. Cut-outs of the cat of lesson 00 take their place.")
+    print("They are all one cat: no number below holds for other photos.")
     pictures = cats(classes)
 pictures = replace(pictures, mean=saved.mean, std=saved.std)
 torch.manual_seed(1)
