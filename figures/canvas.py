@@ -1,4 +1,4 @@
-"""A canvas for the figures: a card of 700 pixels by as many as needed, y counted downwards.
+"""A canvas for the figures: a card of 700 pixels (460 for a phone's page) by as many as needed, y counted downwards.
 
 Whatever is drawn later lies on top.
 """
@@ -23,12 +23,11 @@ class Canvas:
         height: height of the card in pixels.
         title: the claim that the figure makes, printed at the top left.
         subtitle: an optional second line.
+        width: of the card in pixels.
     """
 
-    width = 700
-
-    def __init__(self, height: int, title: str, subtitle: str = "") -> None:
-        self.height = height
+    def __init__(self, height: int, title: str, subtitle: str = "", width: int = 700) -> None:
+        self.height, self.width = height, width
         self.alt = self.description = ""
         size = (self.width * POINTS_PER_PIXEL / 72, height * POINTS_PER_PIXEL / 72)
         self.figure = Figure(figsize=size, dpi=96, label=title)

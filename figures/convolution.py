@@ -23,39 +23,39 @@ def convolve_both_ways(image: np.ndarray, kernel: np.ndarray) -> tuple[torch.Ten
 def _convolution_lane(canvas: Canvas, image: np.ndarray, kernel: np.ndarray, result: np.ndarray, y: float) -> None:
     """Image, sliding kernel, feature map."""
     canvas.text(24, y, "A convolution with stride = patch_size", 14, weight="bold")
-    canvas.picture(image, 24, y + 20, 204, 136)
+    canvas.picture(image, 24, y + 24, 156, 104)
     for place in range(6):
         row, column = divmod(place, 3)
-        canvas.box(24 + 68 * column, y + 20 + 68 * row, 68, 68, "none", tint(ORANGE, 0.55), line=1.4, radius=0)
-    canvas.box(92, y + 20, 68, 68, "none", VERMILION, line=4, radius=0)
-    canvas.arrow((162, y + 54), (196, y + 54), VERMILION, 3)
-    canvas.text(250, y + 88, "∗", 20, align="center")
-    canvas.cells(298, y + 36, paint(kernel, DIVERGING, -1, 1), 26)
-    canvas.text(350, y + 24, "kernel", 12.5, align="center")
-    canvas.text(464, y + 88, "=", 20, align="center")
+        canvas.box(24 + 52 * column, y + 24 + 52 * row, 52, 52, "none", tint(ORANGE, 0.55), line=1.4, radius=0)
+    canvas.box(76, y + 24, 52, 52, "none", VERMILION, line=4, radius=0)
+    canvas.arrow((130, y + 50), (164, y + 50), VERMILION, 3)
+    canvas.text(198, y + 76, "∗", 20, align="center")
+    canvas.cells(216, y + 42, paint(kernel, DIVERGING, -1, 1), 18)
+    canvas.text(252, y + 30, "kernel", 12.5, align="center")
+    canvas.text(304, y + 76, "=", 20, align="center")
     fills = np.full((2, 3), WHITE, dtype=object)
     fills[0, 1] = tint(VERMILION, 0.3)
-    canvas.cells(514, y + 56, fills, (54, 36), labels=np.vectorize("{:.2f}".format)(result), size=13)
-    canvas.text(595, y + 40, "one number per place", 12.5, align="center")
+    canvas.cells(318, y + 46, fills, (39, 30), labels=np.vectorize("{:.2f}".format)(result), size=12.5)
+    canvas.text(376, y + 26, "one number\nper place", 12.5, align="center")
 
 
 def _linear_lane(canvas: Canvas, image: np.ndarray, kernel: np.ndarray, result: np.ndarray, y: float) -> None:
     """Patches as rows, one row of the Linear's weight, the same numbers."""
     canvas.text(24, y, "A Linear on each patch", 14, weight="bold")
     patches = np.stack([patch.ravel() for patch in cut(image, 4)])
-    canvas.picture(patches, 36, y + 20, 192, 132)
+    canvas.picture(patches, 38, y + 20, 142, 132)
     for number in range(6):
         canvas.text(29, y + 31 + 22 * number, str(number), 12, QUIET, align="center")
-        canvas.box(36, y + 20 + 22 * number, 192, 22, "none", BACKGROUND, line=1.5, radius=0)
-    canvas.box(36, y + 42, 192, 22, "none", VERMILION, line=3, radius=0)
-    canvas.text(247, y + 88, "·", 24, align="center", weight="bold")
-    canvas.cells(266, y + 78, paint(kernel.reshape(1, -1), DIVERGING, -1, 1), (10.5, 24))
-    canvas.text(350, y + 62, "a row of weight", 12.5, align="center")
-    canvas.text(464, y + 88, "=", 20, align="center")
+        canvas.box(38, y + 20 + 22 * number, 142, 22, "none", BACKGROUND, line=1.5, radius=0)
+    canvas.box(38, y + 42, 142, 22, "none", VERMILION, line=3, radius=0)
+    canvas.text(192, y + 86, "·", 24, align="center", weight="bold")
+    canvas.cells(204, y + 76, paint(kernel.reshape(1, -1), DIVERGING, -1, 1), (6, 24))
+    canvas.text(252, y + 62, "a row of weight", 12.5, align="center")
+    canvas.text(330, y + 88, "=", 20, align="center")
     fills = np.full((6, 1), WHITE, dtype=object)
     fills[1, 0] = tint(VERMILION, 0.3)
     labels = np.vectorize("{:.2f}".format)(result[:, None])
-    canvas.cells(568, y + 20, fills, (54, 22), labels=labels, size=12.5)
+    canvas.cells(349, y + 20, fills, (54, 22), labels=labels, size=12.5)
 
 
 def conv_is_linear() -> Canvas:
@@ -64,14 +64,14 @@ def conv_is_linear() -> Canvas:
     kernel = np.random.default_rng(1).normal(0, 0.4, (4, 4))
     feature_map, products = convolve_both_ways(image, kernel)
     torch.testing.assert_close(feature_map.flatten(), products, rtol=0, atol=TOLERANCE)
-    canvas = Canvas(482, "A strided convolution is the same Linear on each patch")
-    _convolution_lane(canvas, image, kernel, feature_map.numpy(), 66)
-    _linear_lane(canvas, image, kernel, products.numpy(), 258)
-    canvas.arrow((350, 209), (350, 308), GRAY, 1.8)
-    canvas.text(362, 258, "the same 16 numbers", 12.5, QUIET)
-    canvas.line([(24, 430), (676, 430)], HAIR, 1)
-    words = f"The two ways agree to {TOLERANCE:.0e}. As many kernels as embed_dim make a whole token."
-    canvas.text(24, 454, words, 12, QUIET)
+    canvas = Canvas(484, "A strided convolution is a Linear", "the same Linear on each patch", width=460)
+    _convolution_lane(canvas, image, kernel, feature_map.numpy(), 88)
+    _linear_lane(canvas, image, kernel, products.numpy(), 254)
+    canvas.arrow((252, 206), (252, 304), GRAY, 1.8)
+    canvas.text(264, 254, "the same 16 numbers", 12.5, QUIET)
+    canvas.line([(24, 424), (436, 424)], HAIR, 1)
+    words = f"The two ways agree to {TOLERANCE:.0e}. As many kernels as\nembed_dim make a whole token."
+    canvas.text(24, 452, words, 12.5, QUIET)
     return canvas.describe(
         "A kernel that moves over an image by its own size gives the same six numbers as one row of a "
         "Linear's weight multiplied with each flattened patch.",

@@ -86,29 +86,26 @@ def patchify_grid() -> Canvas:
 
 
 SIX_AXES = ("batch", "channels", "rows", "patch_size", "columns", "patch_size")
-WIDTHS = (80, 104, 92, 112, 104, 112)
 ROLES = {"batch": GRAY, "channels": ORANGE, "rows": BLUE, "patch_size": ORANGE, "columns": BLUE}
-TOKEN_AXES = {
-    "batch": (24, 92, "which image", GRAY),
-    "tokens": (164, 180, "which patch", BLUE),
-    "channels · patch_size²": (404, 272, "where inside the patch", ORANGE),
-}
 INSIDE = "channels · patch_size²"
-GOALS = (("batch", 0.435), (INSIDE, 0.15), ("tokens", 0.4), (INSIDE, 0.45), ("tokens", 0.72), (INSIDE, 0.8))
+TOKEN_AXES = {
+    "batch": (0, "which image", GRAY),
+    "tokens": (70, "which patch", BLUE),
+    INSIDE: (140, "where inside the patch", ORANGE),
+}
+# the axis to which each of the six is led, and at which height of it the arrow ends
+GOALS = (("batch", 15), (INSIDE, 7), ("tokens", 10), (INSIDE, 15), ("tokens", 22), (INSIDE, 23))
 
 
 def _axes_and_their_roles(canvas: Canvas, y: float) -> None:
     """Six axes in memory order, each led to the token axis that it belongs to."""
-    x = 24.0
-    for axis, width, (goal, share) in zip(SIX_AXES, WIDTHS, GOALS, strict=True):
-        color = ROLES[axis]
-        left, goal_width, *_ = TOKEN_AXES[goal]
-        canvas.arrow((x + width / 2, y + 36), (left + goal_width * share, y + 96), color, 2.2)
-        canvas.label(x, y, width, 36, axis, color, mono=True, size=12.5, strength=0.22)
-        x += width + 9.6
-    for axis, (left, width, role, color) in TOKEN_AXES.items():
-        canvas.label(left, y + 98, width, 36, axis, color, strength=0.22, mono=True, size=12.5)
-        canvas.text(left + width / 2, y + 152, role, 13, shade(color, 0.4), align="center", weight="bold")
+    for number, (axis, (goal, place)) in enumerate(zip(SIX_AXES, GOALS, strict=True)):
+        top = y + 36 * number
+        canvas.arrow((150, top + 15), (242, y + TOKEN_AXES[goal][0] + place), ROLES[axis], 2.2)
+        canvas.label(24, top, 126, 30, axis, ROLES[axis], mono=True, size=12.5, strength=0.22)
+    for axis, (down, role, color) in TOKEN_AXES.items():
+        canvas.label(244, y + down, 192, 30, axis, color, strength=0.22, mono=True, size=12.5)
+        canvas.text(340, y + down + 44, role, 13, shade(color, 0.4), align="center", weight="bold")
 
 
 def _numbered_image(canvas: Canvas, numbers: np.ndarray, marked: np.ndarray, x: float, y: float) -> None:
@@ -122,22 +119,23 @@ def _numbered_image(canvas: Canvas, numbers: np.ndarray, marked: np.ndarray, x: 
 
 def _strips(canvas: Canvas, memory: np.ndarray, tokens: list[np.ndarray], marked: np.ndarray, y: float) -> None:
     """The pixels as memory holds them, and as the tokens hold them; lines follow the marked ones."""
-    side, gap = 26, 5.6
+    side, gap, step = 16, 5.6, 412 / 24
     canvas.text(24, y - 14, "in memory", 12.5, QUIET)
-    canvas.text(24, y + 62, "in the tokens", 12.5, QUIET)
+    canvas.text(436, y + 62, "in the tokens", 12.5, QUIET, align="right")
     places = {}
     for place, pixel in enumerate(np.concatenate(tokens)):
         places[pixel] = 24 + place * side + gap * (place // len(marked))
     for pixel in marked:
-        start = 24 + 27.16 * pixel + side / 2
+        start = 24 + step * pixel + step / 2
         canvas.line([(start, y + 26), (places[pixel] + side / 2, y + 76)], GREEN, 2)
     for pixel in memory:
         fill = tint(GREEN, 0.45) if pixel in marked else WHITE
-        canvas.cells(24 + 27.16 * pixel, y, np.array([[fill]]), (27.16, 26), labels=np.array([[str(pixel)]]))
-        canvas.cells(places[pixel], y + 76, np.array([[fill]]), side, labels=np.array([[str(pixel)]]))
+        label = np.array([[str(pixel)]])
+        canvas.cells(24 + step * pixel, y, np.array([[fill]]), (step, 26), labels=label, size=11)
+        canvas.cells(places[pixel], y + 76, np.array([[fill]]), (side, 26), labels=label, size=11)
     for number, token in enumerate(tokens):
         x = places[token[0]]
-        canvas.box(x, y + 76, side * len(token), side, "none", INK, line=2, radius=0)
+        canvas.box(x, y + 76, side * len(token), 26, "none", INK, line=2, radius=0)
         canvas.text(x + side * len(token) / 2, y + 118, f"token {number}", 12, align="center")
 
 
@@ -145,17 +143,16 @@ def patchify_axes() -> Canvas:
     """The six axes, sorted by role, and what that does to the order of the pixels."""
     numbers = np.arange(24).reshape(4, 6)
     tokens = [patch.ravel() for patch in cut(numbers, 2)]
-    canvas = Canvas(
-        590, "Which patch, and where inside it", "height = rows · patch_size,  width = columns · patch_size"
-    )
+    words = "height = rows · patch_size,  width = columns · patch_size"
+    canvas = Canvas(614, "Which patch, and where inside it", words, width=460)
     _axes_and_their_roles(canvas, 80)
-    canvas.line([(24, 260), (676, 260)], HAIR, 1)
-    _numbered_image(canvas, numbers, tokens[1], 24, 282)
-    canvas.text(232, 296, "One channel, 4 rows of 6 pixels, patch_size 2.", 13)
-    canvas.text(232, 318, "The numbers tell the order in memory.", 13)
-    canvas.text(232, 356, "Patch 1 owns the green pixels. Memory keeps them", 13, shade(GREEN))
-    canvas.text(232, 378, "apart; its token holds them side by side.", 13, shade(GREEN))
-    _strips(canvas, np.arange(24), tokens, tokens[1], 448)
+    canvas.line([(24, 306), (436, 306)], HAIR, 1)
+    _numbered_image(canvas, numbers, tokens[1], 24, 324)
+    canvas.text(222, 350, "One channel, 4 rows of 6\npixels, patch_size 2.", 13)
+    canvas.text(
+        222, 412, "Patch 1 owns the green\npixels: apart in memory,\nside by side in its token.", 13, shade(GREEN)
+    )
+    _strips(canvas, np.arange(24), tokens, tokens[1], 478)
     return canvas.describe(
         "The six axes of a split image sorted by color into which patch and where inside the patch, and the "
         "pixels of a small image in memory order against their order in the tokens.",

@@ -126,8 +126,8 @@ print(subtracted[0, :2])
 # %% [markdown]
 # ## What a check tells you
 #
-# The shape is right, and the means met the columns. A *check* finds this out by calling your function on inputs
-# chosen to expose mistakes.
+# The shape is right, but the three means were lined up with the three columns. A *check* finds this out by calling
+# your function on inputs chosen to expose mistakes.
 
 # %%
 check("normalize_images", first_try)
@@ -263,9 +263,9 @@ for shape in [(3,), (6,), (4, 1), (3, 1, 1)]:
 reveal("shapes-that-fit", fitting)
 
 # %% [markdown]
-# Of the shapes that run, only (3, 1, 1) gives every channel its own mean: (6,) met the width, and (4, 1) the height.
-# Most of our checks use images whose four sizes all differ. Then a wrong axis rarely fits by accident: `first_try`
-# stopped there, and ran on our thumbnail.
+# Of the shapes that run, only (3, 1, 1) gives every channel its own mean: (6,) was lined up with the width, and (4,
+# 1) with the height. Most of our checks use images whose four sizes all differ. Then a wrong axis rarely fits by
+# accident: `first_try` stopped there, and ran on our thumbnail.
 #
 # Where do the means come from? They are computed once, from all training photos. Training is easier when the numbers
 # that go in lie around zero and are about 1 in size (LeCun et al. 1998, *Efficient BackProp*). Always use the numbers
@@ -371,9 +371,10 @@ seen = torch.cat([small, small, small, small.flip(1), by_columns(small, 4)])
 show_images(seen, titles=[f"{name}\n{answer}" for name, answer in answers.items()])
 
 # %% [markdown]
-# Three of the four answers are wrong, two of them surer (70 % and 66 %) than the *cat* of the right input (60 %).
-# Without normalization the answer is right. Is that input as good? Here is how many of all 10,000 *test* photos, which
-# had no part in its training, the model gets right. (Guessing: 10 %; `benchmarks/results/short_lessons.json`.)
+# Three of the four answers are wrong, two of them more confident (70 % and 66 %) than the *cat* of the right input
+# (60 %). Without normalization the answer is right. Is that input as good? Here is how many of all 10,000 *test*
+# photos, which had no part in its training, the model gets right. (Guessing: 10 %;
+# `benchmarks/results/short_lessons.json`.)
 #
 # | as in its training | not normalized | from 0 to 255 | blue, green, red | column by column |
 # |---|---|---|---|---|
@@ -391,8 +392,8 @@ places = range(0, 32, 8)
 corners = [(row, column) for row in places for column in places]
 patches = [small[0, :, row : row + 8, column : column + 8] for row, column in corners]
 patches = torch.stack(patches)
-show_images(patches, columns=16)
 print("(patches, channels, height, width):", tuple(patches.shape))
+show_images(patches, columns=16)
 
 # %% [markdown]
 # Each patch is written out as one list of 3 · 8 · 8 = 192 numbers: its word (Dosovitskiy et al. 2021, *An Image is
@@ -474,7 +475,7 @@ for name, data in given.items():
             block.attention = OverTheBatch(block.attention)
     # 3,000 drawings to learn from, 1,000 to measure on
     train, validation = train_validation_split(data, 1000)
-    history = fit(model, train, validation, settings, progress=False)
+    history = fit(model, train, validation, settings)
     accuracies.append(100 * history.validation_accuracy[-1])
     models[name] = model
     epochs = zip(history.validation_accuracy, history.train_loss, strict=True)
@@ -547,7 +548,7 @@ else:
 # The upper left patch is word 0 in both orders. Change `white` until the picture tells the orders apart. Then try to
 # find a picture with *four* white patches in four different rows that still proves nothing.
 #
-# <details><summary>Tried? Then look.</summary>
+# <details><summary>Try first, then open this.</summary>
 #
 # `[(0, 1)]` is word 1 row by row, and word 4 column by column. Reading by columns exchanges rows and columns. So a
 # picture proves nothing when it is its own mirror image in the diagonal from the upper left to the lower right.
@@ -589,6 +590,47 @@ for name, model in models.items():
 # **Rubric.** 1 point: broken models learn too, some of them as well as the right one, with a number from the figure.
 # Half a point: the same without a number.
 # ### END SOLUTION
+
+# %% [markdown]
+# ## A whole ViT, all of it borrowed
+#
+# Here is the figure as a program. Read it beside the figure, then let it learn the drawings. (About 15 seconds on one
+# core, a minute on a slow one.)
+
+# %% tags=["experiment"]
+from vit_course import EncoderBlock, PatchEmbedding, add_class_token
+from vit_course.whole_vit import learn_drawings
+
+
+class FirstViT(nn.Module):
+    """Drawings (batch, 3, 32, 32) to scores (batch, 10), as in the figure."""
+
+    def __init__(self):
+        super().__init__()
+        # 16 patches of 8 x 8 pixels; each becomes a token of 64 numbers
+        self.patch_embedding = PatchEmbedding(3, 8, 64)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, 64))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, 17, 64))
+        # in each block: attention with 4 heads, then a small network
+        self.blocks = nn.Sequential(EncoderBlock(64, 4), EncoderBlock(64, 4))
+        self.norm = nn.LayerNorm(64)
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, images):
+        tokens = self.patch_embedding(images)  # (batch, 16, 64)
+        # (batch, 17, 64): the class token comes first
+        tokens = add_class_token(tokens, self.class_token, self.positions)
+        tokens = self.blocks(tokens)
+        class_token = self.norm(tokens)[:, 0]  # (batch, 64)
+        return self.head(class_token)  # (batch, 10)
+
+
+torch.manual_seed(0)
+learn_drawings(FirstViT())
+
+# %% [markdown]
+# Above each new drawing stands the model's answer. Six parts of this model are exercises of lessons 01 to 05. At the
+# end of each lesson it learns again, with your parts in it.
 
 # %% [markdown]
 # ## A harder one, without points

@@ -123,7 +123,7 @@ print(tiny[0, 0].reshape(2, 8))
 print(tiny[0, 0].permute(1, 0).reshape(2, 8))
 
 # %% [markdown]
-# Before you write: the 9 stands in row 2, column 1. With patches of 2 × 2, in which token is it, and at which place?
+# In `tiny` above, the number 9 is in row 2, column 1. With patches of 2 × 2, in which token is it, and at which place?
 # The docstring has the answer.
 #
 # ### Exercise: `patchify` (20 minutes, 8 points)
@@ -197,9 +197,8 @@ patches = patchify(picture, patch_size)
 show_patches(patches[0], grid_size=(18, 15))
 
 # %% [markdown]
-# There she is again. The tensor has the shape and the numbers of the confetti; only the order is different. (An image
-# that `patchify` refuses has to be resized or cropped first.) Now we shuffle the *words*. You see at once that
-# something is wrong. Would a Transformer? Lesson 02 begins with this question.
+# There she is again. The tensor has the shape and the numbers of the confetti; only the order is different. Now we
+# shuffle the *words*. Would a Transformer notice, too? Lesson 02 begins with this question.
 
 # %%
 words = patchify(picture, 48)[0]
@@ -318,7 +317,7 @@ show_images(
 )
 
 # %% [markdown]
-# You still recognize her. A picture says most things more than once. Masked autoencoders (He et al. 2022) turn this
+# You still recognize her. Neighboring pixels mostly repeat each other. Masked autoencoders (He et al. 2022) turn this
 # into a training task: three quarters of the patches are deleted, and the model learns to fill them in.
 
 # %% [markdown]
@@ -484,12 +483,13 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # `patchify` (channel, pixel row, pixel column), and so do the axes of a kernel. So a ViT does contain a convolution,
 # one whose windows do not overlap. The pictures show one number of each token, at the place of its patch.
 #
-# Look at the last step of that cell. The convolution gives (batch, embed_dim, rows, columns). `flatten(2)` joins rows
-# and columns, and `transpose(1, 2)` puts the tokens before their numbers. If you write `reshape` instead, you get the
-# right shape and the wrong tokens, as in the third picture: each holds one number from each of 192 patches.
+# Look at the line that computes `by_convolution`. The convolution gives (batch, embed_dim, rows, columns).
+# `flatten(2)` joins rows and columns, and `transpose(1, 2)` puts the tokens before their numbers. If you write
+# `reshape` instead, you get the right shape and the wrong tokens, as in the third picture: each holds one number from
+# each of 192 patches.
 #
-# Two more tools, images whose numbers say where they stood, and `patchify` in one line of einops, are in [a side
-# note](https://vit-course.github.io/vit_course/notes/addresses.html).
+# [A side note](https://vit-course.github.io/vit_course/notes/addresses.html) has two more tools: test images whose
+# pixel values are their addresses, and `patchify` as one line of einops.
 
 # %% [markdown]
 # ## Bug hunt: the square test
@@ -615,7 +615,7 @@ show_patches(tokens, grid_size=(6, 5))
 
 # %% [markdown]
 # Copy the program into the next cell and repair it. If your instructor gave you a seed for points, put the repaired
-# program into the exercise `fix_patchify` above, under that name: its check fits every seed.
+# program into the exercise `fix_patchify` above, under that name: its check accepts every seed's program.
 
 # %%
 mended = None  # paste the program above, fix it, and put its name in place of None
@@ -653,6 +653,15 @@ suspect.check(mended)
 
 # %%
 keep("patchify", "unpatchify", "PatchEmbedding", "conv_from_linear")
+
+# %% [markdown]
+# Now the ViT of lesson 00 learns again, with your embedding in it. (15 seconds on one core, a minute on a slow
+# one.)
+
+# %% tags=["experiment"]
+from vit_course.whole_vit import learn_drawings, your_vit
+
+learn_drawings(your_vit())
 
 # %% [markdown]
 # ## A harder one, without points

@@ -799,6 +799,14 @@ keep(
 )
 
 # %% [markdown]
+# And the ViT of lesson 00 again, with what you have kept:
+
+# %% tags=["experiment"]
+from vit_course.whole_vit import learn_drawings, your_vit
+
+learn_drawings(your_vit())
+
+# %% [markdown]
 # ## A harder one, without points
 #
 # For every distance k there is *one* matrix that turns row p of the table into row p + k, for all p. Find it by hand:

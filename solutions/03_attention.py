@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 03 · Every patch asks a question
 #
-# The photo is a sentence, and each word says where it stands. Now the words exchange what they know. Each one asks a
-# question and offers something, and takes most from the words whose offer fits its question. This is one line of
-# algebra, and most mistakes in it raise no error.
+# The photo is a sentence, and each word says where it stands. Now the words exchange what they know. Each word
+# asks a question and takes most from the words that answer it best. This is one line of algebra, and most mistakes in
+# it raise no error.
 #
 # **After this lesson you can**
 # - compute attention for any batch, and say what each axis of each product means;
@@ -92,8 +92,25 @@ for name, wanted in {
 #
 # In a Transformer each token has a **query** (what am I looking for?), a **key** (how can others find me?) and a
 # **value** (what do I pass on?). Each is a vector, made from the token by a learned Linear of its own. A query and a
-# key have the same length, `head_dim`; heads come later. All tokens ask at once: the queries are the rows of a
-# matrix, and so are the keys and the values.
+# key have the same length, `head_dim`; heads come later. First one number at a time, for three
+# tokens that ask and four that answer:
+
+# %%
+query, key, value = torch.randn(3, 2), torch.randn(4, 2), torch.randn(4, 5)
+scores, weights, output = torch.zeros(3, 4), torch.zeros(3, 4), torch.zeros(3, 5)
+for token in range(3):
+    for other in range(4):
+        scores[token, other] = (query[token] * key[other]).sum()  # (a)
+    weights[token] = (scores[token] / math.sqrt(2)).softmax(dim=0)
+    for other in range(4):
+        output[token] += weights[token, other] * value[other]  # (b)
+
+# .mT swaps the last two axes
+print("all of (a) is query @ key.mT:", torch.allclose(query @ key.mT, scores))
+print("all of (b) is weights @ value:", torch.allclose(weights @ value, output))
+
+# %% [markdown]
+# All tokens ask at once: the queries are the rows of a matrix, and so are the keys and the values.
 #
 # > **weights** = softmax( **query** · **key**ᵀ / √head_dim )
 # >
@@ -107,8 +124,7 @@ for name, wanted in {
 # output.
 #
 # (queries, head_dim) times (head_dim, keys) gives (queries, keys): a **row for each query**, a **column for each
-# key**. The softmax runs along a row: a query has one unit of attention to give away. The sums of the columns are not
-# fixed.
+# key**. The softmax runs along a row: a query has one unit of attention to give away.
 #
 # ### Exercise: `scaled_dot_product_attention` (15 minutes, 8 points)
 #
@@ -200,8 +216,8 @@ for which, name in enumerate(("query", "key", "value")):
 # **cross-attention** the queries come from one sequence, and the keys and values from another: the words of a caption
 # can ask the patches of a photo.
 #
-# Why a query *and* a key? If they were the same vector, the nose would look for the cap as much as the cap for the
-# nose, and the dot product of a token with itself would never be below 0.
+# Why a query *and* a key? If they were the same vector, the *score* of nose and cap would be the same both ways, and
+# the dot product of a token with itself would never be below 0.
 
 # %% [markdown]
 # ## Why divide by the root
@@ -539,8 +555,7 @@ show_matrix(
 )
 
 # %% [markdown]
-# Every head has a part of every token. (Splitting an axis and swapping two axes moves no number in memory: torch
-# calls that a *view*.)
+# Every head has a part of every token. (Splitting an axis and swapping two axes copies no number.)
 
 # %% [markdown] question="heads-or-one" points=2
 # ### Question: three small heads or one large one? (5 minutes, 2 points)
@@ -806,7 +821,7 @@ print(
 # %% [markdown]
 # This example cannot see every mistake: head_dim is 4, so its root, 2, is also its half, and a function that always
 # divides by 2 passes. The keys have length 1 or 0, and only the first coordinate is used. For the exercise choose an
-# example of your own, in which fewer numbers are equal by accident. And no finite test *proves* that a function is
+# example of your own, in which all sizes and numbers differ. And no finite test *proves* that a function is
 # right: each fact rules out some wrong ones.
 
 # %% [markdown]
@@ -1042,6 +1057,14 @@ show_matrix(
 
 # %%
 keep("scaled_dot_product_attention", "split_heads", "MultiHeadSelfAttention")
+
+# %% [markdown]
+# And the ViT of lesson 00 again, with your attention in both blocks:
+
+# %% tags=["experiment"]
+from vit_course.whole_vit import learn_drawings, your_vit
+
+learn_drawings(your_vit())
 
 # %% [markdown]
 # ## A harder one, without points

@@ -44,6 +44,7 @@ from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure
 from vit_course.data import photo, shapes
 from vit_course.plots import show_images, show_matrix
+from vit_course.training import bar
 
 MultiHeadSelfAttention, PatchEmbedding = own("MultiHeadSelfAttention", "PatchEmbedding")
 patchify, unpatchify, sinusoidal_positions_2d = own(
@@ -322,7 +323,7 @@ draw(curves, "spread of the tokens, as a power of 10", "largest difference from 
 # **On paper.** The token 1, 1, 5, 5 has mean 3 and variance 4; with an eps of 12 the root is 4, and the result is −½,
 # −½, ½, ½. What would it be with eps added outside the root? With the divisor 3?
 #
-# <details><summary>Both written down? Then look.</summary>
+# <details><summary>Write down both, then open this.</summary>
 #
 # With eps outside, 2 / (2 + 12) = 1/7 in place of ½. With the divisor 3 the variance is 16/3, and 2 divided by the
 # root of (16/3 + 12) is 0.48.
@@ -872,7 +873,7 @@ def train(block_class, depth, steps, rate=2e-3, warmup=1, spreads=None):
         optimizer, lambda step: min(1, (step + 1) / warmup)
     )
     losses = []
-    for batch in torch.randint(len(images), (steps, 48)):
+    for batch in bar(torch.randint(len(images), (steps, 48)), f"{depth} blocks"):
         loss = F.cross_entropy(model(images[batch]), data.labels[batch])
         optimizer.zero_grad()
         loss.backward()
@@ -1209,6 +1210,14 @@ show_images(torch.cat(views), titles=titles, columns=len(stops))
 keep("Mlp", "EncoderBlock")
 
 # %% [markdown]
+# And the ViT of lesson 00 again, with your blocks:
+
+# %% tags=["experiment"]
+from vit_course.whole_vit import learn_drawings, your_vit
+
+learn_drawings(your_vit())
+
+# %% [markdown]
 # ## A harder one, without points
 #
 # Some large models, such as ViT-22B (Dehghani et al. 2023), compute both branches side by side, from one shared norm:
@@ -1217,7 +1226,7 @@ keep("Mlp", "EncoderBlock")
 # numbers as the block with four Linears whose weights you have copied into it, up to rounding. Two biases have become
 # one: which two, and how do you compute the new one from them?
 #
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # Those of `projection` and `fc2`. Both outputs are added to the same stream, so the new bias is their sum. (The
 # biases of `qkv` and `fc1` belong to different outputs, so they are put one behind the other.)

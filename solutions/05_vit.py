@@ -456,10 +456,11 @@ predict("scrambled", 10)  # in % right, after five epochs
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
 settings = TrainingSettings(epochs=5, learning_rate=3e-3)
 histories = {}
-print("validation images right, after each of 5 epochs (about 15 seconds a model):")
+print("validation images right, after each of 5 epochs")
+print("(15 seconds a model, two minutes on a busy machine):")
 for model_class in (VisionTransformer, ScrambledViT, ViTFromTheInternet):
     torch.manual_seed(0)
-    history = fit(model_class(small), train, validation, settings, progress=False)
+    history = fit(model_class(small), train, validation, settings)
     histories[model_class.__name__] = history
     print(
         f"{model_class.__name__:18}",
@@ -615,9 +616,9 @@ show_images(torch.stack(strengths), titles=["theirs", "fixed"])
 # %% [markdown]
 # The rule: without blocks no patch may have an influence on the logits, since the head reads the class token alone.
 #
-# Bright pixels influence the logits strongly (fresh models, one block). Theirs depends most on the top left corner,
-# since the head reads the token of that patch. Attention still carries enough of the other patches there to make the
-# loss fall.
+# Bright pixels influence the logits strongly (fresh models, one block). The model from the internet depends most on
+# the top left corner, since the head reads the token of that patch. Attention still carries enough of the other
+# patches there to make the loss fall.
 
 # %% [markdown]
 # ### A second bug hunt, with a random bug (5 minutes)
@@ -704,7 +705,7 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 # And which pairs of names could you mix up without an error from torch? torchvision keeps queries, keys and values in
 # one matrix as you do, all queries first.
 #
-# <details><summary>All partners found? Then look.</summary>
+# <details><summary>Find all partners, then open this.</summary>
 #
 # The pair with different shapes is `conv_proj.weight`, four axes, and your `patch_embedding.projection.weight`, two.
 # `conv_from_linear` (lesson 01) turned such a matrix into such a kernel: a convolution's kernel, flattened, has the
@@ -947,6 +948,14 @@ show_position_similarity(mine.positions.detach(), grid_size=(14, 14))
 keep("VisionTransformer", "load_torchvision")
 
 # %% [markdown]
+# And the ViT of lesson 00 once more. Nothing in it is borrowed now, if you have kept every part:
+
+# %% tags=["experiment"]
+from vit_course.whole_vit import learn_drawings, your_vit
+
+learn_drawings(your_vit())
+
+# %% [markdown]
 # ## A harder one, without points
 #
 # How much work is one image? Count the multiplications of a forward pass by hand, as you counted parameters: patch
@@ -955,7 +964,7 @@ keep("VisionTransformer", "load_torchvision")
 # under `with torch.device("meta"):`, and they have shapes, but no numbers.) With how many tokens does attention begin
 # to cost more than the MLP?
 #
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # For n tokens of d numbers, attention has 4nd² + 2n²d multiplications (the first part for its Linears, the second for
 # its two products of tokens with tokens), the MLP 8nd². They are equal at n = 2d: 1,536 tokens for ViT-B/16, which has

@@ -49,6 +49,7 @@ from vit_course import VisionTransformer, ViTConfig, initialise
 from vit_course import check, hunt, keep, own, predict, progress, reveal
 from vit_course.data import Batches, load_dataset, shapes
 from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure, show_images
+from vit_course.training import bar
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 MyViT = own("VisionTransformer")
@@ -247,7 +248,7 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 # It is not 1.83.
 
 # %% [markdown]
-# <details><summary>A number written down? Then look.</summary>
+# <details><summary>Write down your number, then open this.</summary>
 #
 # Four images at 1.0, four at 1.0, two at 3.5: (4 + 4 + 7) / 10 = 1.5. The mean of means, 1.83, gives two images the
 # same weight as four.
@@ -523,7 +524,7 @@ show_images(
 # `zero_grad` forgotten · softmax before the loss · images not shuffled but sorted by class · only 500 images.*
 
 # %% [markdown]
-# <details><summary>All six written down? Then look.</summary>
+# <details><summary>Write down all six, then open this.</summary>
 #
 # **A** is a learning rate 100 times too high: the first few steps drive the loss of a batch above 5, and with steps of
 # this size the model has hardly recovered after 300. **B** forgot `zero_grad`: every update uses the sum of all
@@ -696,7 +697,7 @@ draw(losses, "epoch", "training loss")
 # although the model has changed a lot since then. Was the advice good: does a smaller rate help? Try `lr=3e-4` in the
 # cell above.
 #
-# <details><summary>Tried? Then look.</summary>
+# <details><summary>Try first, then open this.</summary>
 #
 # If the model changes little within an epoch, the old gradients are not yet out of date, and their sum works like a
 # crude momentum. So a smaller rate may hide this bug. It does not remove it.
@@ -1142,10 +1143,9 @@ def learn(model, train, validation, epochs, learning_rate=2e-3, best=None):
     optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=learning_rate)
     follow_schedule(optimizer, epochs * len(loader))
     history = []
-    for epoch in range(1, epochs + 1):
+    for _ in bar(range(epochs), "epochs"):
         train_loss = train_one_epoch(model, loader, optimizer, device)
         history.append((train_loss, *evaluate(model, watched, device)))
-        print(".", end="" if epoch < epochs else "\n")  # a dot for each epoch
         if best is not None and history[-1][1] == min(loss for _, loss, _ in history):
             best.update(copy.deepcopy(model.state_dict()))
     return history
@@ -1170,7 +1170,8 @@ loader = Batches(
 # one pass after the other
 batches = itertools.chain.from_iterable(itertools.repeat(loader))
 losses = []
-for rate, batch in zip(rates, batches, strict=False):
+steps = bar(zip(rates, batches, strict=False), "steps", total=len(rates))
+for rate, batch in steps:
     for group in optimizer.param_groups:
         group["lr"] = rate
     # your loop, on a single batch
@@ -1228,7 +1229,7 @@ for epoch, (train_loss, validation_loss, accuracy) in enumerate(history, 1):
 # AdamW (with SGD and momentum in its place)?
 
 # %% [markdown]
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # We trained from the same three seeds with one thing changed (`benchmarks/results/training_tools.json`; the number
 # after ± is half the width of a 95 % interval, which lesson 07 explains):
@@ -1374,7 +1375,7 @@ keep(
 # those of the large batch, *also* when the last small batch has 7 images. Which layers would make the two trainings
 # differ nevertheless?
 #
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # BatchNorm, which takes its statistics from each small batch, and dropout, whose random masks would be others. A ViT
 # without dropout has neither.

@@ -51,6 +51,7 @@ from vit_course import check, hunt, own, predict, progress, reveal
 from vit_course.data import Augmentation, Batches, load_dataset, shapes
 from vit_course.plots import BLUE, GRAY, INK, ORANGE, new_figure, show_images
 from vit_course.plots import show_matrix
+from vit_course.training import bar
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 MyViT, sinusoidal_positions = own("VisionTransformer", "sinusoidal_positions")
@@ -272,7 +273,7 @@ def learn(
     optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=learning_rate)
     follow_schedule(optimizer, epochs * len(loader))
     history = []
-    for _ in range(epochs):
+    for _ in bar(range(epochs), f"epochs, seed {seed}"):
         train_loss = train_one_epoch(model, loader, optimizer, device)
         history.append((train_loss, *evaluate(model, watched, device)))
     return history
@@ -437,8 +438,7 @@ def compare(arms, seeds=(0, 1, 2)):
 # training has to find its 17 · 64 numbers. The first ViT, and many after it, start with a standard deviation of 0.02;
 # our `BASE` starts with 0.5.
 #
-# **Predict first.** How many photos in a hundred does the bag of patches get right, when guessing gets ten? And in
-# the first line of the answer cell below, rank the four: none, sine, learned from 0.02, learned from 0.5.
+# **Predict first.** How many photos in a hundred does the bag of patches get right, when guessing gets ten?
 
 # %%
 predict("bag-of-patches", 20)  # in % right, without positions
@@ -476,8 +476,6 @@ for name, config in configs.items():
 # %% [markdown] question="positions" points=2
 # ### Question: positions (2 points)
 #
-# *My prediction, before the run: …*
-#
 # Give your table. Which intervals contain 0? A colleague had run only *none* and *learned, from 0.02*, and wrote
 # "positions hardly matter for small images". What does your table say about that, and what had gone wrong?
 #
@@ -498,7 +496,7 @@ for name, config in configs.items():
 # than the patches (0.08 against 1.29, `benchmarks/results/short_lessons.json`). The colleague had compared nothing with
 # very little. (Sine is a little behind learned from 0.5, by about a point.)
 #
-# **Rubric.** 1 point: prediction, table, and for each difference whether its interval contains 0. 1 point: the
+# **Rubric.** 1 point: table, and for each difference whether its interval contains 0. 1 point: the
 # colleague compared nothing with next to nothing; learned positions that start at 0.02 have little effect next to
 # patches (any wording, or another explanation with a test of it).
 # ### END SOLUTION
@@ -543,8 +541,6 @@ compare({"logits into the loss": Arm(), "softmax before the loss": WITH_SOFTMAX}
 # %% [markdown] question="softmax-before-the-loss" points=2
 # ### Question: softmax before the loss (2 points)
 #
-# *My prediction, before the run: …*
-#
 # Give your table. Does the interval contain 0? Why is the loss of a confident, correct answer 1.46 and not 0 (ten
 # classes), and what happens to the gradient? The model still learns: what survives both softmaxes?
 #
@@ -561,7 +557,7 @@ compare({"logits into the loss": Arm(), "softmax before the loss": WITH_SOFTMAX}
 # in the table of nine models near the end ("Does a broken ViT still learn?") each has the best of three rates, and the
 # softmax costs 6.8 ± 1.6 points. Its best was the smallest of the three, so a still smaller one may cost less.)
 #
-# **Rubric.** 1 point: prediction made before, table with its seeds, and the interval read. 1 point: where 1.46 comes
+# **Rubric.** 1 point: table with its seeds, and the interval read. 1 point: where 1.46 comes
 # from (or that probabilities as logits lie at most 1 apart), and what becomes of the gradient: it vanishes for images
 # of which the model is sure, or the whole loss spans only 1. ("Gradients are smaller" alone is half of it: AdamW makes
 # up for that.)
@@ -574,20 +570,24 @@ compare({"logits into the loss": Arm(), "softmax before the loss": WITH_SOFTMAX}
 # attention for each pair of tokens, so small patches cost time. (With patches of 4, our three trainings took 15
 # minutes.)
 #
-# In the answer cell, before the run: rank the three. How many points between best and worst? And which has the *most*
-# parameters?
+# **Predict first.** How many points are there between the best and the worst of the three? (And which of them has the
+# most parameters?)
+
+# %%
+predict("patch-sizes", 10)  # points between the best and the worst
 
 # %% tags=["experiment"]
 configs = {size: replace(BASE, patch_size=size) for size in (8, 16, 4)}
 for size, config in configs.items():
     count = sum(each.numel() for each in build(config).parameters())
     print(f"patches of {size}: {count:,} parameters")
-compare({f"patches of {size}": Arm(config) for size, config in configs.items()})
+arms = {f"patches of {size}": Arm(config) for size, config in configs.items()}
+means = [mean(accuracies_of(arm, (0, 1, 2))) for arm in arms.values()]
+reveal("patch-sizes", max(means) - min(means), within=1.5)
+compare(arms)
 
 # %% [markdown] question="patch-size" points=2
 # ### Question: patch size (2 points)
-#
-# *My prediction, before the run: …*
 #
 # Give your table, with a sentence on each interval. Small patches cost time. What do you get for it, and why do they
 # need *fewer* parameters? When would you expect *large* patches to win?
@@ -603,7 +603,7 @@ compare({f"patches of {size}": Arm(config) for size, config in configs.items()})
 # more epochs or a larger model), when images are large, or when there are too few steps for 64 tokens to learn what
 # belongs together.
 #
-# **Rubric.** 1 point: prediction, table, intervals read. 1 point: more and finer tokens for attention bought with time,
+# **Rubric.** 1 point: table, intervals read. 1 point: more and finer tokens for attention bought with time,
 # and fewer weights in the patch embedding.
 # ### END SOLUTION
 
@@ -613,21 +613,25 @@ compare({f"patches of {size}": Arm(config) for size, config in configs.items()})
 # The class token collects information from all patches, and the head reads it. Instead, one can take the mean over
 # all patches at the end. Yours has no such option, so the course's model stands in.
 #
-# In the answer cell, before the run: does it matter? Which of the two is easier to learn in 474 steps, and why?
+# **Predict first.** How many points does the mean win or (below zero) lose in 474 steps?
+
+# %%
+predict("mean-of-the-tokens", 2)  # points more than the class token
 
 # %% tags=["experiment"]
-compare(
-    {"class token": Arm(), "mean of the tokens": Arm(replace(BASE, pooling="mean"))}
+MEAN_POOLING = Arm(replace(BASE, pooling="mean"))
+by_class_token, by_mean = (
+    mean(accuracies_of(arm, (0, 1, 2))) for arm in (Arm(), MEAN_POOLING)
 )
+reveal("mean-of-the-tokens", by_mean - by_class_token, within=1)
+compare({"class token": Arm(), "mean of the tokens": MEAN_POOLING})
 
 # %% [markdown] question="pooling" points=1
 # ### Question: class token or mean (1 point)
 #
-# *My prediction, before the run: …*
-#
 # Give your table and one sentence on the interval. Give one reason why the mean might learn faster, and one why the
-# class token might win in the end. And plan: how many new seeds would you need to find a difference of one point, by
-# "Measuring honestly" and the *s* of your three differences (0.4 times what stands after ±)? You need not run them.
+# class token might win in the end. And plan: how many new seeds would you need to find a difference of one point? Use
+# the rule in *Measuring honestly*; *s* is 0.4 times the number after ±. You need not run them.
 #
 # ### BEGIN SOLUTION
 # Our runs: class token 46.9, 45.1 and 46.0 %, mean 43.6, 43.9 and 44.3 %, a difference of −2.1 ± 2.7. All three seeds
@@ -689,8 +693,11 @@ def drop_branches(model):
 
 
 # %% [markdown]
-# In the answer cell, before the run: first come shifts and flips, then on top of them either mixup or stochastic
-# depth. What happens at the end to the training loss, the validation loss and the accuracy?
+# First come shifts and flips, then on top of them either mixup or stochastic depth. **Predict first:** how many points
+# are shifts and flips worth?
+
+# %%
+predict("shifts-and-flips", 3)  # points more than without
 
 # %% tags=["experiment"]
 FEW = Arm(num_train=BUDGET.num_train // 5, epochs=5 * BUDGET.epochs)
@@ -701,6 +708,8 @@ few_images = {
     "and mixed": replace(MOVED, change_batches=Mixed),
     "or with stochastic depth": replace(MOVED, change=drop_branches),
 }
+still, moved = (mean(accuracies_of(arm, (0, 1, 2))) for arm in (FEW, MOVED))
+reveal("shifts-and-flips", moved - still, within=3)
 compare(few_images)
 
 # %% tags=["experiment"]
@@ -717,8 +726,6 @@ axes.figure
 
 # %% [markdown] question="augmentation" points=2
 # ### Question: augmentation (2 points)
-#
-# *My prediction, before the run: …*
 #
 # Give your table and the losses. Which intervals contain 0? What is each of mixup and stochastic depth worth on top
 # of shifts and flips (a second `compare`, with `MOVED` first)? Why should augmentation not be judged by the training
@@ -738,7 +745,7 @@ axes.figure
 # measured on the same pictures, with the whole model, for all. Validation images must be the same every time, or
 # measurements differ by chance, and the model would be judged on pictures that it will not be used on.
 #
-# **Rubric.** 1 point: prediction, table, intervals read (of three arms, if mixup was skipped). 1 point: a harder task
+# **Rubric.** 1 point: table, intervals read (of three arms, if mixup was skipped). 1 point: a harder task
 # raises the training loss; validation stays fixed.
 # ### END SOLUTION
 
@@ -752,13 +759,17 @@ axes.figure
 # Width and number of heads change together: if accuracy falls, this experiment cannot say which of the two did it.
 # Both models have sine positions, as in the lab sheet.
 #
-# In the answer cell, before the run: the 64-wide model has 213,130 parameters. How many has the small one, and how
-# many points does it lose? And how many more with the softmax?
+# The 64-wide model has 213,130 parameters. **Predict first.** How many points does the small one lose?
+
+# %%
+predict("sixteen-wide", 15)  # points less than 64 wide
 
 # %% tags=["experiment"]
 LAB = replace(SINE, embed_dim=16, num_heads=2)
 count = sum(parameter.numel() for parameter in build(LAB).parameters())
 print(f"16 wide: {count:,} parameters")
+wide, narrow = (mean(accuracies_of(arm, (0, 1, 2))) for arm in (Arm(SINE), Arm(LAB)))
+reveal("sixteen-wide", wide - narrow, within=2)
 compare(
     {
         "64 wide": Arm(SINE),
@@ -769,8 +780,6 @@ compare(
 
 # %% [markdown] question="small-model" points=1
 # ### Question: sixteen numbers for a token (1 point)
-#
-# *My prediction, before the run: …*
 #
 # Give your table and one sentence on each interval, also on what the softmax costs the *small* model (a second
 # `compare`, with `Arm(LAB)` first). Parameters shrank by a factor of 13. Did accuracy?
@@ -956,7 +965,7 @@ show_confusions(
 # the right model's?
 
 # %% [markdown]
-# <details><summary>A number written down? Then look.</summary>
+# <details><summary>Write down your number, then open this.</summary>
 #
 # For three: no scaling, softmax before the loss, and attention over the batch. The other five intervals contain 0.
 # These five models compute something different from what their authors meant, and their test accuracy does not show it.

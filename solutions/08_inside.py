@@ -31,6 +31,7 @@
 # | a bug hunt (a seed chooses the bug) | 5 | – |
 
 # %%
+import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -40,14 +41,15 @@ import torch.nn.functional as F
 
 from vit_course import VisionTransformer, ViTConfig, initialise
 from vit_course import check, hunt, own, predict, progress, record, reveal
-from vit_course.data import Augmentation, load_dataset, own_picture, photo, shapes
-from vit_course.data import train_validation_split
-from vit_course.plots import show_images, show_matrix, show_position_similarity
+from vit_course.data import Augmentation, cats, load_dataset, own_picture, photo
+from vit_course.data import shapes, train_validation_split
+from vit_course.plots import draw_matrix, new_figure, show_images
+from vit_course.plots import show_position_similarity
 from vit_course.plots_attention import plot_attention_distance, save_every_head
 from vit_course.plots_attention import show_every_head, show_filters, show_lit
 from vit_course.plots_attention import show_maps
 from vit_course.trained import trained_vit
-from vit_course.training import TrainingSettings, fit, load_model
+from vit_course.training import TrainingSettings, bar, fit, load_model
 
 MyViT = own("VisionTransformer")  # yours of lesson 05, or the course's
 
@@ -83,7 +85,8 @@ show_images(
 )
 
 # %% [markdown]
-# **The training takes about a minute on one core.** At the end you look into your own model of lesson 07.
+# **The training takes about a minute on one core, six or seven on a busy machine.** At the end you look into your
+# own model of lesson 07.
 
 # %% tags=["experiment"]
 torch.set_num_threads(1)  # enough for so small a model, and safer on a busy machine
@@ -95,7 +98,7 @@ shifted = Augmentation(max_shift=2)
 settings = TrainingSettings(
     epochs, 64, learning_rate=2e-3, muon_learning_rate=0.02, augmentation=shifted
 )
-history = fit(model, train, pictures, settings, progress=False)
+history = fit(model, train, pictures, settings)
 print(f"{sum(history.seconds):.0f} seconds of training")
 print(
     f"right on {history.validation_accuracy[-1]:.1%} "
@@ -147,9 +150,9 @@ for block, layer in enumerate(weights):
 show_every_head(image, [class_token_maps(layer)[0] for layer in weights])
 
 # %% [markdown]
-# Brighter means more attention; each map is scaled to its own maximum. Change `number` a few times. Is "the head for
-# tips" the same on every picture, or did you see a pattern because you wanted one? The next cell saves the pictures
-# in a folder, for a report.
+# Brighter means more attention; each map is scaled to its own maximum. Change `number` a few times. If you have given
+# a head a name, does it fit the next picture, or did you see a pattern because you wanted one? The next cell saves
+# the pictures in a folder, for a report.
 
 # %% tags=["experiment"]
 files = save_every_head(
@@ -474,8 +477,8 @@ show_distances(pictures.images[:200], model, fresh)
 
 # %% [markdown]
 # Have you written your idea down? [A side note](https://vit-course.github.io/vit_course/notes/near_and_far.html) has
-# three more models to set beside it: torchvision's ViT-B/16, one trained for 40 minutes on photos, and ours with
-# positions from 0.5.
+# three more models to set beside it: torchvision's ViT-B/16, one trained for 40 minutes on photos, and ours,
+# whose positions start with standard deviation 0.5.
 
 # %% [markdown]
 # ## What the first layers have learned
@@ -545,7 +548,7 @@ finally:  # a hook that is not removed runs in every later call
 # input of the attention, and then call the attention again yourself: `attention(x, return_weights=True)`, as you
 # built it in lesson 03. If your hook function itself calls the module that it is hooked to, what happens?
 #
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # The hook is called again, which calls the module, which calls the hook ... Python allows only so many calls inside
 # one another, and then there is a `RecursionError`. So keep the input, remove the hook, and call the module
@@ -747,7 +750,7 @@ show_maps(mine, {"where it looked": seen})
 
 # %% [markdown]
 # A model cannot say "that is no shape at all": its ten probabilities sum to 1, and nothing in its training taught it
-# to spread them evenly when no class fits. And you get a map for a question that makes no sense, too.
+# to spread them evenly when no class fits. You get a map even when the question makes no sense.
 
 # %% [markdown]
 # ## Does the map mean anything?
@@ -756,8 +759,8 @@ show_maps(mine, {"where it looked": seen})
 # other patches must cost little. We paint 8 of the 64 patches over with the picture's mean color (Samek et al. 2017,
 # Petsiuk et al. 2018).
 #
-# The test has a trap: the model has never seen painted pictures, and may lose accuracy to the paint itself. So random
-# patches come first. They show what eight painted patches cost when no map has chosen them.
+# The test has a trap: the model has never seen painted pictures, and may fail merely because something is painted
+# over. So random patches come first. They show what eight painted patches cost when no map has chosen them.
 
 
 # %%
@@ -834,9 +837,9 @@ seen = {
     "rollout": attention_rollout(weights)[:, 0, 1:],
     "fresh model": attention_rollout(look(images, fresh)[1])[:, 0, 1:],
 }
-cover_by_maps(images, seen, number=23)
 most = covered(images, seen["last block"].argsort(dim=1, descending=True))
 reveal("what-it-looks-at-most", 100 * right(most), within=10)
+cover_by_maps(images, seen, number=23)
 
 # %% [markdown]
 # Read the table slowly, and compare the second column with the random patches. Is the last block's map worse than
@@ -906,13 +909,17 @@ def right_without(block, head, images, mean):
 
 
 print(f"all heads: {right(images):.1%} right")
-places = [(mean, head) for mean in (False, True) for head in range(config.num_heads)]
-left = [
-    [right_without(block, head, images, mean) for mean, head in places]
-    for block in range(config.depth)
-]
-columns = f"heads as zeros, and from {config.num_heads} on the same heads as their mean"
-show_matrix(100 * torch.tensor(left), "block", columns, "right without this head, in %")
+sizes = (2, config.depth, config.num_heads)  # zeros and mean, blocks, heads
+left = torch.zeros(sizes)
+for mean, block, head in bar(list(itertools.product(*map(range, sizes))), "heads"):
+    left[mean, block, head] = 100 * right_without(block, head, images, mean)
+figure, limits = new_figure(7, 2.8), (left.min().item(), left.max().item())
+panels = zip(figure.subplots(1, 2), left.round(), ("zeros", "its mean"), strict=True)
+for axes, table, by in panels:
+    draw_matrix(
+        axes, table, "block", "head", f"{by} for a head: % right", limits=limits
+    )
+figure
 
 # %% [markdown]
 # Was it the head that you chose? A head with a striking map may be one that the model can do without, and a head with
@@ -979,6 +986,10 @@ print(
 )
 model, config, classes = saved.model, saved.config, saved.classes
 _, pictures = load_dataset(saved.dataset_name, otherwise="shapes")
+if pictures.classes != classes and "cat" in classes:
+    print("No photos are here. Cut-outs of the cat of lesson 00 take their place.")
+    print("They are all one cat: no number below holds for other photos.")
+    pictures = cats(classes)
 pictures = replace(pictures, mean=saved.mean, std=saved.std)
 torch.manual_seed(1)
 fresh = VisionTransformer(config)
@@ -1032,7 +1043,11 @@ show_filters(filters, titles=[f"{share:.0%}" for share in shares], columns=7)
 
 # %% tags=["experiment"]
 figure = None
-if pictures.classes == classes:  # otherwise nobody can say what is right
+if pictures.classes != classes:
+    print(
+        "Left out: no pictures of these classes are here, so nothing is right or wrong."
+    )
+else:
     images = pictures.images[:200]
     cover_anything(images)
     _, weights = look(images)
@@ -1048,7 +1063,7 @@ if pictures.classes == classes:  # otherwise nobody can say what is right
 figure
 
 # %% [markdown]
-# <details><summary>All five written down? Then compare.</summary>
+# <details><summary>Write down all five, then open this.</summary>
 #
 # Our run was with the course's model, on a photo of an animal; your files may have the photos in another order. Most
 # heads look at parts of it. Positions are like those of their neighbors and, near the left and right edge, like those

@@ -55,6 +55,7 @@ from vit_course.data import Augmentation, Batches, grouped, load_dataset, load_f
 from vit_course.data import shapes, split_indices
 from vit_course.plots import show_images
 from vit_course.trained import trained_vit
+from vit_course.training import bar
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 MyViT = own("VisionTransformer")  # yours of lesson 05, or the course's
@@ -768,7 +769,7 @@ def learn(model, images, epochs, seed, backbone_lr, head_lr):
         fine_tuning_groups(model, backbone_lr, head_lr), weight_decay=0.05
     )
     follow_schedule(optimizer, epochs * len(loader))
-    for _ in range(epochs):
+    for _ in bar(range(epochs), f"epochs, seed {seed}"):
         train_one_epoch(model, loader, optimizer, device)
     return evaluate(model, Batches(test, 500, device=device), device)[1]
 
@@ -781,8 +782,10 @@ def learn(model, images, epochs, seed, backbone_lr, head_lr):
 # fair comparison there are two probes: one on the images as they are, and one on ten moved versions of each. Learning
 # rates and decays were chosen on the ten *other* superclasses of CIFAR-100, so no image below took part in a choice.
 #
-# In the answer cell, before the run: rank the three at 10, 100 and 1,000 images per class. Will the probe be ahead of
-# fine-tuning anywhere? Will training from scratch catch up?
+# **Predict first.** By how many points is fine-tuning ahead of the probe at 10 images per class?
+
+# %%
+predict("ahead-of-the-probe", 3)  # points; below zero: the probe is ahead
 
 # %% tags=["experiment"]
 # (way, images per class): percent right on test images, a number for each seed
@@ -836,6 +839,10 @@ for (way, per_class), each in ways.items():
         half = STUDENT[count] * stdev(differences) / count**0.5
         line += f"   minus the probe {mean(differences):+.1f} ± {half:.1f}"
     print(line)
+tuned, probed = (
+    mean(ways[way, BUDGET.per_class[0]]) for way in ("fine-tuning", "probe")
+)
+reveal("ahead-of-the-probe", tuned - probed, within=2)
 
 # %% [markdown]
 # 1,000 images per class took us fifteen minutes a seed on one core: `for way, found in try_ways(1_000, 6, seed=0):
@@ -846,8 +853,6 @@ for (way, per_class), each in ways.items():
 
 # %% [markdown] question="which-way" points=1
 # ### Question: which way? (10 minutes, 1 point)
-#
-# *My prediction, before the run: …*
 #
 # Give your table. For each number of images: which way would you choose, and which differences are larger than the ±
 # beside them? With seed 0, our probe was 14 points behind fine-tuning at 100 images per class, and 18 at 1,000. Why do
@@ -867,13 +872,13 @@ for (way, per_class), each in ways.items():
 # ways can change the features. (They also make three times as many updates at 1,000 images as at 100, so a part of
 # their gain may come from that.)
 #
-# **Rubric.** Half a point: prediction, table, and for each difference whether its interval contains 0. Half a point: a
+# **Rubric.** Half a point: table, and for each difference whether its interval contains 0. Half a point: a
 # choice for each number that follows from the table, and why the gap stays: only 970 numbers learn, and features
 # that lack what the task needs stay as they are.
 # ### END SOLUTION
 
 # %% [markdown]
-# <details><summary>Answer written? Then see our log, and read what it cannot tell.</summary>
+# <details><summary>Write your answer, then open our log, and what it cannot tell.</summary>
 #
 # | images per class | probe | probe, moved | fine-tuning | from scratch |
 # |---|---|---|---|---|

@@ -45,7 +45,6 @@
 import itertools
 import math
 import os
-import time
 from dataclasses import dataclass, replace
 from statistics import mean, stdev
 
@@ -58,6 +57,7 @@ from vit_course import check, hunt, own, predict, progress, record, reveal
 from vit_course.data import Batches, load_dataset, split_indices
 from vit_course.plots import new_figure, show_images
 from vit_course.trained import trained_vit
+from vit_course.training import bar
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 patchify, unpatchify, PatchEmbedding = own("patchify", "unpatchify", "PatchEmbedding")
@@ -1077,7 +1077,7 @@ def learn(model, images, arm, seed):
     optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=arm.learning_rate)
     follow_schedule(optimizer, arm.epochs * len(loader))
     losses = []
-    for _ in range(arm.epochs):
+    for _ in bar(range(arm.epochs), f"epochs, seed {seed}"):
         train_one_epoch(model, loader, optimizer, device)
         loss, accuracy = evaluate(model, watched, device)
         losses.append(loss)
@@ -1228,7 +1228,7 @@ compare({"few images": SCARCE, "few images, DropPath": DROPPED})
 # rounding differed, and after 30 epochs the accuracies are up to 0.12 points apart.)
 #
 # </details>
-# <details><summary>Answer written? Then see how we read the table.</summary>
+# <details><summary>Write your answer, then open how we read the table.</summary>
 #
 # In the plain setting one of seven intervals does not contain 0: rotary positions *instead of* learned ones. Two
 # facts speak against it. The difference of their loss, +0.05 ± 0.06, contains 0. And with ten intervals of accuracy,
@@ -1376,7 +1376,7 @@ reveal("rotary-counts-on", reached["rotary"][64], within=5)
 # understanding the picture?
 
 # %% [markdown]
-# <details><summary>Written down? Then look.</summary>
+# <details><summary>Write down your answer, then open this.</summary>
 #
 # A single missing patch can be painted from its neighbors: continue the edges, mix the colors. Nothing has to be
 # understood for that. With three quarters gone, a hidden patch has on average about one visible neighbor among the four
@@ -1504,17 +1504,15 @@ def learn_to_paint(seed, mask_ratio=0.75):
     follow_schedule(optimizer, BUDGET.masked_steps)
     batches = itertools.chain.from_iterable(itertools.repeat(loader))
     batches = itertools.islice(batches, BUDGET.masked_steps)
-    started, losses = time.perf_counter(), []
-    for step, (images, _) in enumerate(batches, start=1):
+    losses = []
+    for images, _ in bar(batches, "steps", total=BUDGET.masked_steps):
         painted, mask = painter(images, mask_ratio, generator)
         loss = hidden_loss(painted, images, mask, painter.patch_size)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-        if step % 250 == 0:
-            seconds = time.perf_counter() - started
-            print(f"step {step}: loss {mean(losses[-250:]):.3f}, {seconds:.0f} s")
+    print(f"mean loss of the last 250 steps: {mean(losses[-250:]):.3f}")
     return painter.eval(), losses
 
 

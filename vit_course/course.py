@@ -177,6 +177,12 @@ COURSE = Course(
     ),
     title="The Vision Transformer, by hand",
     highlights={"test-accuracy": "{:.1f} % right on test images, by a model of my own"},
+    assembled={
+        "Your ViT": (
+            *("PatchEmbedding", "add_class_token", "MultiHeadSelfAttention"),
+            *("Mlp", "EncoderBlock", "VisionTransformer"),
+        )
+    },
     site="https://vit-course.github.io/vit_course/",
     simulation=SIMULATION,
     paces=Deferred(_paces),

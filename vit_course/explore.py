@@ -233,7 +233,7 @@ class _Softmax:
         return (
             f"head_dim {head_dim}, scores divided by {divisor:g}{named}: they run from {least} to {most}. "
             f"The largest weight is {weights.max():.2f}, at key {weights.argmax()}; all alike is "
-            f"{1 / KEYS:.2f}. A score moves its own weight by at most {slope:.2f} per unit."
+            f"{1 / KEYS:.2f}. Raising a score by 1 changes its weight by about {slope:.2f} at most."
         )
 
 

@@ -82,8 +82,10 @@ class Interactive:
         if unknown := settings.keys() - self.settings.keys():
             raise ValueError(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(self.settings)}")
         self.settings |= settings
+        self._is_drawn = False
         try:
             self.sentence = self._update(**self.settings)
+            self._is_drawn = True
         except NotImplementedError:
             self.sentence = "Nothing to see yet: your function is not written. Write it, and run this cell again."
         except Exception as error:  # a student's function may raise anything, and a widget would swallow it
@@ -106,7 +108,9 @@ class Interactive:
         return buffer.getvalue()
 
     def picture_html(self) -> str:
-        """The figure as an HTML image with its description."""
+        """The figure as an HTML image with its description; "" where there is only a sentence."""
+        if not self._is_drawn:
+            return ""
         width, height = (round(inches * DOTS_PER_INCH) for inches in self.figure.get_size_inches())
         return (
             f'<img alt="{html.escape(self.description)}" width="{width}" height="{height}" '
@@ -118,7 +122,8 @@ class Interactive:
         from IPython.display import display
 
         if getattr(get_ipython(), "kernel", None) is None:  # a terminal, or a submission that is being graded
-            display({"image/png": self._repr_png_(), "text/plain": self.sentence}, raw=True)
+            picture = {"image/png": self._repr_png_()} if self._is_drawn else {}
+            display({**picture, "text/plain": self.sentence}, raw=True)
             return
         from exercise_kit.conventions import STILL  # which no view of the judge holds
 

@@ -28,6 +28,7 @@ __all__ = [
     "GRAY",
     "INK",
     "ORANGE",
+    "draw_matrix",
     "new_figure",
     "plot_history",
     "show_attention",
@@ -227,9 +228,7 @@ def show_patches(patches: Tensor, grid_size: tuple[int, int], channels: int = 3,
 
 
 def show_matrix(matrix: Tensor, row_name: str, column_name: str, title: str = "", values: bool | None = None) -> Figure:
-    """A heat map with a color bar and named axes.
-
-    A matrix with negative entries gets a color map that is white at zero.
+    """A heat map with a color bar and named axes; see :func:`draw_matrix`.
 
     Args:
         matrix: (rows, columns).
@@ -240,30 +239,56 @@ def show_matrix(matrix: Tensor, row_name: str, column_name: str, title: str = ""
     Raises:
         ValueError: when `matrix` has not two axes.
     """
+    from matplotlib.ticker import MaxNLocator
+
     if matrix.ndim != 2:
         raise ValueError(f"matrix must be (rows, columns), not {tuple(matrix.shape)}")
-    matrix = matrix.detach().float().cpu()
     rows, columns = matrix.shape
-    scale = 5.5 / max(rows, columns)
+    scale = min(0.5, 5.5 / max(rows, columns))  # inches of a cell
     figure = new_figure(max(2.2, columns * scale) + 1.6, max(1.4, rows * scale) + 1.0)
     axes = figure.subplots()
+    picture = draw_matrix(axes, matrix, row_name, column_name, title, values)
+    bar = figure.colorbar(picture, ax=axes, shrink=0.9)
+    bar.outline.set_visible(False)
+    if bool((matrix == matrix.round()).all()):
+        bar.locator = MaxNLocator(integer=True)
+        bar.update_ticks()
+    return figure
+
+
+def draw_matrix(
+    axes: Axes,
+    matrix: Tensor,
+    row_name: str,
+    column_name: str,
+    title: str = "",
+    values: bool | None = None,
+    limits: tuple[float, float] | None = None,
+) -> AxesImage:
+    """Draw (rows, columns) as a heat map with named axes, on axes of a figure.
+
+    A matrix with negative entries gets a color map that is white at zero. With ``limits``, the numbers at the ends of
+    the colors, several have the same colors.
+    """
+    matrix = matrix.detach().float().cpu()
+    rows, columns = matrix.shape
     signed = bool((matrix < 0).any())
     limit = matrix.abs().nan_to_num().max().item()
+    low, high = limits or ((-limit, limit) if signed else (None, None))
     picture = axes.imshow(
         matrix.numpy(),
         cmap=DIVERGING if signed else SEQUENTIAL,
-        vmin=-limit if signed else None,
-        vmax=limit if signed else None,
+        vmin=low,
+        vmax=high,
         aspect="auto" if max(rows, columns) > 4 * min(rows, columns) else "equal",
         interpolation="nearest",
     )
     axes.set(xlabel=column_name, ylabel=row_name, title=title)
     axes.set_xticks(range(0, columns, math.ceil(columns / 16)))
     axes.set_yticks(range(0, rows, math.ceil(rows / 16)))
-    figure.colorbar(picture, ax=axes, shrink=0.9).outline.set_visible(False)
     if matrix.numel() <= 100 if values is None else values:
         write_values(axes, picture, matrix)
-    return figure
+    return picture
 
 
 def plot_history(history: Curves, title: str = "") -> Figure:

@@ -170,11 +170,11 @@ def plot_attention_distance(
     if everywhere is not None:
         axes.axhline(everywhere, color=plots.INK, linewidth=1, linestyle=(0, (4, 3)), label="looks everywhere alike")
     axes.set(xlabel="block", ylabel="mean distance, pixels", title=title, facecolor=plots.BACKGROUND)
-    axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
+    axes.margins(y=0.12)
     axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=plots.GRAY, alpha=0.2)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    figure.legend(frameon=False, fontsize=8, loc="outside upper center", ncols=4)
     return figure
 
 

@@ -79,7 +79,8 @@ if importlib.util.find_spec("{package}") is None:
     pip = ["uv", "pip"] if shutil.which("uv") else [sys.executable, "-m", "pip"]
     if all((ran := subprocess.run([*pip, "install", "-q", *more, found[-1]], text=True,
             capture_output=True)).returncode for more in ([], ["--no-deps"])):
-        raise Stop(f"{{found[-1]}}: {{ran.stderr[-400:]}}\\nPut its .whl beside this file.")
+        raise Stop(f"{{found[-1]}}: {{ran.stderr[-400:]}}\\nNo network? "
+                   "Put {package}-….whl beside this notebook and run this cell again.")
 from {package} import borrow, check, reset\
 '''  # fmt: skip
 

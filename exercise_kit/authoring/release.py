@@ -11,12 +11,13 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -34,6 +35,8 @@ from exercise_kit.files import put, write
 from exercise_kit.nbgrader.class_folder import move_into_place
 
 MARKER = ".vit-course-release"
+NOTES = Path("docs") / "site" / "notes"
+_RESULTS = re.compile(r"benchmarks/results/[\w/]+\.json")
 SHEET = Path("docs") / "cheat_sheet.html"  # of a clone, where it has one
 TEMPLATES = files("exercise_kit") / "templates"
 # what every file of a wheel and of a zip is dated, so that the same course gives the same bytes
@@ -145,6 +148,8 @@ def _content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
         wheel = build_wheel(root, Path(folder), settings)
         found = {Path(wheel.name): wheel.read_bytes()}
     found |= {STUDENT_FOLDER / path.name: path.read_bytes() for path in notebooks}
+    pointed_to = _pointed_to(root, notebooks)
+    found |= {path: (root / path).read_bytes() for path in pointed_to}
     words = {
         "package": package(),
         "own_parts": course().own_parts,
@@ -153,6 +158,7 @@ def _content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
         "lessons": ", ".join(path.stem for path in notebooks),
         "route": _ROUTE_WORDS[settings.route],
         "sheet": _SHEET_ROW if (root / SHEET).is_file() else "",
+        "notes": _NOTES_ROW if pointed_to else "",
         "borrow": _BORROW_WORDS[settings.borrow],
     }
     for name, template in (("README.md", "release_readme.md"), ("AGENTS.md", "release_agents.md")):
@@ -164,14 +170,28 @@ def _content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
     return found
 
 
+def _pointed_to(root: Path, notebooks: Iterable[Path]) -> list[Path]:
+    """The results that notebooks quote, the side notes that they link to, and what these link to; by their paths."""
+    text = "\n".join(path.read_text("utf-8") for path in notebooks)
+    notes = {NOTES / f"{name}.md" for name in re.findall(rf"{re.escape(course().site)}notes/([\w-]+)\.html", text)}
+    found = {Path(name) for name in _RESULTS.findall(text)} | notes
+    for note in (each for each in notes if (root / each).is_file()):
+        links = re.findall(r"\]\(([^)\s:#]+)", (root / note).read_text("utf-8"))
+        found |= {Path(os.path.normpath(note.parent / link)) for link in links if not link.endswith(".ipynb")}
+    return sorted(path for path in found if (root / path).is_file())
+
+
+_NOTES_ROW = (
+    f"| `{NOTES.as_posix()}/`, `benchmarks/results/`, `figures/` | side notes and results that lessons name |\n"
+)
 _SHEET_ROW = f"| `{SHEET.name}` | shapes, operations and names on two pages, to be printed |\n"
 _ROUTE_WORDS = {
     Route.ALL: "All lessons are here. In those of the core `progress()` says so.",
     Route.CORE: "These are the lessons of the core; the course has more.",
 }
 _BORROW_WORDS = {
-    True: 'Stuck after hint 3? `borrow("NAME")` takes the course\'s part, so that the lesson goes on; it earns '
-    "nothing.",
+    True: 'Stuck after hint 3? `borrow("NAME")` gives you the course\'s version, so that you can go on. It earns '
+    "no points.",
     False: "Stuck after hint 3? Ask your teacher: `borrow` is switched off in this release.",
 }
 

@@ -12,8 +12,8 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 
 _LAST_HINT = "<summary>Hint 3"
-_FOLDED = "\n<details><summary>Still stuck, or beginning again?</summary>\n\n{}\n\n</details>"
-_BORROW = '`borrow("{0}")` in a new cell takes the course\'s part, so that the lesson goes on; it earns nothing. '
+_FOLDED = "\n<details><summary>Still stuck, or want to start over?</summary>\n\n{}\n\n</details>"
+_BORROW = '`borrow("{0}")` in a new cell gives you the course\'s version, so that you can go on. It earns no points. '
 _RESET = '`reset("{0}")` gives you the empty cell again.'
 
 

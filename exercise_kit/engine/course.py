@@ -162,6 +162,8 @@ class Course:
         built_upon: the lessons whose answers students keep, since later lessons use them.
         title: of the course.
         highlights: prediction → what a student's card says of its result, as "{:.1f} % right".
+        assembled: what students put together from lesson to lesson → the exercises that are its parts, as progress
+            counts them.
         own: the class's own exercises, which are among ``exercises`` and ``references()`` too.
         site: the address, with a slash at its end, of a site with a page for each known mistake ("": there is none).
         simulation: what a simulated class writes.
@@ -184,6 +186,7 @@ class Course:
     built_upon: frozenset[str] = frozenset()
     title: str = ""
     highlights: Mapping[str, str] = field(default_factory=dict)
+    assembled: Mapping[str, Sequence[str]] = field(default_factory=dict)
     own: ClassExercises | None = None
     site: str = ""
     simulation: Simulation = field(default_factory=Simulation)

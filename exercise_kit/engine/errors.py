@@ -150,15 +150,13 @@ def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mappi
             look = "Is its name spelled right, and is it indented so far that it belongs to the class?"
             return Failure(f"{name} does not exist", "a method called `forward`", look, Reason.RAISED, "no forward")
         if not error.words or "NotImplementedError" in error.line:
-            return NotWritten(f"{name} is not written yet: it raises NotImplementedError{place}")
+            return NotWritten(f"{name} is not written yet: its line `raise NotImplementedError` is still there")
     text = f": {quoted(error.words)}" if error.words not in ("", "None") else ""
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
     look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
-    seen, expected = (
-        f"{name} raised {error.kind}{text}{place}{meet}",
-        f"an answer{' when called with ' * bool(given)}{given}",
-    )
+    seen = f"{name} raised {error.kind}{text}{place}{meet}"
+    expected = f"no error{' when called with ' * bool(given)}{given}"
     return Failure(seen, expected, look, Reason.RAISED, alike(error))
 
 

@@ -1,12 +1,13 @@
 """Where checks are called from: a notebook, whose cells run in any order, or a plain script.
 
 A cell may run before its exercise's cell, or after one with a syntax error. Then Jupyter shows a sentence that says
-which cell to run, and no traceback: IPython asks a handler about every NameError. A NameError inside a function, or
+which cell to run, and no traceback: IPython asks a handler about every exception. A NameError inside a function, or
 about a name that is not the course's, is shown as usual. It stays an error, also for nbgrader. After a restart of the
 kernel the handler comes back with the check's own cell, which imports ``check`` itself
 (:mod:`exercise_kit.authoring.notebook`).
 
-A cell that calls an exercise that is not written yet says that it waits (:mod:`exercise_kit.engine.waiting_cells`).
+A cell that needs an exercise that is not written yet, or fails, says that it waits
+(:mod:`exercise_kit.engine.waiting_cells`).
 
 A script does not show the value of a line, so there a report is printed.
 """
@@ -22,7 +23,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
@@ -30,6 +31,7 @@ from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.verdict import Report
 from exercise_kit.engine.waiting_cells import CELL, take_back, waiting_line
 
+_Error = TypeVar("_Error", bound=Exception)
 _FIRST = 2  # inputs that IPython has while the first cell runs: an empty one, and that cell
 
 
@@ -37,7 +39,7 @@ def install() -> None:
     """Explain what is missing in a cell of this process's IPython, if there is one and nothing else handles errors."""
     shell = shell_here()
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((NameError, NotImplementedError), _show)
+        shell.set_custom_exc((Exception,), _show)
         shell.events.register("post_run_cell", take_back)
         shell.events.register("pre_run_cell", note_cell)
 
@@ -69,6 +71,12 @@ def _show(
     if words:
         error._render_traceback_ = lambda: [words]  # type: ignore[attr-defined]  # IPython looks for it
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+
+def in_a_sentence(error: _Error) -> _Error:
+    """The same exception, of which a notebook shows the message alone: no line of the traceback is the student's."""
+    error._render_traceback_ = lambda: [str(error)]  # type: ignore[attr-defined]  # IPython looks for it
+    return error
 
 
 def sentence_on_missing_name(name: str | None, trace: TracebackType | None) -> str:

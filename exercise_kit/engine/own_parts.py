@@ -8,6 +8,7 @@ it, as `my_vit.before.py`.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import linecache
 import re
@@ -20,14 +21,16 @@ from types import ModuleType
 from typing import Any
 
 from exercise_kit.engine import own_folder
-from exercise_kit.engine.compare import listed
+from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.notebook_or_script import in_a_sentence
 from exercise_kit.engine.part_source import CannotKeepError, source_of
 from exercise_kit.engine.run import find, is_part, last_passed, problem_with, report_on, unknown, usage
 from exercise_kit.engine.verdict import Report
 from exercise_kit.files import write
+from exercise_kit.quoting import quoted
 
 _HEADER = '''"""My own parts, each kept by `keep(...)` after it had passed its checks.
 
@@ -52,6 +55,9 @@ def keep(*names: str) -> None:
         try:
             if known is None:
                 raise CannotKeepError(unknown(name, called="keep"))
+            if last_passed(known) is None and f"# %% {known.name}\n" in (_text_of(place) or ""):
+                print(f"{known.name} stays in {place.name} as it is. To replace it, check yours first: {usage(known)}.")
+                continue
             _keep(known, place)
             kept.append(f"`{known.name}`")
         except CannotKeepError as why:
@@ -72,19 +78,29 @@ def own(*names: str) -> Any:
         the part, or a tuple of the parts in the order of their names.
 
     Raises:
-        AttributeError: the course has no part of that name.
+        AttributeError: the course has no part of that name; it shows as a sentence.
     """
     place = _place()
     theirs = import_module(package())
-    if absent := [name for name in names if not hasattr(theirs, name)]:
-        raise AttributeError(
-            f"the course has no part called {absent[0]!r}; its parts: {', '.join(sorted(_names_of_parts()))}"
-        )
+    if absent := [name for name in names if not (isinstance(name, str) and hasattr(theirs, name))]:
+        raise in_a_sentence(AttributeError(_no_part(absent[0])))
     parts = {name: getattr(theirs, name) for name in names}
     mine, reasons = _passing(place, names)
     _say(place, mine, [name for name in names if name not in mine], reasons)
     found = tuple({**parts, **mine}[name] for name in names)
     return found[0] if len(found) == 1 else found
+
+
+def _no_part(name: object) -> str:
+    """What to say to who asks for a part that the course does not have."""
+    parts = sorted(_names_of_parts())
+    meant = getattr(name, "__name__", None)
+    if not isinstance(name, str):
+        usage = f'`own("{meant if meant in parts else parts[0]}")`'
+        return f"The name of a part comes in quotes: {usage}. This is {kind_of(name)}."
+    near = difflib.get_close_matches(name.lower(), {each.lower(): each for each in parts}, n=1, cutoff=0.5)
+    hint = [f'Did you mean `own("{each}")`?' for each in parts if each.lower() in near]
+    return f"The course has no part called {quoted(name, 60)}. {' '.join(hint) or f'There are: {listed(parts)}.'}"
 
 
 @dataclass(frozen=True)
@@ -169,7 +185,8 @@ def _passing(place: Path, names: tuple[str, ...]) -> tuple[dict[str, object], li
     reasons: list[str] = []
     exercises = {each.name: each for each in filter(None, map(_exercise_of, names))}
     for exercise in exercises.values():
-        if module is None or not all(hasattr(module, name) for name in exercise.objects):
+        held = [getattr(module, name, None) for name in exercise.objects]
+        if module is None or None in held or any(map(_is_of_the_course, held)):  # a kept part may import the course's
             continue
         report = _report(exercise, module)
         if _is_right(report):

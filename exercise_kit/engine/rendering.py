@@ -154,7 +154,7 @@ def _folds(group: CauseGroup) -> list[tuple[str, Verdict, tuple[CheckResult, ...
         folds.append((f"{_counted(group.same, ' more')} {verb}{because}", Verdict.FAIL, group.same))
     if group.waiting:
         more = "" if group.first.leads else " more"
-        words = f"{_counted(group.waiting, more)} could not be decided because of this."
+        words = f"{_counted(group.waiting, more)} wait{'s' * (len(group.waiting) == 1)} until this one passes."
         folds.append((words, Verdict.UNDECIDED, group.waiting))
     return folds
 

@@ -37,6 +37,7 @@ from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.python_slips import definitions_of, line_left_over, renamed, slip_in
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
+from exercise_kit.engine.waiting_cells import noting_failures
 from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
 from exercise_kit.progress.log import noting
 from exercise_kit.quoting import quoted
@@ -237,11 +238,12 @@ def _names(code: CodeType) -> Iterator[str]:
 _passed_objects: dict[str, dict[str, object]] = {}
 _SAME_UP_TO_NUMBERS = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
 _COURSE = str(Path(__file__).parents[2])
-_HIDDEN = "Hidden checks ask more than these when it is graded, and with other numbers."
+_HIDDEN = "Grading uses more checks, and other numbers."
 
 
 @printed_in_a_script
 @noting
+@noting_failures
 def check(exercise: str = "", *objects: object, points: float | None = None) -> Report:
     """Check what you wrote: one line for every check, and for a mistake its name and where to look.
 

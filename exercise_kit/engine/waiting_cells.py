@@ -1,41 +1,75 @@
 """Cells of a notebook that wait for an exercise: they say so in a line, and "Run All" goes on to what can run.
 
-A cell waits where it calls an exercise that is not written yet, or uses a name that a waiting cell would have made.
-Such a name is taken away, so that no later cell goes on with an old value of it. The exception is taken back once the
-cell has ended, since Jupyter runs no cell after one that fails. A cell that checks something is never excused: nbgrader
-scores it by whether it failed.
+A cell waits where it calls an exercise that is not written yet, where it fails and needs one whose check failed, or
+where it uses a name that a waiting cell would have made. Such a name is taken away, so that no later cell goes on with
+an old value of it. The exception is taken back once the cell has ended, since Jupyter runs no cell after one that
+fails. A cell that checks something is never excused: nbgrader scores it by whether it failed.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, ParamSpec
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.lent import is_lent
+from exercise_kit.engine.verdict import Report
+from exercise_kit.quoting import quoted
 
 CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a cell
-# of this kernel: names that waiting cells would have made → the exercise; and the exceptions to be taken back
+# of this kernel: names that waiting cells would have made → the exercise; the exceptions to be taken back;
+# and exercise → the objects of which its check said last that they are not right
 _missing: dict[str, str] = {}
 _excused: list[BaseException] = []
+_failed: dict[str, tuple[object, ...]] = {}
+_Arguments = ParamSpec("_Arguments")
+
+
+def noting_failures(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
+    """Decorate a check that returns a report: cells that need what failed wait for it."""
+
+    @functools.wraps(check)
+    def noted(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
+        report = check(*arguments, **options)
+        _failed.pop(report.exercise, None)
+        if not (report.passed or any(map(is_lent, arguments[1:]))):
+            _failed[report.exercise] = arguments[1:]
+        return report
+
+    return noted
 
 
 def waiting_line(error: BaseException, trace: TracebackType | None) -> str:
     """The line of a cell that waits, where this exception means that; else ""."""
     frames = _frames(trace)
     cell = next((each for each in frames if each.f_code.co_name.startswith(CELL)), None)
-    name = _waits_for(error, frames[-1]) if cell else None
-    tree = _tree(cell) if cell and name else None
-    if cell is None or name is None or tree is None or _checks(tree):
+    tree = _tree(_lines(cell)) if cell else None
+    if cell is None or tree is None or _checks(tree):
+        return ""
+    unwritten = _waits_for(error, frames[-1])
+    name = unwritten or _failed_part(error, tree, frames, cell.f_globals)
+    if name is None:
         return ""
     for each in _made_by(tree, cell.f_lineno):
         _missing[each] = name
         cell.f_globals.pop(each, None)
     _excused.append(error)
-    return f"○ This cell waits for `{name}`. Write it, run its cell and its check, then run this cell again."
+    why, to_do = (".", "Write") if unwritten and name not in _failed else (_what_failed(error, frames), "Repair")
+    return f"○ This cell waits for `{name}`{why} {to_do} it, run its cell and its check, then run this cell again."
+
+
+def _what_failed(error: BaseException, frames: list[FrameType]) -> str:
+    """What a student needs of the traceback: the exception, and the last line of theirs."""
+    if isinstance(error, NameError | NotImplementedError):
+        return "."
+    theirs = next(each for each in reversed(frames) if each.f_globals.get("__name__") == "__main__")
+    line = linecache.getline(theirs.f_code.co_filename, theirs.f_lineno).strip()
+    return f", whose check fails. It stops at {quoted(line)}: {quoted(f'{type(error).__name__}: {error}')}."
 
 
 def take_back(result: Any) -> None:
@@ -59,17 +93,55 @@ def _waits_for(error: BaseException, last: FrameType) -> str | None:
         return None
     if isinstance(error, NameError):
         return _missing.get(error.name or "")
-    known = _exercise_of(last.f_code.co_qualname.partition(".")[0])
+    known = _exercise_of(last.f_code.co_qualname.partition(".")[0]) if isinstance(error, NotImplementedError) else None
     return known.name if known else None
+
+
+def _failed_part(
+    error: BaseException, tree: ast.Module, frames: list[FrameType], namespace: Mapping[str, Any]
+) -> str | None:
+    """The exercise that failed and that a cell needs: one in which it stopped, or the first in the course's order."""
+    found = [each for each in course().exercises.values() if _is_failed(each, namespace)]
+    if isinstance(error, NameError) or not found:
+        return None
+    inside = {each.f_code.co_qualname.partition(".")[0] for each in frames}
+    near = next((each for each in found if inside.intersection(each.objects)), None)
+    needed = set() if near else _needed(tree, namespace)
+    near = near or next((each for each in found if needed.intersection(each.objects)), None)
+    return near.name if near else None
+
+
+def _is_failed(exercise: Exercise, namespace: Mapping[str, Any]) -> bool:
+    """Whether what a notebook holds now is what its check was about: it may have been written anew since."""
+    checked = _failed.get(exercise.name, ())
+    here = [namespace.get(name) for name in exercise.objects]
+    return len(checked) == len(here) and all(one is other for one, other in zip(here, checked, strict=True))
+
+
+def _needed(tree: ast.Module, namespace: Mapping[str, Any]) -> set[str]:
+    """The names that a cell uses, those that the cells that made these used, and so on."""
+    cells = filter(None, map(_tree, namespace.get("In", ())))
+    made_in = {name: each for each in cells for name in _bound(each.body)}
+    found: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        used = {each.id for each in ast.walk(waiting.pop()) if isinstance(each, ast.Name)} - found
+        found |= used
+        waiting += [made_in[name] for name in used if name in made_in]
+    return found
 
 
 def _exercise_of(name: str) -> Exercise | None:
     return next((each for each in course().exercises.values() if name in each.objects), None)
 
 
-def _tree(cell: FrameType) -> ast.Module | None:
+def _lines(cell: FrameType) -> str:
+    return "".join(linecache.getlines(cell.f_code.co_filename))
+
+
+def _tree(source: str) -> ast.Module | None:
     try:
-        return ast.parse("".join(linecache.getlines(cell.f_code.co_filename)))
+        return ast.parse(source)
     except (SyntaxError, ValueError):
         return None
 

@@ -1,6 +1,6 @@
 """``predict`` and ``reveal``: a guess is made before the cell that shows the result, and stands beside it there.
 
-The guess that counts is the last one before the two were shown side by side; without a guess no result is shown, so
+The guess that counts is the last one before the two were shown side by side; without a guess the result is folded, so
 that "run all cells" spends none. Nothing here is graded, and nothing stops a lesson: a guess that was not made, or
 cannot be one, gets a sentence.
 """
@@ -78,6 +78,8 @@ def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> No
         value = next((each for each in choices if _same_words(each, value)), None)
     elif choices:
         value = None
+    elif isinstance(value, str):
+        value = _number_in(value)
     if value is None:
         kept = f" Until then it stays {_shown(known.guess)}." if known.guess is not None and guess is not ... else ""
         print(_please(guess, choices) + kept if guess is not ... or known.guess is None else _standing(known))
@@ -110,7 +112,10 @@ def reveal(name: str, actual: object, within: float | None = None) -> None:
     right = None if known.guess is None else _is_right(known.guess, value, within)
     if not known.compared and (known.guess is not None or value != known.result):
         note("result", name=name, result=value, right=right)
-    _show(_comparison(known.guess, value, right, within), right)
+    if known.guess is None:
+        _show("Guess first: replace the dots above, run both cells.", None, f"The answer is {_shown(value)}.")
+    else:
+        _show(_comparison(known.guess, value, right, within), right)
 
 
 def _is_name(name: object) -> bool:
@@ -134,6 +139,15 @@ def _value(given: object) -> Value | None:
         return given if abs(given) < _LARGEST else None  # nor infinite, nor nan
     words = " ".join(given.split()) if isinstance(given, str) else ""
     return words if 0 < len(words) <= _LONGEST else None
+
+
+def _number_in(text: str) -> Value:
+    """The number that a text is, as "256", "25 %" and "1,000" are; other texts as they are."""
+    try:
+        number = float(text.removesuffix("%").replace(",", ""))
+    except ValueError:
+        return text
+    return text if not abs(number) < _LARGEST else int(number) if number.is_integer() else number
 
 
 def _same_words(one: str, other: str) -> bool:
@@ -167,12 +181,13 @@ def _standing(known: Prediction) -> str:
     return f"Your guess was {_shown(known.guess)}, and it is {_shown(known.result)}."
 
 
-def _comparison(guess: Value | None, actual: Value, right: bool | None, within: float | None) -> str:
-    if guess is None:
-        return "Your guess comes first: put it in the place of the dots, run that cell, then this one. Or read on."
+def _comparison(guess: Value, actual: Value, right: bool | None, within: float | None) -> str:
     said = f"You said {_shown(guess)}, "
     if right is None:
-        return f"{said}and it is {_shown(actual)}: one is a number and the other is not, so this does not count."
+        kinds = "a text" if isinstance(guess, str) else "a number", "a text" if isinstance(actual, str) else "a number"
+        return (
+            f"Your guess was {kinds[0]}, and {kinds[1]} was asked for, so this does not count. It is {_shown(actual)}."
+        )
     if isinstance(guess, str) or isinstance(actual, str):
         return f"{said}and so it is." if right else f"{said}and it is {_shown(actual)}."
     if guess == actual:
@@ -193,15 +208,21 @@ def _shown(value: Value | None, digits: int = 4) -> str:
     return f"{value:,.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
-def _show(words: str, right: bool | None) -> None:
-    """Show a sentence: with an edge in the color of a verdict in a notebook, as text elsewhere."""
+def _show(words: str, right: bool | None, folded: str = "") -> None:
+    """Show a sentence: with an edge in the color of a verdict in a notebook, as text elsewhere.
+
+    What is folded opens with a click in a notebook.
+    """
+    text = f"{words} Not now? {folded}" if folded else words
     if not in_notebook_kernel():
-        print(words)
+        print(text)
         return
     from IPython.display import display
 
     verdict = {True: Verdict.PASS, False: Verdict.FAIL, None: Verdict.UNDECIDED}[right]
     sign = {True: "✓", False: "≠", None: "○"}[right]
-    html = section("Your prediction", paragraph(f'<span aria-hidden="true">{sign}</span> {escape(words)}'), verdict)
-    bundle: dict[str, Any] = {"text/plain": words, "text/html": html}
+    shown = paragraph(f'<span aria-hidden="true">{sign}</span> {escape(words)}')
+    shown += f"<details><summary>Not now?</summary>{paragraph(escape(folded))}</details>" if folded else ""
+    html = section("Your prediction", shown, verdict)
+    bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
     display(bundle, raw=True)

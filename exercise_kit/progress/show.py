@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-_COLUMNS = ("lesson", "done", "points", "minutes", "predictions right", "mistakes mended")
+_COLUMNS = ("lesson", "done", "points", "minutes", "predictions right", "mistakes repaired")
 _WIDTH = 88
 _CELL = "padding:0.15em 1.1em 0.15em 0"
 _NOTE = (
-    "Points are the checks' estimate, without written answers. Minutes: yours, without pauses of more than ten, and "
-    "those that the lesson takes by estimate."
+    "Points are the checks' estimate, without written answers. Minutes: your time (without breaks over 10 minutes) / "
+    "our estimate."
 )
 
 
@@ -80,13 +81,20 @@ def sentences(progress: Progress) -> list[str]:
     """What comes next, what stands out, and what could not be read."""
     guesses, right = int(progress.total("guesses")), int(progress.total("right"))
     met, mended = int(progress.total("met")), int(progress.total("mended"))
-    facts = [f"{right} of {guesses} predictions right" if guesses else ""]
-    facts.append(f"{mended} of {met} named mistakes mended" if met else "")
-    facts.append(f"{progress.parts} own parts kept" if progress.parts > 1 else "1 own part kept" * progress.parts)
-    line = "; ".join(filter(None, facts))
     here = next((each for each in progress.lessons if each.name == progress.here and each.guesses), None)
-    lesson = f"In this lesson you predicted {here.right} of {here.guesses} right." if here else ""
-    return [*filter(None, (progress.next, lesson, f"So far: {line}." if line else "")), *_closing(progress)]
+    lesson = f", {here.right} of {here.guesses} in this lesson" if here else ""
+    repaired = "all repaired" if mended == met else f"{mended} repaired"
+    facts = (
+        f"Predictions: {right} of {guesses} right{lesson}." if guesses else "",
+        f"Mistakes the checks named: {met}, {repaired}." if met else "",
+    )
+    return [*filter(None, (progress.next, *facts, *assembled(progress))), *_closing(progress)]
+
+
+def assembled(progress: Progress) -> Iterator[str]:
+    """A sentence for each thing that students put together: how many of its parts are theirs."""
+    for name, parts in course().assembled.items():
+        yield f"{name}: {len(progress.parts.intersection(parts))} of {len(parts)} parts are yours."
 
 
 def _closing(progress: Progress) -> list[str]:
@@ -131,6 +139,7 @@ def as_html(progress: Progress) -> str:
     )
     label = headline(progress)
     drawn = f'<table style="border-collapse:collapse;margin:0.6em 0"><thead><tr>{head}</tr></thead>{body}</table>'
+    drawn = f'<div style="overflow-x:auto">{drawn}</div>'  # on a phone it scrolls
     words = "".join(paragraph(rich(each)) for each in sentences(progress))
     note = f'<p style="margin:0;opacity:0.75"><small>{_NOTE}</small></p>'
     card = _picture(progress) if progress.complete else ""
@@ -203,12 +212,12 @@ def _card_numbers(progress: Progress) -> list[tuple[str, str]]:
         (f"{earned} / {worth}", "points, by the checks"),
         (duration(progress.total("seconds")), "at work"),
         (f"{right} / {guesses}", "predictions right"),
-        (f"{mended} / {met}", "named mistakes mended"),
+        (f"{mended} / {met}", "named mistakes repaired"),
     ]
 
 
 def _card_sentences(progress: Progress) -> list[str]:
-    parts = f"{progress.parts} parts of my own kept in {course().own_parts}" if progress.parts else ""
+    parts = f"{len(progress.parts)} parts of my own kept in {course().own_parts}" if progress.parts else ""
     return [each for each in (*progress.highlights, parts) if each][:3]
 
 

@@ -81,7 +81,7 @@ class Progress:
         here: the lesson of this notebook.
         last: the lesson that was worked on last.
         highlights: sentences on results of their own.
-        parts: how many of their own parts are kept.
+        parts: the exercises whose answers are kept, by name.
         remarks: on what could not be read.
     """
 
@@ -89,7 +89,7 @@ class Progress:
     here: str | None = None
     last: str | None = None
     highlights: tuple[str, ...] = ()
-    parts: int = 0
+    parts: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = field(default=())
 
     @property
@@ -133,12 +133,17 @@ class Progress:
         return {"text/plain": str(self), "text/html": as_html(self)}
 
 
-def progress() -> Progress:
+def progress(*given: object) -> Progress:
     """What you have done, what it earned, and what comes next; kept in a file of yours that nobody else sees.
+
+    Args:
+        given: nothing is asked for; whoever gives the name of a lesson is told so.
 
     Returns:
         what shows itself as the value of a cell; its ``card()`` is a picture.
     """
+    if given:
+        print("Write `progress()`, with nothing in the brackets: it shows all lessons.")
     known = log.events_here()
     here = next((each["lesson"] for each in reversed(known.events) if _is_here(each)), None)
     return summary(known.events, log.place().parent, here, _remarks(known.unreadable))
@@ -266,13 +271,13 @@ def _highlights(found: Mapping[str, Prediction]) -> Iterable[str]:
             yield words.format(result)
 
 
-def _kept_parts(folder: Path) -> int:
-    """How many exercises a student's file of parts has an answer to."""
+def _kept_parts(folder: Path) -> frozenset[str]:
+    """The exercises to which a student's file of parts has an answer."""
     try:
         text = (folder / course().own_parts).read_text("utf-8")
     except (OSError, ValueError):
-        return 0
-    return len(set(_HEADER_OF_PART.findall(text)) & set(course().exercises))
+        return frozenset()
+    return frozenset(_HEADER_OF_PART.findall(text)) & frozenset(course().exercises)
 
 
 @cache

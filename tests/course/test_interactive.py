@@ -123,6 +123,7 @@ def test_an_error_becomes_the_sentence_and_the_next_move_works():
     figure = counted()
     figure.move(number=4)
     assert figure.sentence.startswith("This did not work. ZeroDivisionError: ")
+    assert figure.picture_html() == ""  # no empty axes above a sentence
     figure.move(number=9)
     assert "not written" in figure.sentence
     figure.move(number=5)

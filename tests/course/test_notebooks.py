@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from exercise_kit.authoring.notebook import setup_source
 from exercise_kit.conventions import EXPERIMENT_TAG, check_grade_id
 from tests.journeys.kernels import points_shown
 from tests.waiting import GIVE_UP
+from vit_course import explore, plots, plots_attention, plots_training
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
 
@@ -114,6 +116,48 @@ def test_without_torchinfo_the_cell_with_its_table_says_so(monkeypatch, capsys):
     (cell,) = [cell for cell in source_of("05_vit").cells if "torchinfo" in cell.source and not cell.is_markdown]
     exec(cell.source, {})
     assert capsys.readouterr().out.startswith("No table: torchinfo is missing. With a network, run `%pip install")
+
+
+def figures_made(lesson: Lesson) -> set[str]:
+    """What gives a figure when it is called: functions of the course, and those that a lesson defines."""
+    modules = (plots, plots_attention, plots_training, explore)
+    made = {name for each in modules for name, function in inspect.getmembers(each, inspect.isfunction)
+            if str(function.__annotations__.get("return")) in ("Figure", "Interactive")}  # fmt: skip
+    code = (ast.walk(ast.parse(cell.source)) for cell in lesson.cells if not cell.is_markdown)
+    for each in (each for nodes in code for each in nodes if isinstance(each, ast.FunctionDef)):
+        if any(isinstance(node, ast.Return) and called(node.value) in made for node in ast.walk(each)):
+            made.add(each.name)
+    return made
+
+
+def called(node: ast.AST | None) -> str:
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
+@every_lesson
+def test_what_makes_a_figure_is_shown(name):
+    """A notebook displays the last expression of a cell alone: a figure stands there, or under a name that does."""
+    lesson = source_of(name)
+    makers = figures_made(lesson)
+    for cell in (each for each in lesson.cells if not each.is_markdown):
+        tree = ast.parse(cell.source)
+        last = tree.body[-1].value if isinstance(tree.body[-1], ast.Expr) else None
+        dropped = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and node.value is not last]
+        assert [ast.unparse(each) for each in dropped if called(each) in makers] == []
+        named = (node for node in tree.body if isinstance(node, ast.Assign) and called(node.value) in makers)
+        assert {ast.unparse(each.targets[0]) for each in named} <= {ast.unparse(last) if last else ""}
+
+
+@every_lesson
+def test_what_trains_shows_how_long_it_will_take(name):
+    """Each loop over epochs runs under a bar."""
+    cells = [each for each in source_of(name).cells if not each.is_markdown and each.role is not Role.EXERCISE]
+    for node in (node for cell in cells for node in ast.walk(ast.parse(cell.source))):
+        if isinstance(node, ast.Call) and called(node) in ("fit", "learn_drawings"):
+            assert "progress" not in {each.arg for each in node.keywords}
+        text = ast.unparse(node) if isinstance(node, ast.For) else ""
+        if "train_one_epoch(model, loader" in text:
+            assert " in bar(" in text
 
 
 @every_lesson

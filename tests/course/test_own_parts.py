@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,8 +21,10 @@ from vit_course import ViTConfig, check, keep, own
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.trained import trained_vit
+from vit_course.whole_vit import your_vit
 
 ROOT = Path(__file__).parents[2]
+COURSE_S = {f"vit_course.{each}" for each in ("patches", "attention", "encoder")}
 LESSONS = tuple(sorted(COURSE.built_upon))
 HEAD = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 PATCHIFY = """
@@ -108,9 +111,13 @@ def notebook() -> Notebook:
 
 
 def test_the_model_solutions_build_on_one_another(place, capsys):
-    """Each lesson takes its parts from those before, and the class gives torchvision's logits and the trained ViT's."""
+    """Each lesson takes its parts from those before, and the class gives torchvision's logits and the trained ViT's.
+
+    The ViT of lesson 00 holds after each lesson what was kept so far.
+    """
     from torchvision.models import VisionTransformer as TorchvisionTransformer
 
+    borrowed: list[set[str]] = []
     for lesson in LESSONS:
         notebook = Notebook()
         for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
@@ -123,11 +130,18 @@ def test_the_model_solutions_build_on_one_another(place, capsys):
                 notebook.run(source_of(each for each in statements if "own(" in ast.unparse(each)))
             elif cell.role is Role.CODE and cell.source.startswith("keep("):
                 notebook.run(cell.source)
+                _, *inside = your_vit().modules()
+                borrowed.append({type(each).__name__ for each in inside if type(each).__module__ in COURSE_S})
     last = ast.parse((ROOT / "solutions" / "10_modern.py").read_text("utf-8")).body
     exec(source_of(each for each in last if isinstance(each, ast.Assign) and "own(" in ast.unparse(each)), {"own": own})
     said = capsys.readouterr().out
     assert "not kept" not in said
-    assert "The course's" not in said
+    mine = [int(each) for each in re.findall(r"Your ViT: (\d) of 6 parts are yours", said)]
+    assert mine == [1, 2, 3, 5, 6, 6, 6]
+    assert said.count("The course's") == 4  # in these ViTs alone
+    blocks = {"Encoder", "EncoderBlock", "Mlp"}
+    assert borrowed[:2] == [{"MultiHeadSelfAttention", *blocks}] * 2
+    assert borrowed[2:] == [blocks, {"Encoder"}, set(), set(), set()]
     model_class, load_torchvision = own("VisionTransformer", "load_torchvision")
     for name in ("VisionTransformer", "EncoderBlock", "MultiHeadSelfAttention", "scaled_dot_product_attention"):
         assert inspect.getsourcefile(getattr(sys.modules["my_vit"], name)) == str(place)
@@ -169,6 +183,17 @@ def test_a_part_that_calls_another_takes_it_along_once_that_has_passed(notebook,
     assert "Kept in my_vit.py: `PatchEmbedding`." in capsys.readouterr().out
     own("PatchEmbedding", "patchify")
     assert capsys.readouterr().out == "Your own, from my_vit.py: `PatchEmbedding`, `patchify`.\n"
+
+
+def test_what_a_kept_part_imports_of_the_course_is_the_course_s(notebook, place, capsys):
+    notebook.run("from vit_course import patchify")
+    notebook.run(EMBEDDING)
+    assert notebook.check("PatchEmbedding")
+    keep("PatchEmbedding")
+    assert "from vit_course import patchify" in place.read_text("utf-8")
+    capsys.readouterr()
+    assert own("patchify", "PatchEmbedding")[0] is vit_course.patchify
+    assert capsys.readouterr().out == "Your own, from my_vit.py: `PatchEmbedding`.\nThe course's: `patchify`.\n"
 
 
 def test_what_has_not_passed_is_not_kept(notebook, place, capsys):
@@ -329,6 +354,27 @@ def test_a_passing_check_offers_to_keep(notebook):
     assert "keep(" not in str(check("patchify", lambda images, patch_size: images))
 
 
-def test_a_part_that_the_course_does_not_have_is_named():
-    with pytest.raises(AttributeError, match=r"the course has no part called 'pachify'; its parts: .*patchify"):
-        own("pachify")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("pachify", 'The course has no part called `pachify`. Did you mean `own("patchify")`?'),
+        ("attn", "The course has no part called `attn`. There are: DropPath, EarlyStopping, "),
+        (vit_course.patchify, 'The name of a part comes in quotes: `own("patchify")`. This is the function patchify.'),
+        (3, "The name of a part comes in quotes: `own("),
+    ],
+)
+def test_a_part_that_the_course_does_not_have_gets_a_sentence_and_no_traceback(name, words):
+    with pytest.raises(AttributeError) as caught:
+        own(name)
+    assert caught.value._render_traceback_()[0].startswith(words)
+
+
+def test_after_a_restart_what_is_kept_stays_and_keep_says_so(notebook, place, monkeypatch, capsys):
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    before = place.read_text("utf-8")
+    monkeypatch.setattr(run, "_passed_objects", {})
+    keep("patchify")
+    assert "patchify stays in my_vit.py as it is. To replace it, check yours first: " in capsys.readouterr().out
+    assert place.read_text("utf-8") == before

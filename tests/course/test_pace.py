@@ -75,6 +75,24 @@ def test_memory_is_told_beside_the_course_s_own():
     assert ", with a copy where none is needed." in passing("split_heads", copied)
 
 
+def test_attention_written_out_is_measured_by_attention_written_out(slow):
+    """What the exercise forbids, and the course's own calls, is no measure."""
+
+    class MultiHeadSelfAttention(vit_course.MultiHeadSelfAttention):
+        def forward(self, x):
+            return super().forward(x, return_weights=True)[0]
+
+    assert ", with as much memory." in passing("MultiHeadSelfAttention", MultiHeadSelfAttention)
+
+
+def test_why_it_is_told_stands_where_something_is_slow_or_large(monkeypatch):
+    monkeypatch.setattr(timing, "_times_slower", lambda answer, reference: 1.0)
+    why = "No points hang on this: it tells where a loop or a copy is left."
+    assert why not in passing("patchify", vit_course.patchify)
+    assert why in passing("patchify", over_images)
+    assert why in passing("split_heads", copied)
+
+
 @pytest.mark.parametrize("name", list(course().paces))
 def test_every_size_fits_the_course_s_own_part(name):
     objects = tuple(right_parts(course().exercises[name]).values())

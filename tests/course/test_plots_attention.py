@@ -104,7 +104,11 @@ def test_distances_of_every_head_are_marked() -> None:
     axes = DRAW["distance"]().axes[0]
     marked = [list(line.get_ydata()) for line in axes.lines]
     assert marked == [[3.0, 7.0], [8.0, 9.0], [8.0, 8.5], [8.0, 8.5], [8.0, 8.0]]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["trained", "fresh", "looks everywhere alike"]
+    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == [
+        "trained",
+        "fresh",
+        "looks everywhere alike",
+    ]
 
 
 def test_zero_is_gray_in_a_filter() -> None:

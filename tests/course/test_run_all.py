@@ -1,4 +1,4 @@
-"""Run All of a lesson in which nothing is written yet: no cell fails, and those that wait say for what."""
+"""Run All of a lesson in which nothing is written yet, or all of it wrong: no cell fails, those that wait say so."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ for line in sys.stdin:
     shell.reset(new_session=False)
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         for cell in json.loads(line):
-            done = shell.run_cell(cell)
+            done = shell.run_cell(cell, store_history=True)
             if not done.success:
                 failed.append([cell, repr(done.error_before_exec or done.error_in_exec)])
     print(json.dumps({"failed": failed, "shown": shown.getvalue()}), flush=True)
@@ -76,6 +76,27 @@ def test_run_all_with_nothing_written_fails_in_no_cell(lesson, run_all):
     assert [name for name in unwritten if name not in ran["shown"]] == []
 
 
+@pytest.mark.parametrize("wrong", ["raise RuntimeError('mine')", "return None"])
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_run_all_with_wrong_answers_fails_in_no_cell(lesson, wrong, run_all):
+    ran = run_all([cell.replace("raise NotImplementedError", wrong) for cell in code_of(lesson)])
+    assert ran["failed"] == []
+
+
+def test_a_cell_that_needs_a_failing_exercise_waits_and_says_what_stopped_it(run_all):
+    wrong = "def patchify(images, patch_size):\n    return images.reshape(5, -1)"
+    given = ["import torch\nfrom vit_course import check\nimages = torch.rand(1, 3, 4, 4)", wrong]
+    calls = ["patches = patchify(images, 2)", "print(patches.shape)"]
+    through = ["def cut(images):\n    return patchify(images[:, :, :, :2], 2)", "strips = cut(images)", "strips[9]"]
+    right = wrong.replace("(5, -1)", "(5 - 4, -1, 12)")
+    ran = run_all([*given, "check('patchify', patchify)", *calls, *through, right, *calls])
+    assert ran["failed"] == []
+    at = "whose check fails. It stops at `return images.reshape(5, -1)`: `RuntimeError: shape '[5, -1]' is invalid"
+    assert ran["shown"].count(f"○ This cell waits for `patchify`, {at}") == 2
+    assert ran["shown"].count("○ This cell waits for `patchify`. Repair it") == 2
+    assert ran["shown"].strip().endswith("torch.Size([1, 4, 12])")
+
+
 def test_a_cell_that_waits_says_so_and_so_does_one_that_needs_what_it_would_have_made(run_all):
     stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
     given = "import torch\nfrom vit_course import check\nimages = torch.rand(1, 3, 4, 4)\npatches = 'old'"
@@ -101,11 +122,18 @@ def test_what_a_waiting_cell_has_half_filled_is_taken_away(run_all):
     "cell",
     [
         "check('patchify', patches_of)",
+        "def cut(images):\n    return images[9]\ncut('')",
         "raise NotImplementedError",
         "def mine():\n    raise NotImplementedError\nmine()",
         "1 / 0",
     ],
-    ids=["a check of a name that waits", "not an exercise's", "in a function of the student's", "another error"],
+    ids=[
+        "a check of a name that waits",
+        "an error that has nothing to do with it",
+        "not an exercise's",
+        "in a function of the student's",
+        "another error",
+    ],
 )
 def test_other_errors_stay_errors(cell, run_all):
     stub = "def patchify(images, patch_size):\n    raise NotImplementedError"

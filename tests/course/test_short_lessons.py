@@ -183,7 +183,10 @@ def test_a_model_that_is_fed_wrongly_answers_as_00_says():
     wrong = {name: sure[name] for name, answer in answers.items() if answer != "cat"}
     surer = [share for share in wrong.values() if share > right]
     assert (len(answers), len(wrong), len(surer)) == (5, 3, 2)
-    assert f"two of them surer ({surer[0]} % and {surer[1]} %) than the *cat* of the right input ({right} %)" in text
+    assert (
+        f"two of them more confident ({surer[0]} % and {surer[1]} %) than the *cat* of the right input ({right} %)"
+        in text
+    )
 
 
 def test_what_wrong_food_costs_is_quoted_as_logged():

@@ -13,6 +13,7 @@ from exercise_kit.authoring.lint import split_regions
 from tests.course.test_quoted_numbers import ROOT
 
 WORDS_TO_THE_FIRST_EXERCISE, WORDS, WORDS_IN_A_SENTENCE, PREDICTIONS = 450, 3500, 35, 4
+EXPERIMENTS = {"07_experiments": 4, "09_fine_tuning": 1}  # with a prediction of their own
 WORDS_OF_THE_COURSE, COLUMNS = 30_000, 88
 LESSONS = sorted(path.stem for path in (ROOT / "solutions").glob("*.py"))
 every_lesson = pytest.mark.parametrize("name", LESSONS)
@@ -76,7 +77,9 @@ def test_what_is_predicted_is_asked_for_and_seldom(name):
     """Between "Predict first" and the cell that computes the result stands a cell with predict()."""
     cells = lesson(name).cells
     asked = [number for number, cell in enumerate(cells) if "predict first" in prose(cell).lower()]
-    assert 1 <= len(NAMED.findall("\n".join(cell.source for cell in cells if not cell.is_markdown))) <= PREDICTIONS
+    predictions = NAMED.findall("\n".join(cell.source for cell in cells if not cell.is_markdown))
+    assert 1 <= len(predictions) <= PREDICTIONS + EXPERIMENTS.get(name, 0)
+    assert not any("before the run:" in prose(cell) and cell.role is not Role.QUESTION for cell in cells)
     for number in asked:
         following = [cell for cell in cells[number + 1 :] if not cell.is_markdown][:2]  # a picture may come before
         assert any(NAMED.search(cell.source) for cell in following), cells[number].source

@@ -48,7 +48,7 @@ def test_a_student_sees_guess_beside_result_and_the_lesson_s_sum(kernels: Path) 
     assert outputs[5][0]["data"]["text/plain"] == "8.0"  # what nbgrader reads
     (shown,) = outputs[6]
     assert "Next: unpatchify, here." in shown["data"]["text/plain"]
-    assert "In this lesson you predicted 1 of 2 right." in shown["data"]["text/html"]
+    assert "Predictions: 1 of 2 right, 1 of 2 in this lesson." in shown["data"]["text/html"]
     kinds = [json.loads(line)["kind"] for line in (kernels / FILE).read_text().splitlines()]
     assert kinds == ["guess", "guess", "result", "result", "check", "check"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -77,11 +78,26 @@ def test_it_holds_what_its_readme_says_and_nothing_else(made):
     names = sorted(path.relative_to(made.path).as_posix() for path in made.path.rglob("*") if path.is_file())
     notebooks = [f"notebooks/{path.name}" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
     wheel = next(made.path.glob("*.whl")).name
-    assert names == sorted([MARKER, "AGENTS.md", "LICENSE", "README.md", "cheat_sheet.html", wheel, *notebooks])
+    beside = [each for each in names if each.startswith(("docs/site/notes/", "benchmarks/results/", "figures/"))]
+    files = [MARKER, "AGENTS.md", "LICENSE", "README.md", "cheat_sheet.html", wheel, *notebooks, *beside]
+    assert names == sorted(files)
     readme = (made.path / "README.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in readme for name in ("AGENTS.md", "LICENSE", "cheat_sheet.html", "notebooks/", wheel))
     assert "no solutions here, no hidden checks" in readme
     assert "$" not in readme + (made.path / "AGENTS.md").read_text(encoding="utf-8")
+
+
+def test_it_holds_what_its_notebooks_and_notes_point_to(made):
+    names = {path.relative_to(made.path).as_posix() for path in made.path.rglob("*")}
+    text = "\n".join(path.read_text("utf-8") for path in (made.path / "notebooks").glob("*.ipynb"))
+    results = set(re.findall(r"benchmarks/results/[\w/]+\.json", text))
+    notes = {f"docs/site/notes/{each}.md" for each in re.findall(r"/notes/([\w-]+)\.html", text)}
+    assert len(results) > 5
+    assert len(notes) > 20
+    assert results | notes <= names
+    for note in map(made.path.joinpath, notes):
+        links = re.findall(r"\]\((\.[^)\s#]+)", note.read_text("utf-8"))
+        assert [link for link in links if not (note.parent / link).exists()] == []
 
 
 def test_no_answer_is_in_the_notebooks_and_pages(made):
@@ -211,4 +227,4 @@ def test_a_release_of_the_core_holds_its_lessons_and_its_settings(tmp_path):
 
 def test_a_release_says_how_to_borrow_unless_it_is_forbidden(made):
     for name in ("README.md", "AGENTS.md"):
-        assert '`borrow("NAME")` takes the course\'s part' in (made.path / name).read_text(encoding="utf-8")
+        assert '`borrow("NAME")` gives you the course\'s version' in (made.path / name).read_text(encoding="utf-8")

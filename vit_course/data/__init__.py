@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vit_course.data.augmentation import Augmentation, augment, mix
-    from vit_course.data.bundled import SHAPES, cat, digits, draw_shapes, photo, shapes
+    from vit_course.data.bundled import SHAPES, cat, cats, digits, draw_shapes, photo, shapes
     from vit_course.data.decoding import own_picture
     from vit_course.data.folder import FolderBatches, find_images, folder_batches, is_class_folder, load_folder
     from vit_course.data.image_dataset import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "augmentation": ("Augmentation", "augment", "mix"),
-    "bundled": ("SHAPES", "cat", "digits", "draw_shapes", "photo", "shapes"),
+    "bundled": ("SHAPES", "cat", "cats", "digits", "draw_shapes", "photo", "shapes"),
     "decoding": ("own_picture",),
     "folder": ("FolderBatches", "find_images", "folder_batches", "is_class_folder", "load_folder"),
     "image_dataset": (
@@ -50,6 +50,7 @@ __all__ = [
     "MissingDatasetError",
     "augment",
     "cat",
+    "cats",
     "channel_statistics",
     "data_folder",
     "digits",

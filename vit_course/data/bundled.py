@@ -8,10 +8,11 @@ make outlines smooth at any size and unite shapes by a minimum.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course.data.image_dataset import ImageDataset
@@ -175,6 +176,27 @@ def cat() -> Tensor:
 
     pixels = torch.from_numpy(imread(Path(__file__).with_name("cat.png"))[:, :, :3].copy())  # (height, width, channels)
     return (255 * pixels).round().to(torch.uint8).permute(2, 0, 1).contiguous()
+
+
+def cats(classes: Sequence[str], count: int = 200) -> ImageDataset:
+    """Cut-outs of `cat`, where there are no other photos: each of another place and size, every second one mirrored.
+
+    Args:
+        classes: of a model that has "cat" among them.
+        count: how many.
+
+    Raises:
+        ValueError: no class is called "cat".
+    """
+    whole, generator = cat().float(), torch.Generator().manual_seed(0)
+    images = []
+    for number in range(count):
+        side = int(torch.randint(96, 129, (), generator=generator))
+        top, left = (int(torch.randint(129 - side, (), generator=generator)) for _ in range(2))
+        cut = F.interpolate(whole[None, :, top : top + side, left : left + side], size=(32, 32), mode="area")
+        images.append(cut.flip(3) if number % 2 else cut)
+    labels = torch.full((count,), list(classes).index("cat"))
+    return ImageDataset(torch.cat(images).round().to(torch.uint8), labels, tuple(classes), "cut-outs of a cat")
 
 
 def photo() -> Tensor:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vit_course.training.loop import evaluate, train_one_epoch
     from vit_course.training.muon import Muon
     from vit_course.training.optimizers import build_optimizers, parameter_groups, warmup_cosine
-    from vit_course.training.progress import draws_progress
+    from vit_course.training.progress import bar, draws_progress
     from vit_course.training.settings import TrainingSettings
 
 _HOME = {
@@ -27,7 +27,7 @@ _HOME = {
     "loop": ("evaluate", "train_one_epoch"),
     "muon": ("Muon",),
     "optimizers": ("build_optimizers", "parameter_groups", "warmup_cosine"),
-    "progress": ("draws_progress",),
+    "progress": ("bar", "draws_progress"),
     "settings": ("TrainingSettings",),
 }
 
@@ -41,6 +41,7 @@ __all__ = [
     "SavedModel",
     "TrainingDivergedError",
     "TrainingSettings",
+    "bar",
     "build_optimizers",
     "draws_progress",
     "evaluate",

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from tqdm import tqdm
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from vit_course.training.loop import Tally
 
 
+Step = TypeVar("Step")
+SECONDS = 0.5  # from one drawing of a bar to the next: some programs that run notebooks keep each of them
 WIDE = 120  # columns of a terminal in which the whole bar has room
 SHORT = "{desc}{percentage:.0f}%, {remaining}, {rate_fmt}{postfix}"
 
@@ -28,6 +30,18 @@ SHORT = "{desc}{percentage:.0f}%, {remaining}, {rate_fmt}{postfix}"
 def draws_progress() -> bool:
     """Whether stdout is a terminal or a notebook, where a progress bar can be redrawn in place."""
     return sys.stdout.isatty() or type(sys.stdout).__module__.startswith("ipykernel")
+
+
+def bar(steps: Iterable[Step], what: str, total: int | None = None) -> Iterable[Step]:
+    """Go through steps under a bar on stdout, with the time to the end; in a pipe without one.
+
+    Args:
+        steps: epochs, models, batches, or whatever takes a while.
+        what: is done in them, in a few words.
+        total: how many they are, where they have no length.
+    """
+    hidden = not draws_progress()
+    return tqdm(steps, what, total, leave=False, file=sys.stdout, ncols=80, mininterval=SECONDS, disable=hidden)
 
 
 class Bar:
@@ -49,6 +63,7 @@ class Bar:
             initial=done * images,
             unit=" images",
             unit_scale=True,
+            mininterval=SECONDS,
             file=sys.stdout,
             disable=not shown,
             bar_format=SHORT if self.is_narrow else None,

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import builtins
+from dataclasses import replace
 
 import pytest
 import torch
 
-from vit_course.data import cat, digits, photo, shapes
+from vit_course.data import cat, cats, digits, photo, shapes
+from vit_course.trained import trained_vit
 
 
 class TestShapes:
@@ -53,6 +55,17 @@ def test_the_photo_is_upright_and_in_color() -> None:
     assert (picture.dtype, picture.shape) == (torch.uint8, (3, 600, 512))
     red, _, blue = picture[:, 20:120, 420:500].float().mean((1, 2))  # the wall behind her, top right
     assert blue > red + 40
+
+
+def test_cut_outs_of_the_cat_are_photos_that_a_trained_model_can_be_asked_about() -> None:
+    saved = trained_vit()
+    pictures = cats(saved.classes, 40)
+    assert tuple(pictures.images.shape) == (40, 3, 32, 32)
+    assert len(pictures.images.unique(dim=0)) > 30
+    assert {pictures.classes[each] for each in pictures.labels} == {"cat"}
+    with torch.no_grad():
+        answers = saved.model(replace(pictures, mean=saved.mean, std=saved.std).normalize(pictures.images)).argmax(1)
+    assert (answers == pictures.labels).float().mean() > 0.3
 
 
 def test_the_cat_is_upright_and_in_color() -> None:

@@ -78,8 +78,9 @@ def test_a_name_may_be_written_in_many_ways(name):
     ],
 )
 def test_bad_input_is_reported_in_a_sentence(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         hunt(*arguments)
+    assert caught.value._render_traceback_() == [str(caught.value)]
 
 
 def test_a_suspect_runs_and_is_called_like_its_program():

@@ -100,7 +100,7 @@ def test_without_a_network_the_cell_says_what_failed_and_what_to_do(tmp_path, ba
     installing, _, shown = shown.partition("\n")
     assert installing == INSTALLING
     assert "vit-course" in shown
-    assert shown.endswith("Put its .whl beside this file.")
+    assert shown.endswith("beside this notebook and run this cell again.")
     assert "Traceback" not in shown
     assert not outcome["done"]
     assert errors == ""
@@ -166,7 +166,7 @@ def test_an_old_torch_is_reported_in_words(tmp_path):
 
 def test_the_cell_is_short_and_folded():
     source = setup_source(repository_address(ROOT))
-    assert len(source.splitlines()) <= 15
+    assert len(source.splitlines()) <= 16
     assert max(map(len, source.splitlines())) <= 88
     assert source.startswith("# @title Setup")  # what Colab shows in the place of a form's code
     assert FOLDED == {"cellView": "form", "jupyter": {"source_hidden": True}}

@@ -56,7 +56,7 @@ def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, loo
     assert len(found.seen) < 500
     found.seen.encode()
     assert not isinstance(found, NotWritten)
-    assert found.expected == "an answer when called with a tensor of shape (2, 3), 2"
+    assert found.expected == "no error when called with a tensor of shape (2, 3), 2"
     assert look in found.look
 
 

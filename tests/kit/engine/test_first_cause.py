@@ -59,7 +59,7 @@ def test_the_first_cause_leads_and_the_rest_folds_under_it(
     others = [each.claim for each in report.results[1:] if each.verdict == Verdict.FAIL]
     # these two tested what they claim: an error of the right kind, and other dtypes
     assert all(each.startswith(("A height or a width", "Integer, half and double")) for each in others), others
-    assert "checks could not be decided because of this." in as_text(report)
+    assert "checks wait until this one passes." in as_text(report)
     assert "Inside a token the order is" not in as_text(report)
     assert "<details" in as_html(report)
 
@@ -117,7 +117,7 @@ def test_two_causes_that_both_return_lead_each_with_its_own() -> None:
     reasons = (Reason.KIND, Reason.KIND, Reason.RAISED, Reason.RAISED, Reason.RAISED)
     results = [failed(str(place), reason=reason) for place, reason in enumerate(reasons)]
     text = as_text(Report("double", with_first_causes(results)))
-    assert [line.split()[1] for line in text.splitlines() if "because of this" in line] == ["2", "3"]
+    assert [line.split()[1] for line in text.splitlines() if "until this one passes" in line] == ["2", "3"]
 
 
 def test_a_tensor_elsewhere_is_reported_as_that() -> None:

@@ -241,7 +241,7 @@ def test_an_exception_is_reported_with_what_was_given(given):
     student = Student({"train": train})
     with pytest.raises(Failure, match="train raised KeyError") as failure:
         student.run_fixture("loop", **given, training=True, learning_rate=0.1)
-    assert failure.value.expected == "an answer when called with a small model, 2 batches of images"
+    assert failure.value.expected == "no error when called with a small model, 2 batches of images"
     assert student.record == [("raised", "KeyError")]
 
 

@@ -44,8 +44,16 @@ def counted() -> tuple[bool | None, ...]:
         (0, 0.0, None, "You said 0, and so it is.", True),
         ("Rows ", "rows", None, 'You said "Rows", and so it is.', True),
         ("rows", "columns", None, 'You said "rows", and it is "columns".', False),
-        ("53 %", 53, None, "this does not count", None),
-        (53, "rows", None, "this does not count", None),
+        ("53 %", 53, None, "You said 53, and so it is.", True),
+        ("1,000", 1000, None, "You said 1,000, and so it is.", True),
+        (
+            "many",
+            53,
+            None,
+            "Your guess was a text, and a number was asked for, so this does not count. It is 53.",
+            None,
+        ),
+        (53, "rows", None, "Your guess was a number, and a text was asked for", None),
         (True, "yes", None, 'You said "yes", and so it is.', True),
     ],
 )
@@ -85,7 +93,7 @@ def test_running_all_cells_spends_no_prediction(capsys: Said) -> None:
     for _ in range(2):
         predict("p", ...)
         reveal("p", 0.25)
-        assert "Your guess comes first" in said(capsys)
+        assert said(capsys).endswith("run both cells. Not now? The answer is 0.25.")
     predict("p", 0.5)
     assert said(capsys) == "Your guess: 0.5. Run on, and see."
     reveal("p", 0.25)

@@ -11,7 +11,7 @@ import pytest
 from exercise_kit.cli.commands import progress as command
 from exercise_kit.progress import log
 from exercise_kit.progress.show import as_html
-from exercise_kit.progress.summary import LessonProgress, Progress, summary
+from exercise_kit.progress.summary import LessonProgress, Progress, progress, summary
 from vit_course.exercises.catalog import EXERCISES
 
 LESSON = "01_patchify"
@@ -82,6 +82,8 @@ def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> Non
     assert found.complete
     assert 'src="data:image/png;base64,' in as_html(found)
     words = {each.get_text() for each in found.card().axes[0].texts}
+    assert "Your ViT: 1 of 6 parts are yours." in str(found)
+    assert "Mistakes the checks named: 46, all repaired." in str(found)
     assert {"61.2 % right on test images, by a model of my own", "2 parts of my own kept in my_vit.py"} <= words
     assert f"{len(EXERCISES)} / {len(EXERCISES)}" in words  # mistakes mended
 
@@ -91,9 +93,16 @@ def test_it_shows_itself_as_a_table_and_as_text(tmp_path: Path) -> None:
     page, text = found._repr_mimebundle_()["text/html"], str(found)
     assert page.count("<tr") == len(found.lessons) + 1
     assert 'aria-current="true"' in page
+    assert '<div style="overflow-x:auto"><table' in page
     assert "1 of 46 exercises done" in text
+    assert "Your ViT: 0 of 6 parts are yours." in text
     assert "01_patchify" in text
     assert "\x1b" not in text
+
+
+def test_who_gives_a_name_is_told_that_none_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert progress("01_patchify").lessons
+    assert "Write `progress()`, with nothing in the brackets" in capsys.readouterr().out
 
 
 def test_a_name_in_a_file_is_text_on_the_page() -> None:
