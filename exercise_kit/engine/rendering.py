@@ -38,7 +38,7 @@ def as_text(report: Report) -> str:
     groups, passing = grouped(report.results)
     for group in groups:
         first = group.first
-        lines.append(_wrapped(first.claim, f"  {_SIGN[first.verdict]} {first.verdict:<9} ", _INDENT))
+        lines.append(_wrapped(first.claim, f"  {_SIGN[first.verdict]} {first.word or first.verdict:<9} ", _INDENT))
         lines += [
             _wrapped(f"{label}: {_briefly(label, text)}", _INDENT, _INDENT)
             for label, text in _visible_parts(first).items()
@@ -150,7 +150,7 @@ def _overall(report: Report) -> Verdict:
 
 def _visible_parts(result: CheckResult) -> dict[str, str]:
     parts = dict(result.parts())
-    if result.verdict == Verdict.UNDECIDED and "Seen" in parts:
+    if result.verdict == Verdict.UNDECIDED and result.reason != Reason.REMARK and "Seen" in parts:
         parts = {"Why": parts["Seen"]}
     return parts
 
@@ -168,7 +168,7 @@ def entry(group: CauseGroup, site: str = "", is_open: bool = True) -> str:
     parts = {label: rich(text, pages.get(label, {})) for label, text in _visible_parts(first).items()}
     rows = "".join(_row(f"<strong>{label}:</strong> {html}") for label, html in parts.items())
     rows += "".join(_row(_details(words, sign, checks)) for words, sign, checks in _folds(group))
-    head = f"{_sign(first.verdict)} <strong>{first.verdict}</strong> &nbsp;{rich(first.claim)}"
+    head = f"{_sign(first.verdict)} <strong>{first.word or first.verdict}</strong> &nbsp;{rich(first.claim)}"
     if rows and not is_open:
         return f'<li style="margin:0.25em 0"><details><summary>{head}</summary>{rows}</details></li>'
     return f'<li style="margin:0.25em 0">{head}{rows}</li>'

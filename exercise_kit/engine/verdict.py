@@ -113,6 +113,7 @@ class CheckResult:
         waits_for: the name of the check that has to pass first.
         leads: whether it is a first cause, over which several checks stumbled, and no check of its own.
         same_as: the name of an earlier line that fails for the same reason, so that its own claim is undecided.
+        word: what stands in the verdict's place where it has a finer name.
     """
 
     name: str
@@ -131,6 +132,7 @@ class CheckResult:
     waits_for: str = ""
     leads: bool = False
     same_as: str = ""
+    word: str = ""
 
     @property
     def waits(self) -> bool:

@@ -1,0 +1,323 @@
+"""Attention: weights that sum to one over the keys, scores over the root of the head's width, heads within a token."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vit_course.diagnosis.anatomy import Site, factors, is_linear
+from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.case import Case, close
+from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, Op, between, pull, source
+
+_AXES = {
+    2: ("the queries", "MultiHeadSelfAttention: softmax down the queries"),
+    3: ("the heads", "MultiHeadSelfAttention: softmax over the heads"),
+}
+
+
+def weights_sum_to_one(case: Case) -> Remarks:
+    """The weights that a query gives to the values are not negative and add up to 1."""
+    for site in case.sites:
+        if site.weights is None:
+            continue
+        weights, made = site.weights
+        total = weights.sum(site.axis)
+        if close(total, torch.ones_like(total)) and weights.min() >= -1e-6:
+            continue
+        factor = source(weights, made).factor
+        if factor is not None and abs(factor - 1) > 1e-4 and site.softmax is not None:
+            yield wrong(f"the weights are multiplied by {factor:.4g} behind the softmax", "MultiHeadSelfAttention: scaled after the softmax", site.mix)
+        elif (weights < -1e-6).any() and site.softmax is None:
+            yield unusual("no softmax stands between scores and values, as in linear attention", "scaled_dot_product_attention: softmax forgotten", site.mix)
+        else:
+            yield _wrong_axis(site)
+        return
+
+
+def _wrong_axis(site: Site):  # type: ignore[no-untyped-def]
+    weights = site.weights[0]  # type: ignore[index]
+    total = weights.sum(site.axis)
+    seen = f"the weights of one query add up to {float(total.min()):.3g} to {float(total.max()):.3g}"
+    if site.softmax is not None and site.softmax.reads[0][0].ndim == weights.ndim:
+        for axis in range(weights.ndim):
+            over = weights.sum(axis)
+            if axis != site.axis and close(over, torch.ones_like(over)):
+                back = weights.ndim - axis
+                words, mistake = _AXES.get(back, ("another axis", ""))
+                if back == 3 and weights.ndim == 3:
+                    words, mistake = "the batch", ""
+                return wrong(f"{seen}: softmax runs over {words} (axis {axis})", mistake, site.softmax)
+    for axes in ((-2, -1), tuple(range(1, weights.ndim)), tuple(range(weights.ndim))):
+        over = weights.sum(axes)
+        if close(over, torch.ones_like(over)):
+            return wrong(f"{seen}: one softmax runs over all pairs", "scaled_dot_product_attention: one softmax for everything", site.softmax)
+    if site.softmax is None:
+        return unusual(f"{seen}: no softmax", "scaled_dot_product_attention: softmax forgotten", site.mix)
+    return unusual(f"{seen}: something changes them behind the softmax", at=site.mix)
+
+
+def scaled_by_root(case: Case) -> Remarks:
+    """Scores are divided by the root of a head's width."""
+    for site in case.sites:
+        width = site.query[0].shape[-1]
+        factor = _scale_of(site)
+        if factor is None or abs(factor * width**0.5 - 1) < 2e-3:
+            continue
+        if any("multiplied" in "" for _ in ()):
+            continue
+        behind = site.weights is not None and abs((source(*site.weights).factor or 1) - 1) > 1e-4
+        if not behind:
+            ratio = 1 / factor if factor else float("inf")
+            yield unusual(f"scores are divided by {ratio:.4g}; a head {width} wide asks for {width**0.5:.4g}", _scale_mistake(site, case, factor, width), site.scores)
+        return
+
+
+def _scale_mistake(site: Site, case: Case, factor: float, width: int) -> str:
+    query = site.query[0]
+    heads = query.shape[-3] if query.ndim > 3 else 1
+    whole, keys = case.start.shape[-1], site.key[0].shape[-2]
+    known = {
+        1.0: "MultiHeadSelfAttention: heads not scaled",
+        1 / width: "MultiHeadSelfAttention: head dim without the root",
+        width**0.5: "scaled_dot_product_attention: multiplied by the root",
+        heads**-0.5: "MultiHeadSelfAttention: root of the number of heads",
+        whole**-0.5: "MultiHeadSelfAttention: root of embed dim",
+        keys**-0.5: "scaled_dot_product_attention: root of the number of keys",
+        1 / max(1, int(width**0.5)): "MultiHeadSelfAttention: root cut to whole numbers",
+    }
+    return next((name for value, name in known.items() if abs(factor / value - 1) < 2e-3), "")
+
+
+def _scale_of(site: Site) -> float | None:
+    """By what the product of query and key is multiplied, None where it is no constant or both are normed."""
+    if site.mix is site.scores:
+        given = site.mix.kwargs.get("scale")
+        factor = float(given) if given is not None else site.query[0].shape[-1] ** -0.5
+    else:
+        soft = site.softmax or site.mix
+        start = soft.reads[0] if site.softmax else site.weights
+        factor = _down_to(start, site.scores)  # type: ignore[arg-type]
+        if factor is None:
+            return None
+    for tensor, made in (site.query, site.key):
+        found = source(tensor, made)
+        if found.factor is None or (found.op and found.op.name not in LINEARS | ADDS | {"cat"} and found.op.name != "stack"):
+            return None
+        factor *= found.factor
+    return factor
+
+
+def _down_to(read: tuple[Tensor, Op | None], scores: Op) -> float | None:
+    """The constant factor between two operations, through masks and biases that are added."""
+    factor = 1.0
+    for _ in range(12):
+        found = source(*read)
+        if found.factor is None or found.op is None:
+            return None
+        factor *= found.factor
+        if found.op is scores:
+            return factor
+        on = [each for each in found.op.reads if each[1] is not None and (each[1] is scores or each[1].needs(scores))]
+        if len(on) != 1 or found.op.name not in ADDS | {"masked_fill", "masked_fill_", "sub", "__sub__", "where"}:
+            return None
+        read = on[0]
+    return None
+
+
+def every_token_sees_all(case: Case) -> Remarks:
+    """Every token sees every other: nothing is masked."""
+    for site in case.sites:
+        weights = site.weights[0] if site.weights else None
+        if site.mix.kwargs.get("is_causal"):
+            yield unusual("a causal mask hides the tokens behind each token", "scaled_dot_product_attention: causal mask", site.mix)
+            return
+        if weights is None or weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 3:
+            continue
+        hidden = weights.detach()[(0,) * (weights.ndim - 2)] == 0
+        if hidden.triu(1).sum() == hidden.sum() == len(hidden) * (len(hidden) - 1) // 2:
+            yield unusual("a causal mask hides the tokens behind each token", "scaled_dot_product_attention: causal mask", site.mix)
+            return
+
+
+def query_key_value_apart(case: Case) -> Remarks:
+    """Queries, keys and values come from projections of their own."""
+    for site in case.sites:
+        parts = {"queries": site.query, "keys": site.key, "values": site.value}
+        numbers = {name: _numbers(*read) for name, read in parts.items()}
+        for first, second, mistake in (("keys", "queries", "queries compared with queries"), ("keys", "values", "value not projected"), ("queries", "values", "value not projected")):
+            if numbers[first].shape == numbers[second].shape and close(numbers[first], numbers[second], 1e-4):
+                yield wrong(f"{first} and {second} are the same numbers", f"MultiHeadSelfAttention: {mistake}", site.scores)
+                return
+        for name, (_, made) in parts.items():
+            if made is not None and case.anatomy.steps and not _projected(case, made):
+                yield unusual(f"no weights stand between the tokens and the {name}", "MultiHeadSelfAttention: value not projected", site.mix)
+                return
+
+
+def _numbers(tensor: Tensor, made: Op | None) -> Tensor:
+    found = source(tensor, made)
+    # the part of a projection that a query is cut from is the projection's own axis
+    return (tensor / (found.factor or 1.0)).detach().flatten().sort().values
+
+
+def _projected(case: Case, made: Op) -> bool:
+    step = next((each for each in case.anatomy.steps if each.sum.needs(made)), case.anatomy.steps[0])
+    start = step.before[1]
+    return start is None or made is start or not made.needs(start) or any(is_linear(op) for op in between(made, start, case.watch.ops))
+
+
+def _token_axis(op: Op, operand: Tensor) -> int | None:
+    """The axis of an operand of a product that holds tokens: not summed over and not shared with the other."""
+    if op.name != "einsum":
+        return operand.ndim - 2
+    equation = next(each for each in op.args if isinstance(each, str)).replace(" ", "").replace("...", "")
+    left, _, right = equation.partition("->")
+    both = left.split(",")
+    place = 0 if factors(op)[0][0] is operand else 1
+    only = [letter for letter in both[place] if letter in right and letter not in both[1 - place]]
+    return operand.ndim - len(both[place]) + both[place].index(only[-1]) if only else None
+
+
+def query_of_one_token(case: Case) -> Remarks:
+    """A query is made of one token and of the whole of it: heads are cut within a token, behind the projection."""
+    site, start = case.sites[0], case.start
+    query = site.query[0]
+    axis = query.ndim - 2 if site.mix is site.scores else _token_axis(site.scores, query)
+    if axis is None or not query.requires_grad:
+        raise NotAsked("the queries' tokens are not on an axis of their own")
+    row = query.select(axis, query.shape[axis] // 2)
+    row = row[(0,) * (row.ndim - 1)]
+    reach = case.tokens(pull(row, case.anatomy.start[0]))
+    reached = reach[0].abs().sum(-1) > 1e-9 * float(reach.abs().max())
+    tokens = reached.nonzero().flatten().tolist()
+    mixed_before = _mixed_by_norm(case)
+    if (reach[1:] != 0).any() and not (reach[0] != 0).all():
+        yield wrong("a query is made of tokens of several images", "split_heads: heads before the batch", site.scores)
+        return
+    if len(tokens) > 1 and not mixed_before:
+        yield wrong(f"one query of one head is made of {len(tokens)} tokens ({tokens[:5]})", "MultiHeadSelfAttention: heads split by view", site.scores)
+        return
+    if query.shape[axis] == start.shape[1] and not mixed_before and tokens != [query.shape[axis] // 2]:
+        yield wrong(f"query {query.shape[axis] // 2} of a head comes from token {tokens}", "MultiHeadSelfAttention: heads split by view", site.scores)
+        return
+    if slices := _share_of_token(case, site, row):
+        yield wrong(slices, "MultiHeadSelfAttention: heads see slices of the input", site.scores)
+
+
+def _mixed_by_norm(case: Case) -> bool:
+    return any(True for _ in norm_over_features(case))
+
+
+def _share_of_token(case: Case, site: Site, row: Tensor) -> str:
+    """That a query reads a part of its token's numbers, or nothing."""
+    ways = [op for op in case.watch.ops if site.query[1] and (site.query[1] is op or site.query[1].needs(op)) and is_linear(op)]
+    if not ways or not case.anatomy.start[1] or not ways[-1].needs(case.anatomy.start[1]):
+        return ""
+    read = next(each for each in ways[-1].reads if each[1] is not None and each[1].data)
+    normed = source(*read).tensor
+    if normed.shape[-1] != case.start.shape[-1]:
+        return ""
+    numbers = int((pull(row, normed).flatten(0, -2) != 0).any(0).sum())
+    return f"a query of one head depends on {numbers} of {normed.shape[-1]} numbers of its token" if numbers <= normed.shape[-1] // 2 else ""
+
+
+def norm_over_features(case: Case) -> Remarks:
+    """Before attention no token depends on another: norms take their statistics over a token's numbers alone."""
+    site = case.sites[0]
+    made, start = site.query[1], case.anatomy.start[1]
+    if made is None or start is None or not made.needs(start):
+        raise NotAsked("queries are not made from the stream")
+    norms = [op for op in between(made, start, case.watch.ops) if _ends_norm(op, case)]
+    if not norms:
+        return
+    normed = case.tokens(norms[-1].out)
+    if normed.shape[1] != case.start.shape[1]:
+        raise NotAsked("the tokens before attention are not those of the stream")
+    reach = case.tokens(pull(normed[0, normed.shape[1] // 2], case.anatomy.start[0]))
+    mixing = (reach[0].abs().sum(-1) > 1e-9 * float(reach.abs().max())).sum()
+    if int(mixing) > 1:
+        yield wrong(f"before attention a token depends on {int(mixing)} tokens: the norm's statistics run over tokens, too", "layer_norm: statistics over the tokens", norms[-1])
+    elif len(reach) > 1 and reach[1:].any():
+        yield wrong("before attention a token depends on other images: the norm's statistics run over the batch", "layer_norm: batch norm", norms[-1])
+
+
+def _ends_norm(op: Op, case: Case) -> bool:
+    """Whether an operation is the last one before the first linear map behind the stream."""
+    return op.out.numel() == case.start.numel() and not any(is_linear(each) for each in between(op, case.anatomy.start[1], case.watch.ops))  # type: ignore[arg-type]
+
+
+def heads_merged_within_token(case: Case) -> Remarks:
+    """What the heads find for a token goes back to that token."""
+    site, step = case.sites[0], case.anatomy.steps[0] if case.anatomy.steps else None
+    mixed = site.mix.out
+    if step is None or not mixed.requires_grad:
+        raise NotAsked("no sum with what attention gives was found")
+    axis = mixed.ndim - 2 if site.mix.name != "einsum" else _output_axis(site)
+    branch = case.tokens(step.branch[0])
+    if axis is None or mixed.shape[axis] != branch.shape[1]:
+        raise NotAsked("the tokens of what attention gives are not on an axis of their own")
+    reach = pull(branch[0, 1], mixed)
+    others = [each for each in range(mixed.ndim) if each != axis]
+    rows = (reach.abs().sum(others) > 1e-9 * float(reach.abs().max())).nonzero().flatten().tolist()
+    if rows != [1]:
+        yield wrong(f"token 1 behind attention is made of what was found for the tokens {rows[:6]}", "MultiHeadSelfAttention: heads merged by view", site.mix)
+    elif mixed.ndim == 4 and len(mixed) == len(case.images) and reach[1:].any():
+        yield wrong("what attention finds for one image lands in another", "MultiHeadSelfAttention: heads merged before the batch", site.mix)
+
+
+def _output_axis(site: Site) -> int | None:
+    equation = next(each for each in site.mix.args if isinstance(each, str)).replace(" ", "").replace("...", "")
+    left, _, right = equation.partition("->")
+    both = left.split(",")
+    place = 0 if site.weights and factors(site.mix)[0][0] is site.weights[0] else 1
+    only = [letter for letter in right if letter in both[place] and letter not in both[1 - place]]
+    return site.mix.out.ndim - len(right) + right.index(only[-1]) if only else None
+
+
+def output_projected(case: Case) -> Remarks:
+    """An output projection mixes what the heads find."""
+    for step in case.anatomy.steps:
+        inside = case.anatomy.sites_of(step)
+        if not inside or step.branch[1] is None:
+            continue
+        last = inside[-1].mix
+        heads = len(inside) if len(inside) > 1 else last.out.shape[-3] if last.out.ndim > 3 else 1
+        if heads > 1 and not any(is_linear(op) and op.needs(last) and op is not last for op in step.inside):
+            yield unusual(f"no weights stand between the {heads} heads and the sum", "MultiHeadSelfAttention: no projection", step.sum)
+            return
+
+
+def heads_apart(case: Case) -> Remarks:
+    """There are several heads, each with weights of its own, and no head reads another's scores."""
+    site = case.sites[0]
+    query = site.query[0]
+    inside = case.anatomy.sites_of(case.anatomy.steps[0]) if case.anatomy.steps else []
+    if site.mix is site.scores or site.weights is None:
+        heads = query.shape[-3] if query.ndim > 3 else 1
+    else:
+        heads = query.shape[1] if query.ndim > 3 else 1
+    batch = len(case.images)
+    if heads == 1 and len(inside) <= 1 and not (query.ndim == 3 and query.shape[0] % batch == 0 and query.shape[0] > batch):
+        yield unusual(f"attention has one head, {query.shape[-1]} wide", "MultiHeadSelfAttention: one head for everything", site.scores)
+    if heads > 1 and query.ndim == 4:
+        each = query.detach().transpose(0, 1) if query.shape[0] == batch else None
+        if each is not None and all(close(one, each[0], 1e-5) for one in each[1:]):
+            yield wrong("all heads have the same queries", "MultiHeadSelfAttention: same weights for every head", site.scores)
+        if site.weights is not None and site.weights[0].ndim == 4 and site.weights[0].shape[1] == heads:
+            reach = pull(site.weights[0][0, 0], query)
+            if reach[0, 1:].any() and close(site.weights[0].sum(site.axis), torch.ones_like(site.weights[0].sum(site.axis))):
+                yield unusual("a head's weights depend on the queries of other heads", "MultiHeadSelfAttention: heads talk to each other", site.mix)
+
+
+PROPERTIES = (
+    norm_over_features,
+    query_key_value_apart,
+    query_of_one_token,
+    scaled_by_root,
+    weights_sum_to_one,
+    every_token_sees_all,
+    heads_apart,
+    heads_merged_within_token,
+    output_projected,
+)
