@@ -100,14 +100,17 @@ def _line(place: str) -> tuple[str, int]:
 def ask(asked: Property, of: Any) -> list[Finding]:
     """One property's findings: what it remarks, that it could not be asked, or that it holds."""
     name, claim = asked.__name__, (asked.__doc__ or "").strip()
+    found: list[Finding] = []
     try:
-        remarks = list(asked(of))
+        for each in asked(of):
+            found.append(_finding(name, claim, each))
     except NotAsked as reason:
-        return [Finding(name, claim, Answer.NOT_ASKED, str(reason))]
+        return found or [Finding(name, claim, Answer.NOT_ASKED, str(reason))]
     except Exception as error:  # whatever a strange model does to a question, the others are asked
         file, line = _line(whole.line_of(error))
-        return [Finding(name, claim, Answer.NOT_ASKED, f"asking raised {whole.told(error)}", file=file, line=line)]
-    return [_finding(name, claim, each) for each in remarks] or [Finding(name, claim, Answer.HOLDS)]
+        seen = f"asking raised {whole.told(error)}"
+        return found or [Finding(name, claim, Answer.NOT_ASKED, seen, file=file, line=line)]
+    return found or [Finding(name, claim, Answer.HOLDS)]
 
 
 def _finding(name: str, claim: str, remark: Remark) -> Finding:

@@ -8,7 +8,7 @@ from torch import Tensor
 from vit_course.diagnosis.anatomy import Site, factors, is_linear
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, Op, between, pull, source
+from vit_course.diagnosis.watch import ADDS, LINEARS, MOVES, Op, between, pull, source
 
 _AXES = {
     2: ("the queries", "MultiHeadSelfAttention: softmax down the queries"),
@@ -63,8 +63,6 @@ def scaled_by_root(case: Case) -> Remarks:
         width = site.query[0].shape[-1]
         factor = _scale_of(site)
         if factor is None or abs(factor * width**0.5 - 1) < 2e-3:
-            continue
-        if any("multiplied" in "" for _ in ()):
             continue
         behind = site.weights is not None and abs((source(*site.weights).factor or 1) - 1) > 1e-4
         if not behind:
@@ -123,6 +121,18 @@ def _down_to(read: tuple[Tensor, Op | None], scores: Op) -> float | None:
             return None
         read = on[0]
     return None
+
+
+def softmax_of_large_scores(case: Case) -> Remarks:
+    """Large scores give weights, and no overflow."""
+    site = case.sites[0]
+    if site.mix is site.scores or site.softmax is not None:
+        return
+    with torch.no_grad():
+        large, _ = case.subject.watch(case.images, {site.scores.number: lambda scores: scores * 0 + 500.0})
+    if site.mix.number < len(large.ops) and not large.ops[site.mix.number].out.isfinite().all():
+        mistake = "scaled_dot_product_attention: softmax that overflows"
+        yield wrong("scores of 500 give weights that are no numbers: the largest is not taken off before the exponential", mistake, site.mix)
 
 
 def every_token_sees_all(case: Case) -> Remarks:
@@ -203,6 +213,21 @@ def query_of_one_token(case: Case) -> Remarks:
         return
     if slices := _share_of_token(case, site, row):
         yield wrong(slices, "MultiHeadSelfAttention: heads see slices of the input", site.scores)
+    if site.mix is not site.scores and not mixed_before:
+        yield from _key_of_one_token(case, site)
+
+
+def _key_of_one_token(case: Case, site: Site) -> Remarks:
+    key = site.key[0]
+    axis = key.ndim - 1 if site.scores.name != "einsum" else _token_axis(site.scores, key)
+    if axis is None or not key.requires_grad or key.shape[axis] != case.start.shape[1]:
+        return
+    row = key.select(axis, 1)
+    reach = case.tokens(pull(row[(0,) * (row.ndim - 1)], case.anatomy.start[0]))[0].abs().sum(-1)
+    tokens = (reach > 1e-9 * reach.max()).nonzero().flatten().tolist()
+    if len(tokens) > 1:
+        mistake = "scaled_dot_product_attention: key reshaped where transposed"
+        yield wrong(f"key 1 is made of {len(tokens)} tokens ({tokens[:5]})", mistake, site.scores)
 
 
 def _mixed_by_norm(case: Case) -> bool:
@@ -244,7 +269,7 @@ def norm_over_features(case: Case) -> Remarks:
 
 def _ends_norm(op: Op, case: Case) -> bool:
     """Whether an operation is the last one before the first linear map behind the stream."""
-    return op.out.numel() == case.start.numel() and not any(is_linear(each) for each in between(op, case.anatomy.start[1], case.watch.ops))  # type: ignore[arg-type]
+    return op.name not in MOVES and op.out.numel() == case.start.numel() and not any(is_linear(each) for each in between(op, case.anatomy.start[1], case.watch.ops))  # type: ignore[arg-type]
 
 
 def heads_merged_within_token(case: Case) -> Remarks:
@@ -316,6 +341,7 @@ PROPERTIES = (
     query_of_one_token,
     scaled_by_root,
     weights_sum_to_one,
+    softmax_of_large_scores,
     every_token_sees_all,
     heads_apart,
     heads_merged_within_token,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vit_course.diagnosis.anatomy import Anatomy, Site, anatomy_of
 from vit_course.diagnosis.answers import NotAsked
-from vit_course.diagnosis.subject import Subject
+from vit_course.diagnosis.subject import Subject, logits_of
 from vit_course.diagnosis.watch import Watch, pull
 
 _ROWS = 24  # tokens that are looked at one by one where there are more than _ALL
@@ -39,9 +39,7 @@ class Case:
         """Whether the logits of a second pass are the same, from another random state."""
         with torch.no_grad():
             torch.manual_seed(4)
-            from vit_course.diagnosis.subject import logits_of
-
-            return close(logits_of(self.subject.model(self.images)), self.logits, 1e-4)
+            return close(logits_of(self.subject.model(self.images.clone())), self.logits, 1e-4)
 
     @cached_property
     def pixels(self) -> Tensor:
@@ -50,7 +48,7 @@ class Case:
 
     @cached_property
     def _pass(self) -> tuple[Watch, Tensor]:
-        return self.subject.watch(self.pixels)
+        return self.subject.watch(self.pixels.clone())  # a model may write into its input
 
     @property
     def watch(self) -> Watch:

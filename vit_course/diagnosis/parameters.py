@@ -96,9 +96,9 @@ def _matters(case: Case, parameter: Tensor) -> bool:
     """Whether other numbers in a parameter give other logits."""
     kept = parameter.detach().clone()
     with torch.no_grad():
-        parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6)).to(parameter) * 0.5)
+        parameter.data.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6)).to(parameter) * 0.5)
         other = case.subject.run(case.images)
-        parameter.copy_(kept)
+        parameter.data.copy_(kept)
     return case.steady and not close(other, case.logits, 1e-5)
 
 

@@ -103,7 +103,7 @@ class Subject:
     def run(self, images: Tensor, model: nn.Module | None = None) -> Tensor:
         """Logits, always from the same random state, so that a model with dropout in evaluation can be asked, too."""
         torch.manual_seed(3)
-        return logits_of((model or self.model)(images))
+        return logits_of((model or self.model)(images.clone()))
 
     def watch(self, images: Tensor, edits: dict[int, Edit] | None = None) -> tuple[Watch, Tensor]:
         """One pass under watch: what happened, and the logits."""
@@ -114,8 +114,9 @@ class Subject:
             hooks.append(module.register_forward_hook(lambda *_: [modules.pop()][1:] or None, always_call=True))
         watch = Watch(images, edits, modules)
         try:
+            torch.manual_seed(3)
             with watch:
-                logits = self.run(images)
+                logits = logits_of(self.model(images))
         finally:
             for hook in hooks:
                 hook.remove()

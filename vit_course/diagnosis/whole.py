@@ -6,7 +6,7 @@ import torch
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.subject import logits_of
+from vit_course.diagnosis.subject import logits_of, twin
 from vit_course.diagnosis.watch import pull
 
 
@@ -35,6 +35,16 @@ def steady_in_evaluation(case: Case) -> Remarks:
     if not case.steady:
         drops = [op for op in case.watch.ops if "dropout" in op.name or op.name.startswith(("rand", "bernoulli", "normal"))]
         yield wrong("the same images give other logits the second time, in evaluation", "MultiHeadSelfAttention: weights dropped", drops[0] if drops else None)
+
+
+def gradient_flows(case: Case) -> Remarks:
+    """A backward pass runs through the whole model."""
+    try:
+        pull(case.answers, case.pixels)
+    except RuntimeError as error:
+        in_place = "inplace" in str(error) or "in-place" in str(error)
+        mistake = "EncoderBlock: stream changed in place" if in_place else ""
+        yield wrong(f"with gradients the model raises {told(error)}", mistake, module=line_of(error))
 
 
 def every_pixel(case: Case) -> Remarks:
@@ -70,8 +80,6 @@ def logits_no_probabilities(case: Case) -> Remarks:
 
 def dtype_follows(case: Case) -> Remarks:
     """A model in float64 computes in float64 from end to end."""
-    from vit_course.diagnosis.subject import twin
-
     model = twin(case.subject.model).double()
     watch = None
     try:
@@ -99,15 +107,12 @@ def _watched(case, model):  # type: ignore[no-untyped-def]
 
 def device_follows(case: Case) -> Remarks:
     """The model runs wherever it is moved to: no tensor in it stays behind."""
-    from vit_course.diagnosis.subject import twin
-
     try:
         with torch.no_grad():
             found = logits_of(twin(case.subject.model).to("meta")(case.images.to("meta")))
-    except NotImplementedError as error:
-        raise NotAsked(f"it reads numbers while it runs ({told(error)})") from None
     except Exception as error:
-        if "meta" in str(error) and ("device" in str(error) or "cpu" in str(error)):
+        words = str(error)
+        if "Cannot copy out of meta" in words or ("meta" in words and ("device" in words or "cpu" in words)):
             yield wrong(f"moved to another device, the model raises {told(error)}", "patchify: tokens made on the cpu", module=line_of(error))
             return
         raise NotAsked(f"on torch's device without numbers it raises {told(error)}") from None
@@ -119,7 +124,7 @@ def input_left_alone(case: Case) -> Remarks:
     """The images are the same after a pass as before."""
     kept = case.images.clone()
     with torch.no_grad():
-        case.subject.run(case.images)
+        case.subject.model(case.images)
     if not torch.equal(kept, case.images):
         case.images.copy_(kept)
         yield wrong("the pass changes the images that it is given", "patchify: input changed in place")
@@ -142,4 +147,4 @@ def line_of(error: BaseException) -> str:
     return found
 
 
-PROPERTIES = (image_alone, steady_in_evaluation, every_pixel, logits_no_probabilities, dtype_follows, device_follows, input_left_alone)
+PROPERTIES = (image_alone, steady_in_evaluation, gradient_flows, every_pixel, logits_no_probabilities, dtype_follows, device_follows, input_left_alone)
