@@ -12,8 +12,10 @@ from vit_course.diagnosis.watch import (
     ADDS,
     FUSED,
     LINEARS,
+    MOVES,
     NORMS,
     PRODUCTS,
+    TIMES,
     Op,
     between,
     is_given,
@@ -84,8 +86,8 @@ def _scores_of(weights: Read) -> Op | None:
         if op.name in PRODUCTS and not any(is_given(*each) for each in factors(op)):
             return op if len(factors(op)) == 2 else None
         same = [each for each in op.reads if each[0].numel() == count and each[1] is not None and each[1].data]
-        over_heads = op.name in LINEARS and op.out.ndim > 3 and op.out.shape[-1] == op.out.shape[-2] > 1
-        if (op.name in LINEARS and not over_heads) or op.name in NORMS or (op.name in ADDS and len(same) > 1):
+        of_pairs = op.out.ndim > 3 and len(set(op.out.shape)) < op.out.ndim  # heads may mix what they say of pairs
+        if (op.name in LINEARS | NORMS and not of_pairs) or (op.name in ADDS and len(same) > 1):
             continue
         waiting += same
     return None
@@ -172,7 +174,7 @@ def anatomy_of(ops: list[Op]) -> Anatomy:
     first = _first_step(sums, found, ops)
     if first is None:
         return Anatomy(ops, found, [], found[0].query)
-    steps, stray, streams = [first], None, [first.before]
+    steps, streams = [first], [first.before]
     pending: list[Op] = []
     for op in sums[sums.index(first.sum) + 1 :]:
         stream: Read = (steps[-1].sum.out, steps[-1].sum)
@@ -183,8 +185,7 @@ def anatomy_of(ops: list[Op]) -> Anatomy:
         streams.append(stream)
         steps.append(step)
         pending = []
-    if pending and any(pending[0].needs(steps[-1].sum) and site.scores.needs(pending[0]) for site in found):
-        stray = pending[0]
+    stray = next((op for op in pending if _starts_anew(op, steps[-1].sum, ops)), None)
     return Anatomy(ops, found, steps, first.before, stray)
 
 
@@ -205,6 +206,30 @@ def _first_step(sums: list[Op], found: list[Site], ops: list[Op]) -> Step | None
             continue
         return Step(op, (stream.tensor, stream.op), early[0], late[0], "same", ops=ops)
     return None
+
+
+def _starts_anew(op: Op, stream: Op, ops: list[Op]) -> bool:
+    """Whether a sum is a residual, on tokens to which no straight way leads from the stream before."""
+    for skip, branch in (op.reads[:2], op.reads[1::-1]):
+        here = source(*skip, scales=False).op
+        if here is not None and branch[1] is not None and branch[1].needs(here) and here.needs(stream):
+            return not _leads_straight(stream, here, ops)
+    return False
+
+
+def _leads_straight(early: Op, late: Op, ops: list[Op]) -> bool:
+    """Whether sums, moves and weights alone lead from one operation to another."""
+    reached = {early}
+    for op in ops[early.number + 1 : late.number + 1]:
+        plain = op.name in MOVES | ADDS | LINEARS | TIMES or op.name in ("sum", "stack", "cat", "einsum")
+        if plain and any(maker in reached for _, maker in op.reads) and not _is_bent_after(op, reached):
+            reached.add(op)
+    return late in reached
+
+
+def _is_bent_after(op: Op, reached: set[Op]) -> bool:
+    """Whether an operation is a product of two things from the stream."""
+    return op.name in PRODUCTS and sum(maker in reached for _, maker in op.reads) > 1
 
 
 def _step(op: Op, stream: Read, streams: list[Read], ops: list[Op]) -> Step | None:
@@ -231,6 +256,8 @@ def _relation(read: Read, stream: Read, streams: list[Read], ops: list[Op]) -> s
     if made is None or not made.needs(start):
         return "other"
     ways = between(made, start, ops)
+    if all(op.name in MOVES or (op.name in ADDS and any(is_given(*each) for each in op.reads)) for op in ways):
+        return "same"  # with positions added once more
     if any(is_linear(op) or op.name in PRODUCTS or op.name == FUSED for op in ways):
         return "branch"
     return "norm" if any(op.name in _STATISTICS for op in ways) else "changed"

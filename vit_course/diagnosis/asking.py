@@ -88,7 +88,7 @@ def _case_of_one(model: nn.Module, images: Tensor, error: Exception) -> tuple[Ca
         seen = f"the model raises {whole.told(error)}"
         return None, Finding("runs", claim, Answer.NOT_ASKED, seen, file=file, line=line)
     seen = f"a batch of {len(images)} raises {whole.told(error)}; one image alone runs"
-    mistake = ("add_class_token", "class token not expanded")
+    mistake = ("add_class_token", "class token not expanded") if "Sizes of tensors must match" in seen else None
     return case, Finding("runs", claim, Answer.WRONG, seen, mistake, file=file, line=line)
 
 

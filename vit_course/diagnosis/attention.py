@@ -8,7 +8,7 @@ from torch import Tensor
 from vit_course.diagnosis.anatomy import Site, factors, is_linear
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.watch import ADDS, LINEARS, MOVES, Op, between, pull, source
+from vit_course.diagnosis.watch import ADDS, LINEARS, MOVES, Op, between, constant_factor, pull, source
 
 _AXES = {
     2: ("the queries", "MultiHeadSelfAttention: softmax down the queries"),
@@ -74,7 +74,9 @@ def scaled_by_root(case: Case) -> Remarks:
 def _scale_mistake(site: Site, case: Case, factor: float, width: int) -> str:
     query = site.query[0]
     heads = query.shape[-3] if query.ndim > 3 else 1
-    whole, keys = case.start.shape[-1], site.key[0].shape[-2]
+    whole, keys = case.start.shape[-1], case.start.shape[1]
+    if abs(factor - 1) < 2e-3 and _scaled_behind(case, site, width):
+        return "MultiHeadSelfAttention: scaled after the softmax"
     known = {
         1.0: "MultiHeadSelfAttention: heads not scaled",
         1 / width: "MultiHeadSelfAttention: head dim without the root",
@@ -85,6 +87,15 @@ def _scale_mistake(site: Site, case: Case, factor: float, width: int) -> str:
         1 / max(1, int(width**0.5)): "MultiHeadSelfAttention: root cut to whole numbers",
     }
     return next((name for value, name in known.items() if abs(factor / value - 1) < 2e-3), "")
+
+
+def _scaled_behind(case: Case, site: Site, width: int) -> bool:
+    """Whether what attention gives is divided by the root in place of the scores."""
+    for op in case.watch.ops[site.mix.number :]:
+        step = constant_factor(op)
+        if step and step[0][1] is site.mix and step[1] is not None and abs(step[1] * width**0.5 - 1) < 2e-3:
+            return True
+    return False
 
 
 def _scale_of(site: Site) -> float | None:
@@ -123,6 +134,21 @@ def _down_to(read: tuple[Tensor, Op | None], scores: Op) -> float | None:
     return None
 
 
+def tokens_see_tokens(case: Case) -> Remarks:
+    """Attention runs over the tokens of one image."""
+    site, count, batch = case.sites[0], case.start.shape[1], len(case.images)
+    if site.mix is site.scores:
+        queries = site.query[0].shape[-2]
+    else:
+        queries = site.scores.out.shape[-1] if site.scores.out.ndim else 0
+    if queries == count:
+        return
+    if queries == batch and count in site.query[0].shape[:-2]:
+        yield wrong(f"each token attends to the same token of the other images: keys are {batch}, the batch, and not {count}", "MultiHeadSelfAttention: attention over the batch", site.scores)
+    elif site.query[0].ndim == 4 and site.query[0].shape[1] == count and queries == site.query[0].shape[2]:
+        yield wrong(f"a token's {queries} heads attend to each other, and no token to another", "MultiHeadSelfAttention: heads talk to each other", site.scores)
+
+
 def softmax_of_large_scores(case: Case) -> Remarks:
     """Large scores give weights, and no overflow."""
     site = case.sites[0]
@@ -155,9 +181,10 @@ def query_key_value_apart(case: Case) -> Remarks:
     for site in case.sites:
         parts = {"queries": site.query, "keys": site.key, "values": site.value}
         numbers = {name: _numbers(*read) for name, read in parts.items()}
-        for first, second, mistake in (("keys", "queries", "queries compared with queries"), ("keys", "values", "value not projected"), ("queries", "values", "value not projected")):
+        for first, second, mistake in (("keys", "queries", "queries compared with queries"), ("keys", "values", "values never used"), ("queries", "values", "value not projected")):
+            home = "scaled_dot_product_attention" if mistake == "values never used" else "MultiHeadSelfAttention"
             if numbers[first].shape == numbers[second].shape and close(numbers[first], numbers[second], 1e-4):
-                yield wrong(f"{first} and {second} are the same numbers", f"MultiHeadSelfAttention: {mistake}", site.scores)
+                yield wrong(f"{first} and {second} are the same numbers", f"{home}: {mistake}", site.scores)
                 return
         for name, (_, made) in parts.items():
             if made is not None and case.anatomy.steps and not _projected(case, made):
@@ -202,7 +229,7 @@ def query_of_one_token(case: Case) -> Remarks:
     reached = reach[0].abs().sum(-1) > 1e-9 * float(reach.abs().max())
     tokens = reached.nonzero().flatten().tolist()
     mixed_before = _mixed_by_norm(case)
-    if (reach[1:] != 0).any() and not (reach[0] != 0).all():
+    if (reach[1:] != 0).any():
         yield wrong("a query is made of tokens of several images", "split_heads: heads before the batch", site.scores)
         return
     if len(tokens) > 1 and not mixed_before:
@@ -285,10 +312,10 @@ def heads_merged_within_token(case: Case) -> Remarks:
     reach = pull(branch[0, 1], mixed)
     others = [each for each in range(mixed.ndim) if each != axis]
     rows = (reach.abs().sum(others) > 1e-9 * float(reach.abs().max())).nonzero().flatten().tolist()
-    if rows != [1]:
-        yield wrong(f"token 1 behind attention is made of what was found for the tokens {rows[:6]}", "MultiHeadSelfAttention: heads merged by view", site.mix)
-    elif mixed.ndim == 4 and len(mixed) == len(case.images) and reach[1:].any():
+    if mixed.ndim == 4 and len(mixed) == len(case.images) and reach[1:].any():
         yield wrong("what attention finds for one image lands in another", "MultiHeadSelfAttention: heads merged before the batch", site.mix)
+    elif rows != [1]:
+        yield wrong(f"token 1 behind attention is made of what was found for the tokens {rows[:6]}", "MultiHeadSelfAttention: heads merged by view", site.mix)
 
 
 def _output_axis(site: Site) -> int | None:
@@ -338,6 +365,7 @@ def heads_apart(case: Case) -> Remarks:
 PROPERTIES = (
     norm_over_features,
     query_key_value_apart,
+    tokens_see_tokens,
     query_of_one_token,
     scaled_by_root,
     weights_sum_to_one,

@@ -24,7 +24,7 @@ def residuals_there(case: Case) -> Remarks:
     """Each branch is added to the stream that it was made from."""
     anatomy = case.anatomy
     if not anatomy.steps:
-        yield wrong("what attention gives is never added to what it was made from", "EncoderBlock: no residual", anatomy.sites[0].mix)
+        yield wrong("what attention gives is never added to what it was made from", _lost_mistake(case), anatomy.sites[0].mix)
         return
     for step in anatomy.steps:
         if step.relation == "older":
@@ -33,12 +33,20 @@ def residuals_there(case: Case) -> Remarks:
         if step.relation == "changed" and not _is_scaled(step):
             yield unusual("a branch is added to a changed stream", at=step.sum)
             return
-    attention = [bool(anatomy.sites_of(step)) for step in anatomy.steps]
-    reached = sum(attention)
-    groups = {site.mix.module for site in anatomy.sites}
-    if anatomy.stray or reached < len(groups) - 1 or (len(anatomy.steps) < 2 and len(groups) > 1):
-        lost = anatomy.stray or next((site.mix for site in anatomy.sites if site.mix.number > anatomy.end.number), anatomy.end)
-        yield wrong("the stream ends after a branch: what follows is not added to it", "EncoderBlock: only attention is added", lost)
+    if anatomy.stray:
+        yield wrong("the stream ends before the last block: a branch took its place and was not added to it", "EncoderBlock: only attention is added", anatomy.stray)
+
+
+def _lost_mistake(case: Case) -> str:
+    mix = case.anatomy.sites[0].mix
+    for op in case.watch.ops[mix.number :]:
+        if op.name in ADDS and len(op.reads) == 2 and all(maker is not None and maker.needs(mix) for _, maker in op.reads):
+            (first, one), (second, other) = op.reads
+            if first.data_ptr() == second.data_ptr():
+                return "EncoderBlock: branch added to itself"
+            if first.shape == second.shape and (one.needs(other) or other.needs(one)):  # type: ignore[union-attr,arg-type]
+                return "EncoderBlock: only the mlp is added"
+    return "EncoderBlock: no residual"
 
 
 def _is_scaled(step: Step) -> bool:
@@ -57,7 +65,8 @@ def residual_once(case: Case) -> Remarks:
     edits = {op.number: torch.zeros_like for step in steps for op in _last_linears(step)}
     for step in steps:
         if step.twice:
-            yield wrong("the stream is added to itself beside a branch", "MultiHeadSelfAttention: residual inside", step.sum)
+            mistake = "MultiHeadSelfAttention: residual inside" if case.anatomy.sites_of(step) else "Mlp: residual inside the mlp"
+            yield wrong("the stream is added to itself beside a branch", mistake, step.sum)
             return
     with torch.no_grad():
         silent, _ = case.subject.watch(case.images, edits)
@@ -87,6 +96,8 @@ def _first_linears(step: Step) -> list[Op]:
 def norm_before_branch(case: Case) -> Remarks:
     """Each branch reads a normed copy of the stream, and the stream itself is not normed."""
     steps = _steps(case)
+    if any(step.twice for step in steps):
+        raise NotAsked("the stream is added to itself")
     on_stream = [step for step in steps if step.relation == "norm"]
     raw = [step for step in steps if not _reads_norm(step, case)]
     if on_stream:
@@ -113,9 +124,12 @@ def _post_norm(case: Case, on_stream: list[Step], raw: list[Step]) -> Remarks:
         if again and len(again) > len(later) / 2:
             yield unusual("each branch reads a norm of a stream that is normed itself", "EncoderBlock: second norm on the stream", at)
         else:
-            yield unusual("norms stand on the stream, behind each sum (post-norm)", "EncoderBlock: post norm", at)
+            early = case.anatomy.start[1]
+            mistake = "residual from the normed stream" if early is not None and early.name in NORMS else "post norm"
+            yield unusual("norms stand on the stream, behind each sum (post-norm)", f"EncoderBlock: {mistake}", at)
         return
-    mistake = "EncoderBlock: residual from the normed stream" if first not in on_stream else "EncoderBlock: second norm on the stream"
+    attends = any(case.anatomy.sites_of(step) for step in on_stream)
+    mistake = "EncoderBlock: residual from the normed stream" if attends else "EncoderBlock: second norm on the stream"
     yield wrong(f"{len(on_stream)} of {len(steps)} sums start from a normed stream, the others do not", mistake, at)
 
 
@@ -132,7 +146,7 @@ def _reads_norm(step: Step, case: Case) -> bool:
     """Whether a norm stands between the stream and the branch's first linear maps (or before the stream itself)."""
     start = step.before[1]
     firsts = _first_linears(step) or ([step.branch[1]] if step.branch[1] else [])
-    if start is None or not firsts:
+    if start is None or not firsts or (step.branch[1] is not None and not step.branch[1].needs(start)):
         return True
     if start.name in NORMS:
         return True
@@ -244,6 +258,10 @@ def attention_then_mlp(case: Case) -> Remarks:
     for early, late in zip(steps, steps[1:], strict=False):
         made = late.branch[1]
         if made is not None and late.relation == "same" and not made.needs(early.sum) and not late.twice:
+            mixes = case.anatomy.sites_of(early)
+            if mixes and made.needs(mixes[0].mix):
+                yield wrong("the MLP reads what attention gave alone, without the stream", "EncoderBlock: mlp reads attention alone", late.sum)
+                return
             yield unusual("both branches read the block's input (parallel blocks)", "EncoderBlock: both branches from the input", late.sum)
             return
 

@@ -6,7 +6,7 @@ import torch
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.watch import pull
+from vit_course.diagnosis.watch import NORMS, pull
 
 
 def final_norm(case: Case) -> Remarks:
@@ -17,12 +17,16 @@ def final_norm(case: Case) -> Remarks:
     slope = pull(case.answers, last.out)
     if not slope.any():
         raise NotAsked("the logits do not depend on the last sum")
-    grows = abs(float((slope * last.out).sum())) / float(slope.norm() * (last.out * (slope != 0)).norm())
+    grows = abs(float((slope * last.out).detach().sum())) / float(slope.norm() * (last.out.detach() * (slope != 0)).norm())
     if grows > 2e-3:
         reads = _read_tokens(case)
         mean = len(reads) > 1
         say = unusual if mean else wrong
-        yield say(f"the logits grow with the last block's output (slope {grows:.2g}): no norm stands before the head", "VisionTransformer: no final norm", last)
+        start = case.anatomy.start[1]
+        early = start is not None and start.name in NORMS and all(step.relation == "same" for step in case.anatomy.steps)
+        name = "norm before the blocks" if early else "no final norm"
+        seen = f"the logits grow with the last block's output (slope {grows:.2g}): no norm stands before the head"
+        yield say(seen, f"VisionTransformer: {name}", last)
 
 
 def _read_tokens(case: Case) -> list[int]:
@@ -48,8 +52,9 @@ def head_reads_class_token(case: Case) -> Remarks:
         return
     if special and len(reads) == count and len(special) < count:
         sizes = slope.norm(dim=-1)
-        even = float(sizes.max() / sizes.min()) < 50
-        if _weighs_alike(case, slope):
+        others = [row for row in range(count) if row not in special]
+        even = float(sizes[special].max()) < 3 * float(sizes[others].max())
+        if even and _weighs_alike(case, slope):
             yield unusual("the head reads the mean of all tokens, the class token, too", "VisionTransformer: mean of all tokens", case.anatomy.end)
         elif even:
             yield unusual("the head reads all tokens, each by weights of its own", "VisionTransformer: all tokens into the head", case.anatomy.end)

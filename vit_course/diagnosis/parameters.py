@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.subject import logits_of, twin
-from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, Op, source
+from vit_course.diagnosis.watch import ADDS, FUSED, LINEARS, NORMS, Op, source
 
 
 def registered(case: Case) -> Remarks:
@@ -52,13 +52,29 @@ def used(case: Case) -> Remarks:
         idle = {name: each for name, each in idle.items() if name not in elsewhere}
     cut = [name for name, each in idle.items() if _matters(case, each)]
     if cut:
-        yield wrong(f"no gradient comes back to {_listed(cut)}, though the logits depend on it", "Mlp: first layer detached", _cutting(case.watch.ops), cut[0])
+        yield wrong(f"no gradient comes back to {_listed(cut)}, though the logits depend on it", _cut_mistake(case, cut), _cutting(case.watch.ops), cut[0])
     rest = [name for name in idle if name not in cut]
     vectors = [name for name in rest if idle[name].numel() == max(idle[name].shape, default=1) and idle[name].ndim > 1]
     if whole := [name for name in rest if name not in vectors]:
         yield wrong(f"{_listed(whole)} {'has' if len(whole) == 1 else 'have'} no influence on the logits", _idle_mistake(case, whole, idle), module=whole[0].rpartition(".")[0])
     if vectors:
         yield unusual(f"{_listed(vectors)} {'has' if len(vectors) == 1 else 'have'} no influence on the logits: a token that is never put in", "add_class_token: a class token of zeros", module=vectors[0])
+
+
+def _cut_mistake(case: Case, cut: list[str]) -> str:
+    named = dict(case.subject.model.named_parameters())
+    width, count = case.start.shape[-1], case.start.shape[1]
+    if len(cut) == 1 and named[cut[0]].numel() == width and named[cut[0]].ndim > 1:
+        return "VisionTransformer: class token cut from the graph"
+    if len(cut) == 1 and named[cut[0]].numel() in (count * width, (count - 1) * width):
+        return "add_class_token: positions cut from their gradient"
+    start = case.anatomy.start[1]
+    inside = {op.module for step in case.anatomy.steps for op in step.inside}
+    if start is None or not any(name.rpartition(".")[0] in inside for name in cut):
+        return "add_class_token: tokens cut from their gradient"
+    mlp = {op.module for step in case.anatomy.steps if not case.anatomy.sites_of(step) for op in step.linears}
+    only = all(name.rpartition(".")[0] in mlp for name in cut)
+    return "Mlp: first layer detached" if only else "EncoderBlock: tokens out of the graph"
 
 
 def _idle_mistake(case: Case, names: list[str], idle: dict[str, nn.Parameter]) -> str:
@@ -112,6 +128,10 @@ def gradient_whole(case: Case) -> Remarks:
     if not case.steady:
         raise NotAsked("the logits are not the same twice")
     model, images = twin(case.subject.model).double(), case.images.double()
+    with torch.no_grad():
+        watch, _ = case.subject.watch(images, model=model)
+    if any(op.data and op.out.dtype == torch.float32 for op in watch.ops):
+        raise NotAsked("a part computes in float32, which is too coarse for it")
     parameters = [each for each in model.parameters() if each.requires_grad]
     generator = torch.Generator().manual_seed(7)
     weights = torch.randn(case.logits.shape, generator=generator).double()
@@ -126,7 +146,10 @@ def gradient_whole(case: Case) -> Remarks:
             values.append(float((logits_of(model(images)).double() * weights.to(images)).sum()))
     true = (values[0] - values[1]) / (2 * step)
     if abs(true - told) > 1e-3 * max(abs(true), abs(told), 1e-6):
-        yield wrong(f"a step along the parameters changes the logits by {true:.4g} per unit, and the gradient says {told:.4g}", "EncoderBlock: tokens out of the graph", _cutting(case.watch.ops))
+        dead = any(site.weights is not None and not site.weights[0].requires_grad for site in case.sites)
+        mistake = "MultiHeadSelfAttention: weights without gradient" if dead else "EncoderBlock: stream out of the graph"
+        seen = f"a step along the parameters changes the logits by {true:.4g} per unit, and the gradient says {told:.4g}"
+        yield wrong(seen, mistake, _cutting(case.watch.ops))
 
 
 def one_place_each(case: Case) -> Remarks:
@@ -182,10 +205,7 @@ def dropout_used(case: Case) -> Remarks:
     """Dropout that is built drops something in training, and never logits."""
     model = twin(case.subject.model).train()
     drops = {name: each for name, each in model.named_modules() if isinstance(each, nn.modules.dropout._DropoutNd) and each.p > 0}
-    called: set[str] = set()
-    for name, each in drops.items():
-        each.register_forward_pre_hook(lambda *_, name=name: called.add(name))
-    logits_of(model(case.images))
+    called = _called(case, model, drops)
     live = {id(each) for each in _leaves(case.answers)}
     idle = [name for name in drops if name not in called and not _home_is_idle(model, case.subject.model, name, live)]
     if idle:
@@ -194,6 +214,24 @@ def dropout_used(case: Case) -> Remarks:
     ends = [name for name, each in drops.items() if name in called and _ends_with(model, each, case, last.shape)]
     if ends:
         yield wrong(f"`{ends[0]}` drops logits in training", module=ends[0])
+
+
+def _called(case: Case, model: nn.Module, drops: dict[str, nn.Module]) -> set[str]:
+    """The dropouts that run in training, as modules or by their rate in a function of the module that holds them."""
+    watch, _ = case.subject.watch(case.images, model=model)
+    called = {op.module for op in watch.ops}
+    inner: set[str] = set()
+    for name, each in drops.items():
+        each.register_forward_pre_hook(lambda *_, name=name: inner.add(name))
+    logits_of(model(case.images.clone()))
+    rates = {op.module for op in watch.ops if _drops(op)}
+    return inner | {name for name in drops if name.rpartition(".")[0] in rates} | (called & drops.keys())
+
+
+def _drops(op: Op) -> bool:
+    if op.name == FUSED:
+        return bool(op.kwargs.get("dropout_p") or (len(op.args) > 4 and op.args[4]))
+    return "dropout" in op.name
 
 
 def _ends_with(model: nn.Module, drop: nn.Module, case: Case, shape: torch.Size) -> bool:

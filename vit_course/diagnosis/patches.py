@@ -198,7 +198,8 @@ def positions_once(case: Case) -> Remarks:
     tables = [source(*given, scales=False).tensor for _, given in adds]
     later = [op for op, _ in adds if first[1] and op.needs(first[1]) and op is not first[1]]
     if later:
-        before = any(first[1].needs(op) for op, _ in adds) if first[1] else False
+        blocks = sum(bool(case.anatomy.sites_of(step)) for step in case.anatomy.steps)
+        before = len(adds) > blocks
         same = len({id(each) for each in tables}) < len(tables)
         name = "positions added at the start and before every block" if before else "positions added before every block"
         yield unusual(f"positions are added {len(adds)} times{', from the same table' if same else ''}, also between blocks", f"VisionTransformer: {name}", later[0])
@@ -217,8 +218,12 @@ def class_token_has_position(case: Case) -> Remarks:
     found = torch.autograd.grad(token.pow(2).sum(), leaves, retain_graph=True, allow_unused=True) if token.requires_grad else []
     reached = [each for each in found if each is not None and each.any()]
     if token.requires_grad and not reached or not token.requires_grad:
-        yield wrong("the token without pixels is made of nothing that learns", "add_class_token: a class token of zeros")
-    if len(reached) == 1 and any(each.shape[-2] in (case.start.shape[1], case.start.shape[1] - len(case.special)) for each in leaves if each.ndim > 1):
+        frozen = any(not each.requires_grad for each in case.subject.model.parameters())
+        mistake = "VisionTransformer: tensors that are no parameters" if frozen else "add_class_token: a class token of zeros"
+        yield wrong("the token without pixels is made of nothing that learns", mistake)
+    count, own = case.start.shape[1], len(case.special) * token.numel()
+    tables = any(each.shape[-2] in (count, count - len(case.special)) for each in leaves if each.ndim > 1)
+    if len(reached) == 1 and reached[0].numel() <= own and tables:
         yield unusual("the class token gets no position", "VisionTransformer: no position added to the class token")
 
 

@@ -105,18 +105,21 @@ class Subject:
         torch.manual_seed(3)
         return logits_of((model or self.model)(images.clone()))
 
-    def watch(self, images: Tensor, edits: dict[int, Edit] | None = None) -> tuple[Watch, Tensor]:
+    def watch(
+        self, images: Tensor, edits: dict[int, Edit] | None = None, model: nn.Module | None = None
+    ) -> tuple[Watch, Tensor]:
         """One pass under watch: what happened, and the logits."""
+        model = model or self.model
         modules: list[str] = []
         hooks = []
-        for name, module in self.model.named_modules():
+        for name, module in model.named_modules():
             hooks.append(module.register_forward_pre_hook(lambda *_, name=name: modules.append(name)))
             hooks.append(module.register_forward_hook(lambda *_: [modules.pop()][1:] or None, always_call=True))
         watch = Watch(images, edits, modules)
         try:
             torch.manual_seed(3)
             with watch:
-                logits = logits_of(self.model(images))
+                logits = logits_of(model(images))
         finally:
             for hook in hooks:
                 hook.remove()

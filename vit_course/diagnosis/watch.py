@@ -28,7 +28,7 @@ PRODUCTS = frozenset("matmul __matmul__ bmm einsum __rmatmul__ mm baddbmm".split
 LINEARS = PRODUCTS | frozenset("linear addmm conv1d conv2d conv3d tensordot bilinear".split())
 NORMS = frozenset("layer_norm batch_norm group_norm rms_norm instance_norm".split())
 FUSED = "scaled_dot_product_attention"
-_TIMES = frozenset("mul __mul__ __rmul__ multiply mul_ __imul__".split())
+TIMES = frozenset("mul __mul__ __rmul__ multiply mul_ __imul__".split())
 _OVER = frozenset("div __truediv__ true_divide div_ __itruediv__ divide".split())
 
 
@@ -164,7 +164,7 @@ def source(tensor: Tensor, op: Op | None, scales: bool = True) -> Source:
 
 def constant_factor(op: Op) -> tuple[tuple[Tensor, Op | None], float | None] | None:
     """What an operation multiplies and by how much (None: by something learned); None where it does not multiply."""
-    if op.name not in _TIMES | _OVER or len(op.args) != 2:
+    if op.name not in TIMES | _OVER or len(op.args) != 2:
         return None
     for big, small in ((0, 1), (1, 0)):
         factor = op.args[small]
@@ -175,7 +175,7 @@ def constant_factor(op: Op) -> tuple[tuple[Tensor, Op | None], float | None] | N
             if isinstance(factor, Tensor) and factor.requires_grad:
                 return read, None
             number = float(factor)
-            return read, number if op.name in _TIMES else 1 / number if number else None
+            return read, number if op.name in TIMES else 1 / number if number else None
     return None
 
 

@@ -24,10 +24,7 @@ def image_alone(case: Case) -> Remarks:
         yield wrong(f"one image gives logits of shape {tuple(alone[0].shape)}, a batch {tuple(case.logits.shape)}", "VisionTransformer: batch of one squeezed")
     elif case.steady and not close(torch.cat(alone), case.logits):
         far = float((torch.cat(alone) - case.logits).abs().max())
-        batch = len(case.images)
-        over = next((each for each in case.sites if each.query[0].shape[-2] == batch != case.start.shape[1]), None)
-        mistake = "MultiHeadSelfAttention: attention over the batch" if over else ""
-        yield wrong(f"the same image alone and in its batch gives logits that differ by {far:.2g}", mistake, over.mix if over else None)
+        yield wrong(f"the same image alone and in its batch gives logits that differ by {far:.2g}")
 
 
 def steady_in_evaluation(case: Case) -> Remarks:
@@ -84,7 +81,7 @@ def dtype_follows(case: Case) -> Remarks:
     watch = None
     try:
         with torch.no_grad():
-            watch, found = _watched(case, model)
+            watch, found = case.subject.watch(case.images.double(), model=model)
     except Exception as error:
         yield wrong(f"after `.double()` the model raises {told(error)}: a tensor in it has a dtype of its own", "patchify: float32 whatever the input", module=line_of(error))
         return
@@ -95,14 +92,6 @@ def dtype_follows(case: Case) -> Remarks:
 
 
 _FLOAT32 = "EncoderBlock: stream in float32"
-
-
-def _watched(case, model):  # type: ignore[no-untyped-def]
-    kept, case.subject.model = case.subject.model, model
-    try:
-        return case.subject.watch(case.images.double())
-    finally:
-        case.subject.model = kept
 
 
 def device_follows(case: Case) -> Remarks:
