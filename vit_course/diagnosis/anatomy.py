@@ -77,7 +77,7 @@ def factors(op: Op) -> list[Read]:
 
 def _scores_of(weights: Read) -> Op | None:
     """The product of two tensors from the images that became ``weights`` number by number, None where there is none."""
-    waiting, seen, count = [weights], set(), weights[0].numel()
+    waiting, seen = [weights], set()
     while waiting:
         _, op = waiting.pop()
         if op is None or op in seen or not op.data:
@@ -85,7 +85,8 @@ def _scores_of(weights: Read) -> Op | None:
         seen.add(op)
         if op.name in PRODUCTS and not any(is_given(*each) for each in factors(op)):
             return op if len(factors(op)) == 2 else None
-        same = [each for each in op.reads if each[0].numel() == count and each[1] is not None and each[1].data]
+        count = op.out.numel()
+        same = [each for each in op.reads if (op.name in MOVES or each[0].numel() == count) and each[1] is not None and each[1].data]
         of_pairs = op.out.ndim > 3 and len(set(op.out.shape)) < op.out.ndim  # heads may mix what they say of pairs
         if (op.name in LINEARS | NORMS and not of_pairs) or (op.name in ADDS and len(same) > 1):
             continue
@@ -185,7 +186,8 @@ def anatomy_of(ops: list[Op]) -> Anatomy:
         streams.append(stream)
         steps.append(step)
         pending = []
-    stray = next((op for op in pending if _starts_anew(op, steps[-1].sum, ops)), None)
+    size = first.sum.out.numel()  # of all tokens: pooling by attention has a stream of its own
+    stray = next((op for op in pending if op.out.numel() == size and _starts_anew(op, steps[-1].sum, ops)), None)
     return Anatomy(ops, found, steps, first.before, stray)
 
 

@@ -61,13 +61,13 @@ class Finding:
             return f"`{self.module}` ({line})"
         return f"`{self.module}`" if self.module else line
 
-    def as_result(self) -> CheckResult:
+    def as_result(self, waits_for: str = "") -> CheckResult:
         """The finding as a line of a report of the kind that ``check`` gives."""
         verdict, reason = _VERDICT[self.answer]
         seen = f"{self.seen}, in {self.place}" if self.place and self.seen else self.seen
         causes = (_cause(*self.mistake),) if self.mistake else ()
-        name = self.property.replace("_", " ")
-        return CheckResult(name, self.claim, verdict, seen, causes=causes, reason=reason, word=str(self.answer))
+        name = self.property
+        return CheckResult(name, self.claim, verdict, seen, causes=causes, reason=reason, word=str(self.answer), waits_for=waits_for)
 
     def as_dict(self) -> dict[str, object]:
         """The finding as JSON types."""

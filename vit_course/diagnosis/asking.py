@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from exercise_kit.engine.verdict import CheckResult
 from vit_course.diagnosis import attention, block, head, learning, parameters, patches, whole
 from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remark, Remarks
 from vit_course.diagnosis.case import Case
@@ -53,7 +54,15 @@ def diagnose(
         lesson = learning.Lesson(model, images, labels, optimizer, loss)
         if labels is not None or optimizer is not None:
             findings += [found for each in learning.PROPERTIES for found in ask(each, lesson)]
-    return Diagnosis(type(model).__name__, tuple(each.as_result() for each in findings), findings=tuple(findings))
+    return Diagnosis(type(model).__name__, tuple(_results(findings)), findings=tuple(findings))
+
+
+def _results(findings: list[Finding]) -> Iterable[CheckResult]:
+    """Lines of the report; what could not be asked for the same reason folds under the first of them."""
+    leaders: dict[str, str] = {}
+    for each in findings:
+        leader = leaders.setdefault(each.seen, each.property) if each.answer == Answer.NOT_ASKED else ""
+        yield each.as_result("" if leader == each.property else leader)
 
 
 def _checked(model: object, images: object) -> None:

@@ -226,21 +226,28 @@ def query_of_one_token(case: Case) -> Remarks:
     row = query.select(axis, query.shape[axis] // 2)
     row = row[(0,) * (row.ndim - 1)]
     reach = case.tokens(pull(row, case.anatomy.start[0]))
+    if any(True for _ in norm_over_features(case)):
+        raise NotAsked("a norm mixes tokens before")
     reached = reach[0].abs().sum(-1) > 1e-9 * float(reach.abs().max())
     tokens = reached.nonzero().flatten().tolist()
-    mixed_before = _mixed_by_norm(case)
+    final = query.select(axis, 0).flatten(0, -2)[-1] if query.ndim > 2 else row
+    last = case.tokens(pull(final, case.anatomy.start[0]))
+    if len(last) > 1 and len(query) == len(last) and last[:-1].any():
+        mistake = "MultiHeadSelfAttention: heads read before the batch"
+        yield wrong("the last image's query is made of another image's tokens", mistake, site.scores)
+        return
     if (reach[1:] != 0).any():
         yield wrong("a query is made of tokens of several images", "split_heads: heads before the batch", site.scores)
         return
-    if len(tokens) > 1 and not mixed_before:
+    if len(tokens) > 1:
         yield wrong(f"one query of one head is made of {len(tokens)} tokens ({tokens[:5]})", "MultiHeadSelfAttention: heads split by view", site.scores)
         return
-    if query.shape[axis] == start.shape[1] and not mixed_before and tokens != [query.shape[axis] // 2]:
+    if query.shape[axis] == start.shape[1] and tokens != [query.shape[axis] // 2]:
         yield wrong(f"query {query.shape[axis] // 2} of a head comes from token {tokens}", "MultiHeadSelfAttention: heads split by view", site.scores)
         return
     if slices := _share_of_token(case, site, row):
         yield wrong(slices, "MultiHeadSelfAttention: heads see slices of the input", site.scores)
-    if site.mix is not site.scores and not mixed_before:
+    if site.mix is not site.scores:
         yield from _key_of_one_token(case, site)
 
 
@@ -255,10 +262,6 @@ def _key_of_one_token(case: Case, site: Site) -> Remarks:
     if len(tokens) > 1:
         mistake = "scaled_dot_product_attention: key reshaped where transposed"
         yield wrong(f"key 1 is made of {len(tokens)} tokens ({tokens[:5]})", mistake, site.scores)
-
-
-def _mixed_by_norm(case: Case) -> bool:
-    return any(True for _ in norm_over_features(case))
 
 
 def _share_of_token(case: Case, site: Site, row: Tensor) -> str:
@@ -288,10 +291,12 @@ def norm_over_features(case: Case) -> Remarks:
         raise NotAsked("the tokens before attention are not those of the stream")
     reach = case.tokens(pull(normed[0, normed.shape[1] // 2], case.anatomy.start[0]))
     mixing = (reach[0].abs().sum(-1) > 1e-9 * float(reach.abs().max())).sum()
+    images = len(reach) > 1 and bool(reach[1:].any())
     if int(mixing) > 1:
-        yield wrong(f"before attention a token depends on {int(mixing)} tokens: the norm's statistics run over tokens, too", "layer_norm: statistics over the tokens", norms[-1])
-    elif len(reach) > 1 and reach[1:].any():
-        yield wrong("before attention a token depends on other images: the norm's statistics run over the batch", "layer_norm: batch norm", norms[-1])
+        mistake = "layer_norm: batch norm" if images else "layer_norm: statistics over the tokens"
+        yield wrong(f"before attention a token depends on {int(mixing)} tokens: the norm's statistics run over tokens, too", mistake, norms[-1])
+    elif images:
+        yield wrong("before attention a token depends on other images: the norm's statistics run over the batch", "layer_norm: statistics over the first axis", norms[-1])
 
 
 def _ends_norm(op: Op, case: Case) -> bool:
@@ -356,6 +361,9 @@ def heads_apart(case: Case) -> Remarks:
         each = query.detach().transpose(0, 1) if query.shape[0] == batch else None
         if each is not None and all(close(one, each[0], 1e-5) for one in each[1:]):
             yield wrong("all heads have the same queries", "MultiHeadSelfAttention: same weights for every head", site.scores)
+        weights = site.weights[0] if site.weights else query
+        if weights.ndim == 4 and site.weights and weights.shape[1] == heads and close(weights, weights[:, :1].expand_as(weights), 1e-5):
+            yield wrong("all heads have the same weights", "MultiHeadSelfAttention: same weights for every head", site.mix)
         if site.weights is not None and site.weights[0].ndim == 4 and site.weights[0].shape[1] == heads:
             reach = pull(site.weights[0][0, 0], query)
             if reach[0, 1:].any() and close(site.weights[0].sum(site.axis), torch.ones_like(site.weights[0].sum(site.axis))):

@@ -6,10 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.diagnosis.anatomy import Step, is_linear
+from vit_course.diagnosis.anatomy import Step
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.attention import norm_over_features
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.watch import ADDS, FUSED, LINEARS, NORMS, Op, between, degree, pull, source
+
+from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, Edit, Op, between, degree, source
 
 _STATISTICS = NORMS | frozenset("rsqrt sqrt std var var_mean norm normalize linalg_vector_norm vector_norm".split())
 
@@ -65,7 +67,9 @@ def residual_once(case: Case) -> Remarks:
     edits = {op.number: torch.zeros_like for step in steps for op in _last_linears(step)}
     for step in steps:
         if step.twice:
-            mistake = "MultiHeadSelfAttention: residual inside" if case.anatomy.sites_of(step) else "Mlp: residual inside the mlp"
+            early = steps[max(0, steps.index(step) - 1)]
+            attends = any(case.anatomy.sites_of(each) for each in (step, early)) and early is not step
+            mistake = "MultiHeadSelfAttention: residual inside" if attends else "Mlp: residual inside the mlp"
             yield wrong("the stream is added to itself beside a branch", mistake, step.sum)
             return
     with torch.no_grad():
@@ -179,32 +183,44 @@ def norm_is_layer_norm(case: Case) -> Remarks:
 
 
 def _own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
-    stream = case.tokens(step.before[0])
-    found = case.tokens(out)
+    stream, found = case.tokens(step.before[0]).detach(), case.tokens(out).detach()
     if found.shape != stream.shape:
         raise NotAsked("the normed tokens have another shape than the stream")
-    slope = pull(found, step.before[0])
-    size = float(slope.norm() * step.before[0].norm())
-    grows = abs(float((slope * step.before[0]).sum())) / max(size, 1e-12)
-    shifted = abs(float(slope.sum())) / max(float(slope.norm()) * slope.numel() ** 0.5, 1e-12)
-    flat, target = stream.detach().flatten(0, 1), found.detach().flatten(0, 1)
-    if grows > 1e-3:
-        yield wrong(f"a stream of twice the size is not normed to the same tokens (slope {grows:.2g})", "layer_norm: divided by the variance", op)
+    if any(True for _ in norm_over_features(case)):
+        raise NotAsked("the norm takes its statistics over more than a token's numbers")
+    spread = float(stream.std())
+    doubled, shifted, still = (
+        _again(case, step, op, change) for change in (lambda x: x * 4, lambda x: x + spread, torch.zeros_like)
+    )
+    if still.isnan().any():
+        yield wrong("a token whose numbers are all alike is normed to nan: there is no eps", "layer_norm: eps left out", op)
+    size = float((found - found.mean((0, 1))).norm())
+    if (grown := float((doubled - found).norm()) / size) > 0.1:
+        yield wrong(f"a stream four times as large is normed to tokens that differ by {grown:.0%}", "layer_norm: divided by the variance", op)
         return
-    plain = F.layer_norm(flat, flat.shape[-1:]) if shifted < 1e-3 else F.normalize(flat, dim=-1) * flat.shape[-1] ** 0.5
-    weight, bias, miss = _fit(plain, target)
-    if shifted > 1e-3:
-        ratio = F.layer_norm(flat, flat.shape[-1:]) + flat.mean(-1, keepdim=True) / flat.std(-1, correction=0, keepdim=True)
-        name = "layer_norm: mean left in" if _fit(ratio, target)[2] < 1e-3 else "layer_norm: divided but not centered"
-        yield unusual("the norm leaves each token's mean in" + (", as RMSNorm" if miss < 1e-3 else ""), name, op)
-    elif miss > 1e-3:
+    flat, target, width = stream.flatten(0, 1), found.flatten(0, 1), stream.shape[-1]
+    if float((shifted - found).norm()) / size > 0.1:
+        rooted = flat * flat.square().mean(-1, keepdim=True).add(1e-6).rsqrt()
+        is_rms = _fit(rooted, target)[2] < 1e-2
+        ratio = F.layer_norm(flat, (width,), eps=1e-6) + flat.mean(-1, keepdim=True) / flat.std(-1, correction=0, keepdim=True)
+        name = "layer_norm: mean left in" if is_rms and _fit(ratio, target)[2] > 1e-2 else "layer_norm: divided but not centered"
+        yield unusual("the norm leaves each token's mean in" + (", as RMSNorm" if is_rms else ""), name, op)
+        return
+    fits = [_fit(F.layer_norm(flat, (width,), eps=eps), target) for eps in (1e-12, 1e-6, 1e-5)]
+    weight, bias, miss = min(fits, key=lambda fit: fit[2])
+    if miss > 2e-2:
         yield wrong(f"the norm differs from any LayerNorm by {miss:.0%}", "layer_norm: deviations never squared", op)
     else:
-        yield from _size_of_norm(case, weight, bias, flat.shape[-1], op)
+        yield from _size_of_norm(case, weight, bias, width, op)
+
+
+def _again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
+    """The normed tokens where the stream is another one."""
     with torch.no_grad():
-        still, _ = case.subject.watch(case.images, {step.before[1].number: torch.zeros_like})  # type: ignore[union-attr]
-    if op.number < len(still.ops) and still.ops[op.number].out.isnan().any():
-        yield wrong("a token whose numbers are all alike is normed to nan: there is no eps", "layer_norm: eps left out", op)
+        watch, _ = case.subject.watch(case.images, {step.before[1].number: change})  # type: ignore[union-attr]
+    if op.number >= len(watch.ops) or watch.ops[op.number].name != op.name:
+        raise NotAsked("the pass takes another way on another stream")
+    return case.tokens(watch.ops[op.number].out)
 
 
 def _size_of_norm(case: Case, weight: Tensor, bias: Tensor, width: int, op: Op) -> Remarks:
@@ -362,4 +378,3 @@ PROPERTIES = (
     nothing_behind_branch,
     activation_before_mlp,
 )
-assert FUSED and is_linear

@@ -79,6 +79,13 @@ def _cut_mistake(case: Case, cut: list[str]) -> str:
 
 def _idle_mistake(case: Case, names: list[str], idle: dict[str, nn.Parameter]) -> str:
     homes = {name.rpartition(".")[0] for name in names}
+    starts = dict(case.subject.start.named_parameters())
+    called = {op.module for op in case.watch.ops}
+    if homes <= called and all(idle[name].ndim == 1 for name in names):
+        kinds = {"weight" if bool((starts[name] == 1).all()) else "bias" if not starts[name].any() else "" for name in names}
+        words = {"weight": "weight left out", "bias": "bias left out"}
+        if "" not in kinds:
+            return f"layer_norm: {words[kinds.pop()] if len(kinds) == 1 else 'weight and bias never used'}"
     norms = [home for home in homes if isinstance(case.subject.model.get_submodule(home), nn.LayerNorm)] if homes != {""} else []
     blocks = case.anatomy.steps
     if norms and len(norms) == len(homes):
@@ -179,6 +186,19 @@ def _reads_new(late: Op, early: Op) -> bool:
     return late.name in LINEARS | NORMS or late.name in ("mul", "__mul__", "__rmul__")
 
 
+def with_biases(case: Case) -> Remarks:
+    """The projections of patches, queries, keys and values, and of the MLP have a bias."""
+    bare = [op for op in case.watch.ops if op.data and op.name in ("linear", "conv2d") and not _has_bias(op)]
+    if bare:
+        first = next(op for op in case.watch.ops if op.data and op.name in LINEARS)
+        mistake = "PatchEmbedding: projection without bias" if bare[0] is first else "MultiHeadSelfAttention: no bias unless asked for"
+        yield unusual(f"{len(bare)} linear maps have no bias, which some papers leave out", mistake, bare[0])
+
+
+def _has_bias(op: Op) -> bool:
+    return isinstance(op.kwargs.get("bias", op.args[2] if len(op.args) > 2 else None), Tensor)
+
+
 def blocks_start_apart(case: Case) -> Remarks:
     """No two weights start with the same numbers."""
     seen: dict[tuple[object, ...], str] = {}
@@ -271,4 +291,4 @@ def _shape(tensor: Tensor) -> str:
     return "×".join(map(str, tensor.shape)) or "one number"
 
 
-PROPERTIES = (registered, used, gradient_whole, one_place_each, blocks_start_apart, all_learn, dropout_used, start_near_chance)
+PROPERTIES = (registered, used, gradient_whole, with_biases, one_place_each, blocks_start_apart, all_learn, dropout_used, start_near_chance)

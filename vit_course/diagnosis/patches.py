@@ -203,8 +203,15 @@ def positions_once(case: Case) -> Remarks:
         same = len({id(each) for each in tables}) < len(tables)
         name = "positions added at the start and before every block" if before else "positions added before every block"
         yield unusual(f"positions are added {len(adds)} times{', from the same table' if same else ''}, also between blocks", f"VisionTransformer: {name}", later[0])
-    elif len(adds) > 1 and len({id(each) for each in tables}) < len(tables):
-        yield wrong(f"the same positions are added {len(adds)} times before the first block", at=adds[1][0])
+    elif len(adds) > 1 and tables[0].requires_grad and (times_added := _slope(case, tables[0])) > 1.5:
+        yield wrong(f"the same positions are added {times_added:.0f} times before the first block", at=adds[1][0])
+
+
+def _slope(case: Case, table: Tensor) -> float:
+    """By how much a token grows with its own row of a table."""
+    token = case.start[0, -1]
+    slope = torch.autograd.grad(token.sum(), table, retain_graph=True, allow_unused=True)[0]
+    return float(slope.abs().amax()) if slope is not None and not any(op.name in NORMS for op in case.watch.ops[: case.anatomy.start[1].number]) else 1.0  # type: ignore[union-attr]
 
 
 def class_token_has_position(case: Case) -> Remarks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,18 +38,33 @@ def undisturbed() -> Iterator[None]:
 def twin(model: nn.Module) -> nn.Module:
     """A copy that shares nothing; one that torch compiled is opened, and what an earlier pass left in it is let go."""
     model = getattr(model, "_orig_mod", model)
-    memo: dict[int, Any] = {}
-    for module in model.modules():
-        for value in list(vars(module).values()):
-            for each in value if isinstance(value, list | tuple) else value.values() if isinstance(value, dict) else [value]:
-                if isinstance(each, Tensor) and not each.is_leaf:
-                    memo[id(each)] = each.detach().clone()
-    made = copy.deepcopy(model, memo)
+    held = [each for module in model.modules() for value in vars(module).values() for each in _members(value)]
+    memo: dict[int, Any] = {id(each): each.detach().clone() for each in held if isinstance(each, Tensor) and not each.is_leaf}
+    try:
+        made = copy.deepcopy(model, dict(memo))
+    except TypeError:  # something that cannot be copied, such as a lock: both hold the same
+        made = copy.deepcopy(model, memo | {id(each): each for each in held if not _copies(each)})
     for module in made.modules():  # the caller's hooks see nothing of what is done here
         for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks):
             for key in [key for key, hook in hooks.items() if not type(hook).__module__.startswith("torch.")]:
                 del hooks[key]
     return made
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return [*value.values()]
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _copies(value: Any) -> bool:
+    if isinstance(value, nn.Module | Tensor | str | int | float | bool | None):
+        return True
+    try:
+        copy.deepcopy(value)
+    except Exception:
+        return False
+    return True
 
 
 def generic(model: nn.Module) -> nn.Module:

@@ -7,6 +7,7 @@ the watcher. The operations form a graph, in which later questions walk back.
 from __future__ import annotations
 
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ ADDS = frozenset("add __add__ __radd__ add_ __iadd__".split())
 PRODUCTS = frozenset("matmul __matmul__ bmm einsum __rmatmul__ mm baddbmm".split())
 LINEARS = PRODUCTS | frozenset("linear addmm conv1d conv2d conv3d tensordot bilinear".split())
 NORMS = frozenset("layer_norm batch_norm group_norm rms_norm instance_norm".split())
+_STDLIB = sysconfig.get_path("stdlib")
 FUSED = "scaled_dot_product_attention"
 TIMES = frozenset("mul __mul__ __rmul__ multiply mul_ __imul__".split())
 _OVER = frozenset("div __truediv__ true_divide div_ __itruediv__ divide".split())
@@ -124,11 +126,17 @@ def _tensors(values: Any) -> Iterator[Tensor]:
             yield from _tensors(each)
 
 
+def is_of_the_model(file: str) -> bool:
+    """Whether a source file is neither torch's nor Python's own."""
+    of_python = file.startswith(_STDLIB) and "site-packages" not in file
+    return not (of_python or "/torch/" in file or "/einops/" in file or file.startswith("<frozen"))
+
+
 def _line_of_the_model() -> tuple[str, int] | None:
     frame = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
-        if "/torch/" not in file and "/einops/" not in file and not file.startswith("<frozen") and file != __file__:
+        if is_of_the_model(file) and file != __file__:
             return (file, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -7,7 +7,7 @@ import torch
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.subject import logits_of, twin
-from vit_course.diagnosis.watch import pull
+from vit_course.diagnosis.watch import is_of_the_model, pull
 
 
 def image_alone(case: Case) -> Remarks:
@@ -130,7 +130,7 @@ def line_of(error: BaseException) -> str:
     found, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if "/torch/" not in file and "/diagnosis/" not in file:
+        if is_of_the_model(file) and "/diagnosis/" not in file:
             found = f"{file}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found
