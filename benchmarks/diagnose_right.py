@@ -1,4 +1,4 @@
-"""Right models that nobody may tell wrong: ours in every setting, and those of timm, torchvision, transformers, vit-pytorch."""
+"""Right models that nobody may tell wrong: ours and those of timm, torchvision, transformers and vit-pytorch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,14 @@ _TIMM: dict[str, dict[str, Any]] = {
     "vit_small_patch16_rope_224": {},
     "vit_little_patch16_reg1_gap_256": {},
 }
-_TORCH_SIZES = {"image_size": SIDE, "patch_size": 8, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96}
+_TORCH_SIZES = {
+    "image_size": SIDE,
+    "patch_size": 8,
+    "hidden_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+}
 _TRANSFORMERS = ("ViT", "DeiT", "Beit", "Dinov2", "Dinov2WithRegisters", "ViTMSN", "Data2VecVision", "IJepa")
 _LUCID: dict[str, tuple[str, dict[str, Any]]] = {
     "vit.ViT": ("ViT", {}),
@@ -111,14 +118,28 @@ def _timm() -> Iterator[tuple[str, str, Make]]:
 
     for name, more in _TIMM.items():
         sizes: dict[str, Any] = {"img_size": SIDE, "patch_size": 8, "depth": 2, "num_classes": CLASSES}
-        yield "timm", f"{name.strip()} {more or ''}".strip(), lambda name=name, kept={**sizes, **more}: timm.create_model(name.strip(), **{key: value for key, value in kept.items() if key != "pool_type"})
+        yield (
+            "timm",
+            f"{name.strip()} {more or ''}".strip(),
+            lambda name=name, kept={**sizes, **more}: timm.create_model(
+                name.strip(), **{key: value for key, value in kept.items() if key != "pool_type"}
+            ),
+        )
 
 
 def _torchvision() -> Iterator[tuple[str, str, Make]]:
     from torchvision.models.vision_transformer import VisionTransformer
 
-    for name, more in {"vit": {}, "vit, dropout": {"dropout": 0.1, "attention_dropout": 0.1}, "vit, representation": {"representation_size": 32}}.items():
-        yield "torchvision", name, lambda more=more: VisionTransformer(SIDE, 8, 2, 4, 48, 96, num_classes=CLASSES, **more)
+    for name, more in {
+        "vit": {},
+        "vit, dropout": {"dropout": 0.1, "attention_dropout": 0.1},
+        "vit, representation": {"representation_size": 32},
+    }.items():
+        yield (
+            "torchvision",
+            name,
+            lambda more=more: VisionTransformer(SIDE, 8, 2, 4, 48, 96, num_classes=CLASSES, **more),
+        )
 
 
 def _transformers() -> Iterator[tuple[str, str, Make]]:
@@ -128,7 +149,9 @@ def _transformers() -> Iterator[tuple[str, str, Make]]:
         for implementation in ("eager", "sdpa"):
 
             def make(name: str = name, implementation: str = implementation) -> nn.Module:
-                config = getattr(transformers, f"{name}Config")(**_TORCH_SIZES, num_labels=CLASSES, attn_implementation=implementation)
+                config = getattr(transformers, f"{name}Config")(
+                    **_TORCH_SIZES, num_labels=CLASSES, attn_implementation=implementation
+                )
                 return getattr(transformers, f"{name}ForImageClassification")(config)  # type: ignore[no-any-return]
 
             yield "transformers", f"{name}, {implementation}", make
@@ -138,7 +161,15 @@ def _vit_pytorch() -> Iterator[tuple[str, str, Make]]:
     from importlib import import_module
 
     for path, (kind, more) in _LUCID.items():
-        sizes: dict[str, Any] = {"image_size": SIDE, "patch_size": 8, "num_classes": CLASSES, "dim": 48, "depth": 2, "heads": 4, "mlp_dim": 96}
+        sizes: dict[str, Any] = {
+            "image_size": SIDE,
+            "patch_size": 8,
+            "num_classes": CLASSES,
+            "dim": 48,
+            "depth": 2,
+            "heads": 4,
+            "mlp_dim": 96,
+        }
 
         def make(path: str = path, kind: str = kind, kept: dict[str, Any] = {**sizes, **more}) -> nn.Module:  # noqa: B006
             module = import_module(f"vit_pytorch.{path.partition('.')[0]}")

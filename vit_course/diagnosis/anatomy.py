@@ -15,6 +15,7 @@ from vit_course.diagnosis.watch import (
     MOVES,
     NORMS,
     PRODUCTS,
+    STATISTICS,
     TIMES,
     Op,
     between,
@@ -23,16 +24,15 @@ from vit_course.diagnosis.watch import (
 )
 
 Read = tuple[Tensor, Op | None]
-_STATISTICS = NORMS | frozenset("rsqrt sqrt std var var_mean norm normalize linalg_vector_norm vector_norm".split())
 
 
 @dataclass(eq=False)
 class Site:
     """One place of attention.
 
-    Attributes: ``mix``, which gives weighted means of values; ``scores``, the product of queries and keys, both ``mix``
-    where torch's fused function does it all; ``weights`` as they meet the values, and the ``axis`` of them that is summed
-    over (None in the fused function).
+    Attributes: ``mix``, which gives weighted means of values; ``scores``, the product of queries and keys, both
+    ``mix`` where torch's fused function does it all; ``weights`` as they meet the values, and the ``axis`` of them that
+    is summed over (None in the fused function).
     """
 
     mix: Op
@@ -86,7 +86,11 @@ def _scores_of(weights: Read) -> Op | None:
         if op.name in PRODUCTS and not any(is_given(*each) for each in factors(op)):
             return op if len(factors(op)) == 2 else None
         count = op.out.numel()
-        same = [each for each in op.reads if (op.name in MOVES or each[0].numel() == count) and each[1] is not None and each[1].data]
+        same = [
+            each
+            for each in op.reads
+            if (op.name in MOVES or each[0].numel() == count) and each[1] is not None and each[1].data
+        ]
         of_pairs = op.out.ndim > 3 and len(set(op.out.shape)) < op.out.ndim  # heads may mix what they say of pairs
         if (op.name in LINEARS | NORMS and not of_pairs) or (op.name in ADDS and len(same) > 1):
             continue
@@ -110,8 +114,8 @@ def contracted(op: Op, operand: Tensor) -> int:
 class Step:
     """One sum on the stream.
 
-    Attributes: ``sum``; ``before``, the stream that it starts from; ``skip`` and ``branch``, its two terms; ``relation``
-    of the skip to the stream: "same", "norm" (of it), "changed", "older" (an earlier stream), "lost" (neither).
+    Attributes: ``sum``; ``before``, the stream that it starts from; ``skip`` and ``branch``, its two terms;
+    ``relation`` of the skip to the stream: "same", "norm" (of it), "changed", "older" (an earlier stream), "lost" (neither).
     """
 
     sum: Op
@@ -143,7 +147,7 @@ def is_linear(op: Op) -> bool:
 
 @dataclass(eq=False)
 class Anatomy:
-    """What was found: ``sites`` of attention, ``steps`` of the stream, ``start`` (the tokens before the first block)."""
+    """What was found: ``sites`` of attention, ``steps`` of the stream, ``start`` (tokens before the first block)."""
 
     ops: list[Op]
     sites: list[Site]
@@ -262,4 +266,4 @@ def _relation(read: Read, stream: Read, streams: list[Read], ops: list[Op]) -> s
         return "same"  # with positions added once more
     if any(is_linear(op) or op.name in PRODUCTS or op.name == FUSED for op in ways):
         return "branch"
-    return "norm" if any(op.name in _STATISTICS for op in ways) else "changed"
+    return "norm" if any(op.name in STATISTICS for op in ways) else "changed"

@@ -67,7 +67,9 @@ class Finding:
         seen = f"{self.seen}, in {self.place}" if self.place and self.seen else self.seen
         causes = (_cause(*self.mistake),) if self.mistake else ()
         name = self.property
-        return CheckResult(name, self.claim, verdict, seen, causes=causes, reason=reason, word=str(self.answer), waits_for=waits_for)
+        return CheckResult(
+            name, self.claim, verdict, seen, causes=causes, reason=reason, word=str(self.answer), waits_for=waits_for
+        )
 
     def as_dict(self) -> dict[str, object]:
         """The finding as JSON types."""

@@ -29,6 +29,7 @@ def diagnose(
     labels: Tensor | None = None,
     optimizer: Optimizer | None = None,
     loss: learning.Loss | None = None,
+    after_each: Callable[[], None] = lambda: None,
 ) -> Diagnosis:
     """What is wrong with a Vision Transformer, whoever wrote it, by what it does.
 
@@ -40,6 +41,7 @@ def diagnose(
         labels: (n,), class numbers; with them one step of learning is asked, too, and whether images can be learned.
         optimizer: made for this model.
         loss: from logits and labels to a number; else cross-entropy.
+        after_each: called after each property of the model, for whoever shows progress.
 
     Returns:
         a report that shows itself, each property *wrong*, *unusual*, *not asked* or *holds*.
@@ -50,7 +52,7 @@ def diagnose(
     """
     _checked(model, images)
     with undisturbed():
-        findings = list(_findings(model, images[:_AT_ONCE]))
+        findings = list(_findings(model, images[:_AT_ONCE], after_each))
         lesson = learning.Lesson(model, images, labels, optimizer, loss)
         if labels is not None or optimizer is not None:
             findings += [found for each in learning.PROPERTIES for found in ask(each, lesson)]
@@ -74,7 +76,7 @@ def _checked(model: object, images: object) -> None:
         raise ValueError(f"images must be (n, channels, height, width), not {tuple(images.shape)}")
 
 
-def _findings(model: nn.Module, images: Tensor) -> Iterable[Finding]:
+def _findings(model: nn.Module, images: Tensor, after_each: Callable[[], None]) -> Iterable[Finding]:
     if len(images) == 1:
         images = torch.cat([images, images.flip(-1) * 0.7 + 0.1 * torch.randn_like(images)])
     try:
@@ -86,6 +88,7 @@ def _findings(model: nn.Module, images: Tensor) -> Iterable[Finding]:
     if case is not None:
         for each in OF_A_MODEL:
             yield from ask(each, case)
+            after_each()
 
 
 def _case_of_one(model: nn.Module, images: Tensor, error: Exception) -> tuple[Case | None, Finding]:

@@ -27,9 +27,17 @@ def weights_sum_to_one(case: Case) -> Remarks:
             continue
         factor = source(weights, made).factor
         if factor is not None and abs(factor - 1) > 1e-4 and site.softmax is not None:
-            yield wrong(f"the weights are multiplied by {factor:.4g} behind the softmax", "MultiHeadSelfAttention: scaled after the softmax", site.mix)
+            yield wrong(
+                f"the weights are multiplied by {factor:.4g} behind the softmax",
+                "MultiHeadSelfAttention: scaled after the softmax",
+                site.mix,
+            )
         elif (weights < -1e-6).any() and site.softmax is None:
-            yield unusual("no softmax stands between scores and values, as in linear attention", "scaled_dot_product_attention: softmax forgotten", site.mix)
+            yield unusual(
+                "no softmax stands between scores and values, as in linear attention",
+                "scaled_dot_product_attention: softmax forgotten",
+                site.mix,
+            )
         else:
             yield _wrong_axis(site)
         return
@@ -51,7 +59,11 @@ def _wrong_axis(site: Site):  # type: ignore[no-untyped-def]
     for axes in ((-2, -1), tuple(range(1, weights.ndim)), tuple(range(weights.ndim))):
         over = weights.sum(axes)
         if close(over, torch.ones_like(over)):
-            return wrong(f"{seen}: one softmax runs over all pairs", "scaled_dot_product_attention: one softmax for everything", site.softmax)
+            return wrong(
+                f"{seen}: one softmax runs over all pairs",
+                "scaled_dot_product_attention: one softmax for everything",
+                site.softmax,
+            )
     if site.softmax is None:
         return unusual(f"{seen}: no softmax", "scaled_dot_product_attention: softmax forgotten", site.mix)
     return unusual(f"{seen}: something changes them behind the softmax", at=site.mix)
@@ -67,7 +79,11 @@ def scaled_by_root(case: Case) -> Remarks:
         behind = site.weights is not None and abs((source(*site.weights).factor or 1) - 1) > 1e-4
         if not behind:
             ratio = 1 / factor if factor else float("inf")
-            yield unusual(f"scores are divided by {ratio:.4g}; a head {width} wide asks for {width**0.5:.4g}", _scale_mistake(site, case, factor, width), site.scores)
+            yield unusual(
+                f"scores are divided by {ratio:.4g}; a head {width} wide asks for {width**0.5:.4g}",
+                _scale_mistake(site, case, factor, width),
+                site.scores,
+            )
         return
 
 
@@ -111,7 +127,9 @@ def _scale_of(site: Site) -> float | None:
             return None
     for tensor, made in (site.query, site.key):
         found = source(tensor, made)
-        if found.factor is None or (found.op and found.op.name not in LINEARS | ADDS | {"cat"} and found.op.name != "stack"):
+        if found.factor is None or (
+            found.op and found.op.name not in LINEARS | ADDS | {"cat"} and found.op.name != "stack"
+        ):
             return None
         factor *= found.factor
     return factor
@@ -144,9 +162,17 @@ def tokens_see_tokens(case: Case) -> Remarks:
     if queries == count:
         return
     if queries == batch and count in site.query[0].shape[:-2]:
-        yield wrong(f"each token attends to the same token of the other images: keys are {batch}, the batch, and not {count}", "MultiHeadSelfAttention: attention over the batch", site.scores)
+        yield wrong(
+            f"each token attends to the same token of the other images: keys are {batch}, the batch, and not {count}",
+            "MultiHeadSelfAttention: attention over the batch",
+            site.scores,
+        )
     elif site.query[0].ndim == 4 and site.query[0].shape[1] == count and queries == site.query[0].shape[2]:
-        yield wrong(f"a token's {queries} heads attend to each other, and no token to another", "MultiHeadSelfAttention: heads talk to each other", site.scores)
+        yield wrong(
+            f"a token's {queries} heads attend to each other, and no token to another",
+            "MultiHeadSelfAttention: heads talk to each other",
+            site.scores,
+        )
 
 
 def softmax_of_large_scores(case: Case) -> Remarks:
@@ -158,7 +184,11 @@ def softmax_of_large_scores(case: Case) -> Remarks:
         large, _ = case.subject.watch(case.images, {site.scores.number: lambda scores: scores * 0 + 500.0})
     if site.mix.number < len(large.ops) and not large.ops[site.mix.number].out.isfinite().all():
         mistake = "scaled_dot_product_attention: softmax that overflows"
-        yield wrong("scores of 500 give weights that are no numbers: the largest is not taken off before the exponential", mistake, site.mix)
+        yield wrong(
+            "scores of 500 give weights that are no numbers: the largest is not taken off before the exponential",
+            mistake,
+            site.mix,
+        )
 
 
 def every_token_sees_all(case: Case) -> Remarks:
@@ -166,13 +196,21 @@ def every_token_sees_all(case: Case) -> Remarks:
     for site in case.sites:
         weights = site.weights[0] if site.weights else None
         if site.mix.kwargs.get("is_causal"):
-            yield unusual("a causal mask hides the tokens behind each token", "scaled_dot_product_attention: causal mask", site.mix)
+            yield unusual(
+                "a causal mask hides the tokens behind each token",
+                "scaled_dot_product_attention: causal mask",
+                site.mix,
+            )
             return
         if weights is None or weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 3:
             continue
         hidden = weights.detach()[(0,) * (weights.ndim - 2)] == 0
         if hidden.triu(1).sum() == hidden.sum() == len(hidden) * (len(hidden) - 1) // 2:
-            yield unusual("a causal mask hides the tokens behind each token", "scaled_dot_product_attention: causal mask", site.mix)
+            yield unusual(
+                "a causal mask hides the tokens behind each token",
+                "scaled_dot_product_attention: causal mask",
+                site.mix,
+            )
             return
 
 
@@ -181,14 +219,22 @@ def query_key_value_apart(case: Case) -> Remarks:
     for site in case.sites:
         parts = {"queries": site.query, "keys": site.key, "values": site.value}
         numbers = {name: _numbers(*read) for name, read in parts.items()}
-        for first, second, mistake in (("keys", "queries", "queries compared with queries"), ("keys", "values", "values never used"), ("queries", "values", "value not projected")):
+        for first, second, mistake in (
+            ("keys", "queries", "queries compared with queries"),
+            ("keys", "values", "values never used"),
+            ("queries", "values", "value not projected"),
+        ):
             home = "scaled_dot_product_attention" if mistake == "values never used" else "MultiHeadSelfAttention"
             if numbers[first].shape == numbers[second].shape and close(numbers[first], numbers[second], 1e-4):
                 yield wrong(f"{first} and {second} are the same numbers", f"{home}: {mistake}", site.scores)
                 return
         for name, (_, made) in parts.items():
             if made is not None and case.anatomy.steps and not _projected(case, made):
-                yield unusual(f"no weights stand between the tokens and the {name}", "MultiHeadSelfAttention: value not projected", site.mix)
+                yield unusual(
+                    f"no weights stand between the tokens and the {name}",
+                    "MultiHeadSelfAttention: value not projected",
+                    site.mix,
+                )
                 return
 
 
@@ -201,7 +247,12 @@ def _numbers(tensor: Tensor, made: Op | None) -> Tensor:
 def _projected(case: Case, made: Op) -> bool:
     step = next((each for each in case.anatomy.steps if each.sum.needs(made)), case.anatomy.steps[0])
     start = step.before[1]
-    return start is None or made is start or not made.needs(start) or any(is_linear(op) for op in between(made, start, case.watch.ops))
+    return (
+        start is None
+        or made is start
+        or not made.needs(start)
+        or any(is_linear(op) for op in between(made, start, case.watch.ops))
+    )
 
 
 def _token_axis(op: Op, operand: Tensor) -> int | None:
@@ -240,10 +291,18 @@ def query_of_one_token(case: Case) -> Remarks:
         yield wrong("a query is made of tokens of several images", "split_heads: heads before the batch", site.scores)
         return
     if len(tokens) > 1:
-        yield wrong(f"one query of one head is made of {len(tokens)} tokens ({tokens[:5]})", "MultiHeadSelfAttention: heads split by view", site.scores)
+        yield wrong(
+            f"one query of one head is made of {len(tokens)} tokens ({tokens[:5]})",
+            "MultiHeadSelfAttention: heads split by view",
+            site.scores,
+        )
         return
     if query.shape[axis] == start.shape[1] and tokens != [query.shape[axis] // 2]:
-        yield wrong(f"query {query.shape[axis] // 2} of a head comes from token {tokens}", "MultiHeadSelfAttention: heads split by view", site.scores)
+        yield wrong(
+            f"query {query.shape[axis] // 2} of a head comes from token {tokens}",
+            "MultiHeadSelfAttention: heads split by view",
+            site.scores,
+        )
         return
     if slices := _share_of_token(case, site, row):
         yield wrong(slices, "MultiHeadSelfAttention: heads see slices of the input", site.scores)
@@ -266,7 +325,11 @@ def _key_of_one_token(case: Case, site: Site) -> Remarks:
 
 def _share_of_token(case: Case, site: Site, row: Tensor) -> str:
     """That a query reads a part of its token's numbers, or nothing."""
-    ways = [op for op in case.watch.ops if site.query[1] and (site.query[1] is op or site.query[1].needs(op)) and is_linear(op)]
+    ways = [
+        op
+        for op in case.watch.ops
+        if site.query[1] and (site.query[1] is op or site.query[1].needs(op)) and is_linear(op)
+    ]
     if not ways or not case.anatomy.start[1] or not ways[-1].needs(case.anatomy.start[1]):
         return ""
     read = next(each for each in ways[-1].reads if each[1] is not None and each[1].data)
@@ -274,7 +337,11 @@ def _share_of_token(case: Case, site: Site, row: Tensor) -> str:
     if normed.shape[-1] != case.start.shape[-1]:
         return ""
     numbers = int((pull(row, normed).flatten(0, -2) != 0).any(0).sum())
-    return f"a query of one head depends on {numbers} of {normed.shape[-1]} numbers of its token" if numbers <= normed.shape[-1] // 2 else ""
+    return (
+        f"a query of one head depends on {numbers} of {normed.shape[-1]} numbers of its token"
+        if numbers <= normed.shape[-1] // 2
+        else ""
+    )
 
 
 def norm_over_features(case: Case) -> Remarks:
@@ -294,14 +361,26 @@ def norm_over_features(case: Case) -> Remarks:
     images = len(reach) > 1 and bool(reach[1:].any())
     if int(mixing) > 1:
         mistake = "layer_norm: batch norm" if images else "layer_norm: statistics over the tokens"
-        yield wrong(f"before attention a token depends on {int(mixing)} tokens: the norm's statistics run over tokens, too", mistake, norms[-1])
+        yield wrong(
+            f"before attention a token depends on {int(mixing)} tokens: the norm's statistics run over tokens, too",
+            mistake,
+            norms[-1],
+        )
     elif images:
-        yield wrong("before attention a token depends on other images: the norm's statistics run over the batch", "layer_norm: statistics over the first axis", norms[-1])
+        yield wrong(
+            "before attention a token depends on other images: the norm's statistics run over the batch",
+            "layer_norm: statistics over the first axis",
+            norms[-1],
+        )
 
 
 def _ends_norm(op: Op, case: Case) -> bool:
     """Whether an operation is the last one before the first linear map behind the stream."""
-    return op.name not in MOVES and op.out.numel() == case.start.numel() and not any(is_linear(each) for each in between(op, case.anatomy.start[1], case.watch.ops))  # type: ignore[arg-type]
+    return (
+        op.name not in MOVES
+        and op.out.numel() == case.start.numel()
+        and not any(is_linear(each) for each in between(op, case.anatomy.start[1], case.watch.ops))
+    )  # type: ignore[arg-type]
 
 
 def heads_merged_within_token(case: Case) -> Remarks:
@@ -318,9 +397,17 @@ def heads_merged_within_token(case: Case) -> Remarks:
     others = [each for each in range(mixed.ndim) if each != axis]
     rows = (reach.abs().sum(others) > 1e-9 * float(reach.abs().max())).nonzero().flatten().tolist()
     if mixed.ndim == 4 and len(mixed) == len(case.images) and reach[1:].any():
-        yield wrong("what attention finds for one image lands in another", "MultiHeadSelfAttention: heads merged before the batch", site.mix)
+        yield wrong(
+            "what attention finds for one image lands in another",
+            "MultiHeadSelfAttention: heads merged before the batch",
+            site.mix,
+        )
     elif rows != [1]:
-        yield wrong(f"token 1 behind attention is made of what was found for the tokens {rows[:6]}", "MultiHeadSelfAttention: heads merged by view", site.mix)
+        yield wrong(
+            f"token 1 behind attention is made of what was found for the tokens {rows[:6]}",
+            "MultiHeadSelfAttention: heads merged by view",
+            site.mix,
+        )
 
 
 def _output_axis(site: Site) -> int | None:
@@ -341,7 +428,11 @@ def output_projected(case: Case) -> Remarks:
         last = inside[-1].mix
         heads = len(inside) if len(inside) > 1 else last.out.shape[-3] if last.out.ndim > 3 else 1
         if heads > 1 and not any(is_linear(op) and op.needs(last) and op is not last for op in step.inside):
-            yield unusual(f"no weights stand between the {heads} heads and the sum", "MultiHeadSelfAttention: no projection", step.sum)
+            yield unusual(
+                f"no weights stand between the {heads} heads and the sum",
+                "MultiHeadSelfAttention: no projection",
+                step.sum,
+            )
             return
 
 
@@ -355,19 +446,42 @@ def heads_apart(case: Case) -> Remarks:
     else:
         heads = query.shape[1] if query.ndim > 3 else 1
     batch = len(case.images)
-    if heads == 1 and len(inside) <= 1 and not (query.ndim == 3 and query.shape[0] % batch == 0 and query.shape[0] > batch):
-        yield unusual(f"attention has one head, {query.shape[-1]} wide", "MultiHeadSelfAttention: one head for everything", site.scores)
+    if (
+        heads == 1
+        and len(inside) <= 1
+        and not (query.ndim == 3 and query.shape[0] % batch == 0 and query.shape[0] > batch)
+    ):
+        yield unusual(
+            f"attention has one head, {query.shape[-1]} wide",
+            "MultiHeadSelfAttention: one head for everything",
+            site.scores,
+        )
     if heads > 1 and query.ndim == 4:
         each = query.detach().transpose(0, 1) if query.shape[0] == batch else None
         if each is not None and all(close(one, each[0], 1e-5) for one in each[1:]):
-            yield wrong("all heads have the same queries", "MultiHeadSelfAttention: same weights for every head", site.scores)
+            yield wrong(
+                "all heads have the same queries", "MultiHeadSelfAttention: same weights for every head", site.scores
+            )
         weights = site.weights[0] if site.weights else query
-        if weights.ndim == 4 and site.weights and weights.shape[1] == heads and close(weights, weights[:, :1].expand_as(weights), 1e-5):
-            yield wrong("all heads have the same weights", "MultiHeadSelfAttention: same weights for every head", site.mix)
+        if (
+            weights.ndim == 4
+            and site.weights
+            and weights.shape[1] == heads
+            and close(weights, weights[:, :1].expand_as(weights), 1e-5)
+        ):
+            yield wrong(
+                "all heads have the same weights", "MultiHeadSelfAttention: same weights for every head", site.mix
+            )
         if site.weights is not None and site.weights[0].ndim == 4 and site.weights[0].shape[1] == heads:
             reach = pull(site.weights[0][0, 0], query)
-            if reach[0, 1:].any() and close(site.weights[0].sum(site.axis), torch.ones_like(site.weights[0].sum(site.axis))):
-                yield unusual("a head's weights depend on the queries of other heads", "MultiHeadSelfAttention: heads talk to each other", site.mix)
+            if reach[0, 1:].any() and close(
+                site.weights[0].sum(site.axis), torch.ones_like(site.weights[0].sum(site.axis))
+            ):
+                yield unusual(
+                    "a head's weights depend on the queries of other heads",
+                    "MultiHeadSelfAttention: heads talk to each other",
+                    site.mix,
+                )
 
 
 PROPERTIES = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -10,10 +12,7 @@ from vit_course.diagnosis.anatomy import Step
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.attention import norm_over_features
 from vit_course.diagnosis.case import Case, close
-
-from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, Edit, Op, between, degree, source
-
-_STATISTICS = NORMS | frozenset("rsqrt sqrt std var var_mean norm normalize linalg_vector_norm vector_norm".split())
+from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, STATISTICS, Edit, Op, between, degree, source
 
 
 def _steps(case: Case) -> list[Step]:
@@ -26,23 +25,37 @@ def residuals_there(case: Case) -> Remarks:
     """Each branch is added to the stream that it was made from."""
     anatomy = case.anatomy
     if not anatomy.steps:
-        yield wrong("what attention gives is never added to what it was made from", _lost_mistake(case), anatomy.sites[0].mix)
+        yield wrong(
+            "what attention gives is never added to what it was made from", _lost_mistake(case), anatomy.sites[0].mix
+        )
         return
     for step in anatomy.steps:
         if step.relation == "older":
-            yield wrong("a branch is added to an earlier stream, and what was added in between is lost", "EncoderBlock: second residual from the input", step.sum)
+            yield wrong(
+                "a branch is added to an earlier stream, and what was added in between is lost",
+                "EncoderBlock: second residual from the input",
+                step.sum,
+            )
             return
         if step.relation == "changed" and not _is_scaled(step):
             yield unusual("a branch is added to a changed stream", at=step.sum)
             return
     if anatomy.stray:
-        yield wrong("the stream ends before the last block: a branch took its place and was not added to it", "EncoderBlock: only attention is added", anatomy.stray)
+        yield wrong(
+            "the stream ends before the last block: a branch took its place and was not added to it",
+            "EncoderBlock: only attention is added",
+            anatomy.stray,
+        )
 
 
 def _lost_mistake(case: Case) -> str:
     mix = case.anatomy.sites[0].mix
     for op in case.watch.ops[mix.number :]:
-        if op.name in ADDS and len(op.reads) == 2 and all(maker is not None and maker.needs(mix) for _, maker in op.reads):
+        if (
+            op.name in ADDS
+            and len(op.reads) == 2
+            and all(maker is not None and maker.needs(mix) for _, maker in op.reads)
+        ):
             (first, one), (second, other) = op.reads
             if first.data_ptr() == second.data_ptr():
                 return "EncoderBlock: branch added to itself"
@@ -61,8 +74,18 @@ def residual_once(case: Case) -> Remarks:
     for op in case.watch.ops:
         if op.name in ADDS and len(op.reads) == 2 and op.data and op.out.numel() >= case.start.numel():
             first, second = (source(*read, scales=False) for read in op.reads)
-            if first.op is not None and first.op is second.op and first.tensor is second.tensor and first.op.data and op.reads[0][0].data_ptr() == op.reads[1][0].data_ptr():
-                yield wrong("a tensor is added to itself: a branch, or the stream, counts twice", "EncoderBlock: branch added to itself", op)
+            if (
+                first.op is not None
+                and first.op is second.op
+                and first.tensor is second.tensor
+                and first.op.data
+                and op.reads[0][0].data_ptr() == op.reads[1][0].data_ptr()
+            ):
+                yield wrong(
+                    "a tensor is added to itself: a branch, or the stream, counts twice",
+                    "EncoderBlock: branch added to itself",
+                    op,
+                )
                 return
     edits = {op.number: torch.zeros_like for step in steps for op in _last_linears(step)}
     for step in steps:
@@ -82,7 +105,11 @@ def residual_once(case: Case) -> Remarks:
             continue
         slope = float((after * before).sum() / (before * before).sum())
         if abs(slope - 2) < 0.25 or abs(slope) < 0.2:
-            mistake = "MultiHeadSelfAttention: residual inside" if case.anatomy.sites_of(step) else "Mlp: residual inside the mlp"
+            mistake = (
+                "MultiHeadSelfAttention: residual inside"
+                if case.anatomy.sites_of(step)
+                else "Mlp: residual inside the mlp"
+            )
             yield wrong(f"with its branch silent the stream is multiplied by {slope:.2f} in a block", mistake, step.sum)
             return
 
@@ -109,24 +136,35 @@ def norm_before_branch(case: Case) -> Remarks:
         return
     behind = [step for step in steps if _norm_behind(step)]
     if raw and len(behind) >= len(steps) / 2:
-        yield unusual("branches read the stream as it is, and what they give is normed before the sum", "EncoderBlock: norm on the branch output", behind[0].sum)
+        yield unusual(
+            "branches read the stream as it is, and what they give is normed before the sum",
+            "EncoderBlock: norm on the branch output",
+            behind[0].sum,
+        )
     elif raw:
         kinds = {bool(case.anatomy.sites_of(step)) for step in raw}
         which = "attention reads" if kinds == {True} else "the MLP reads" if kinds == {False} else "branches read"
         name = {"attention reads": "norm1 forgotten", "the MLP reads": "norm2 forgotten"}.get(which, "norms never used")
         say = wrong if len(raw) < len(steps) or not case.anatomy else unusual
-        yield say(f"{which} the stream as it is in {len(raw)} of {len(steps)} branches: no norm", f"EncoderBlock: {name}", (_first_linears(raw[0]) or [raw[0].sum])[0])
+        yield say(
+            f"{which} the stream as it is in {len(raw)} of {len(steps)} branches: no norm",
+            f"EncoderBlock: {name}",
+            (_first_linears(raw[0]) or [raw[0].sum])[0],
+        )
 
 
 def _post_norm(case: Case, on_stream: list[Step], raw: list[Step]) -> Remarks:
     steps = case.anatomy.steps
-    first = steps[0]
     at = on_stream[0].sum
     later = steps[1:]
     if len(on_stream) >= len(later) and all(step in on_stream for step in later):
         again = [step for step in later if _norms_on_way(step) > 1]
         if again and len(again) > len(later) / 2:
-            yield unusual("each branch reads a norm of a stream that is normed itself", "EncoderBlock: second norm on the stream", at)
+            yield unusual(
+                "each branch reads a norm of a stream that is normed itself",
+                "EncoderBlock: second norm on the stream",
+                at,
+            )
         else:
             early = case.anatomy.start[1]
             mistake = "residual from the normed stream" if early is not None and early.name in NORMS else "post norm"
@@ -155,14 +193,14 @@ def _reads_norm(step: Step, case: Case) -> bool:
     if start.name in NORMS:
         return True
     ways = [op for first in firsts[:1] for op in between(first, start, step.ops)]
-    return any(op.name in _STATISTICS or op.name in ("pow", "__pow__") for op in ways)
+    return any(op.name in STATISTICS or op.name in ("pow", "__pow__") for op in ways)
 
 
 def _norm_behind(step: Step) -> bool:
     lasts = _last_linears(step)
     if not lasts or step.branch[1] is None:
         return False
-    return any(op.name in _STATISTICS for op in between(step.branch[1], lasts[-1], step.ops))
+    return any(op.name in STATISTICS for op in between(step.branch[1], lasts[-1], step.ops))
 
 
 def norm_is_layer_norm(case: Case) -> Remarks:
@@ -193,17 +231,29 @@ def _own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
         _again(case, step, op, change) for change in (lambda x: x * 4, lambda x: x + spread, torch.zeros_like)
     )
     if still.isnan().any():
-        yield wrong("a token whose numbers are all alike is normed to nan: there is no eps", "layer_norm: eps left out", op)
+        yield wrong(
+            "a token whose numbers are all alike is normed to nan: there is no eps", "layer_norm: eps left out", op
+        )
     size = float((found - found.mean((0, 1))).norm())
     if (grown := float((doubled - found).norm()) / size) > 0.1:
-        yield wrong(f"a stream four times as large is normed to tokens that differ by {grown:.0%}", "layer_norm: divided by the variance", op)
+        yield wrong(
+            f"a stream four times as large is normed to tokens that differ by {grown:.0%}",
+            "layer_norm: divided by the variance",
+            op,
+        )
         return
     flat, target, width = stream.flatten(0, 1), found.flatten(0, 1), stream.shape[-1]
     if float((shifted - found).norm()) / size > 0.1:
         rooted = flat * flat.square().mean(-1, keepdim=True).add(1e-6).rsqrt()
         is_rms = _fit(rooted, target)[2] < 1e-2
-        ratio = F.layer_norm(flat, (width,), eps=1e-6) + flat.mean(-1, keepdim=True) / flat.std(-1, correction=0, keepdim=True)
-        name = "layer_norm: mean left in" if is_rms and _fit(ratio, target)[2] > 1e-2 else "layer_norm: divided but not centered"
+        ratio = F.layer_norm(flat, (width,), eps=1e-6) + flat.mean(-1, keepdim=True) / flat.std(
+            -1, correction=0, keepdim=True
+        )
+        name = (
+            "layer_norm: mean left in"
+            if is_rms and _fit(ratio, target)[2] > 1e-2
+            else "layer_norm: divided but not centered"
+        )
         yield unusual("the norm leaves each token's mean in" + (", as RMSNorm" if is_rms else ""), name, op)
         return
     fits = [_fit(F.layer_norm(flat, (width,), eps=eps), target) for eps in (1e-12, 1e-6, 1e-5)]
@@ -225,15 +275,29 @@ def _again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
 
 def _size_of_norm(case: Case, weight: Tensor, bias: Tensor, width: int, op: Op) -> Remarks:
     given = [each.detach() for each in case.subject.model.parameters() if each.numel() == width]
-    ratios = {float((weight / each.flatten()).median()) for each in given if close(weight / weight.norm(), each.flatten() / each.norm(), 1e-3)}
+    ratios = {
+        float((weight / each.flatten()).median())
+        for each in given
+        if close(weight / weight.norm(), each.flatten() / each.norm(), 1e-3)
+    }
     near = min(ratios, key=lambda each: abs(each - 1), default=1.0)
     if abs(near - 1) > 1e-3:
         is_bessel = abs(near - ((width - 1) / width) ** 0.5) < 1e-3
         mistake = "layer_norm: divided by one less" if is_bessel else "layer_norm: squares summed not averaged"
-        yield (unusual if is_bessel else wrong)(f"the norm's numbers are {near:.4g} times those of a LayerNorm", mistake, op)
+        yield (unusual if is_bessel else wrong)(
+            f"the norm's numbers are {near:.4g} times those of a LayerNorm", mistake, op
+        )
     elif given and not ratios and weight.std() > 1e-3:
-        yield wrong("what the norm adds is weighed, too, or its weight is not a parameter", "layer_norm: bias added before the weight", op)
-    elif any(close(weight, each.flatten(), 1e-3) for each in given) and not any(close(bias, each.flatten(), 5e-3) for each in given) and bias.std() > 1e-3:
+        yield wrong(
+            "what the norm adds is weighed, too, or its weight is not a parameter",
+            "layer_norm: bias added before the weight",
+            op,
+        )
+    elif (
+        any(close(weight, each.flatten(), 1e-3) for each in given)
+        and not any(close(bias, each.flatten(), 5e-3) for each in given)
+        and bias.std() > 1e-3
+    ):
         yield wrong("what the norm adds is weighed, too", "layer_norm: bias added before the weight", op)
 
 
@@ -270,15 +334,27 @@ def attention_then_mlp(case: Case) -> Remarks:
     if "M" not in kinds and len(kinds) > 1:
         yield wrong(f"{len(kinds)} branches hold attention, none an MLP", "EncoderBlock: attention twice", steps[1].sum)
     elif kinds[-1] == "A" and "M" in kinds and kinds.count("A") > 1:
-        yield unusual("the last branch of the model is attention: the MLP comes first", "EncoderBlock: mlp before attention", steps[-1].sum)
-    for early, late in zip(steps, steps[1:], strict=False):
+        yield unusual(
+            "the last branch of the model is attention: the MLP comes first",
+            "EncoderBlock: mlp before attention",
+            steps[-1].sum,
+        )
+    for early, late in pairwise(steps):
         made = late.branch[1]
         if made is not None and late.relation == "same" and not made.needs(early.sum) and not late.twice:
             mixes = case.anatomy.sites_of(early)
             if mixes and made.needs(mixes[0].mix):
-                yield wrong("the MLP reads what attention gave alone, without the stream", "EncoderBlock: mlp reads attention alone", late.sum)
+                yield wrong(
+                    "the MLP reads what attention gave alone, without the stream",
+                    "EncoderBlock: mlp reads attention alone",
+                    late.sum,
+                )
                 return
-            yield unusual("both branches read the block's input (parallel blocks)", "EncoderBlock: both branches from the input", late.sum)
+            yield unusual(
+                "both branches read the block's input (parallel blocks)",
+                "EncoderBlock: both branches from the input",
+                late.sum,
+            )
             return
 
 
@@ -291,10 +367,16 @@ def activation_between(case: Case) -> Remarks:
         if not linears:
             continue
         if len(linears) == 1 and not _bends(step, linears[0]):
-            yield wrong("a branch is one Linear, with no hidden layer and no activation", "Mlp: no activation", linears[0])
+            yield wrong(
+                "a branch is one Linear, with no hidden layer and no activation", "Mlp: no activation", linears[0]
+            )
             return
         if len(linears) > 1 and not any(_bend_between(first, last, step) for first in firsts for last in lasts):
-            yield wrong("no activation stands between the two Linears of the MLP, which are one linear map together", "Mlp: no activation", lasts[0])
+            yield wrong(
+                "no activation stands between the two Linears of the MLP, which are one linear map together",
+                "Mlp: no activation",
+                lasts[0],
+            )
             return
         if len(linears) > 1:
             yield from _kind_of_activation(firsts[0], lasts[0], step)
@@ -306,11 +388,15 @@ def _bend_between(first: Op, last: Op, step: Step) -> bool:
         return True
     read = next(each for each in last.reads if each[1] is not None and each[1].data)
     grown = degree(read[0], first.out)
-    return abs(grown - 1) > 1e-3 or any(op.name in ("relu", "relu_", "leaky_relu", "clamp", "clamp_min") for op in between(last, first, step.ops))
+    return abs(grown - 1) > 1e-3 or any(
+        op.name in ("relu", "relu_", "leaky_relu", "clamp", "clamp_min") for op in between(last, first, step.ops)
+    )
 
 
 def _bends(step: Step, linear: Op) -> bool:
-    return any(op.name in ("gelu", "relu", "silu", "tanh", "sigmoid") for op in between(step.branch[1], linear, step.ops))  # type: ignore[arg-type]
+    return any(
+        op.name in ("gelu", "relu", "silu", "tanh", "sigmoid") for op in between(step.branch[1], linear, step.ops)
+    )  # type: ignore[arg-type]
 
 
 _KNOWN = {
@@ -352,7 +438,12 @@ def nothing_behind_branch(case: Case) -> Remarks:
         positive = bool((branch >= 0).all())
         if len(lasts) == 1 and (abs(grown - 1) > 1e-2 or positive):
             mlp = not case.anatomy.sites_of(step)
-            yield wrong("an activation follows the last Linear of a branch, so that what it adds is bent" + (" and never negative" if positive else ""), "Mlp: activation after the last layer" if mlp else "", step.sum)
+            yield wrong(
+                "an activation follows the last Linear of a branch, so that what it adds is bent"
+                + (" and never negative" if positive else ""),
+                "Mlp: activation after the last layer" if mlp else "",
+                step.sum,
+            )
             return
 
 
@@ -362,9 +453,17 @@ def activation_before_mlp(case: Case) -> Remarks:
         firsts, start = _first_linears(step), step.before[1]
         if not firsts or start is None:
             continue
-        bent = [op for op in between(firsts[0], start, step.ops) if op.name in ("gelu", "relu", "silu", "sigmoid", "tanh") and op.name not in LINEARS]
+        bent = [
+            op
+            for op in between(firsts[0], start, step.ops)
+            if op.name in ("gelu", "relu", "silu", "sigmoid", "tanh") and op.name not in LINEARS
+        ]
         if bent:
-            yield unusual(f"{bent[0].name} stands before the first Linear of a branch", "Mlp: activation before the first layer", bent[0])
+            yield unusual(
+                f"{bent[0].name} stands before the first Linear of a branch",
+                "Mlp: activation before the first layer",
+                bent[0],
+            )
             return
 
 

@@ -22,9 +22,13 @@ def final_norm(case: Case) -> Remarks:
         mean = len(reads) > 1
         say = unusual if mean else wrong
         start = case.anatomy.start[1]
-        early = start is not None and start.name in NORMS and all(step.relation == "same" for step in case.anatomy.steps)
+        early = (
+            start is not None and start.name in NORMS and all(step.relation == "same" for step in case.anatomy.steps)
+        )
         name = "norm before the blocks" if early else "no final norm"
-        seen = f"three times the last block's output gives logits that differ by {far:.0%}: no norm stands before the head"
+        seen = (
+            f"three times the last block's output gives logits that differ by {far:.0%}: no norm stands before the head"
+        )
         yield say(seen, f"VisionTransformer: {name}", last)
 
 
@@ -47,7 +51,12 @@ def head_reads_class_token(case: Case) -> Remarks:
         known = [each for each in reads if each in special or each in case.patches]
         if not any(each in special for each in known) and len(known) == len(reads):
             name = "last token pooled" if reads[-1] == count - 1 else "first patch pooled"
-            yield wrong(f"the head reads token {reads[0]} of {count}, which is a patch" + (f"; the token without pixels is {special[0]}" if special else ""), f"VisionTransformer: {name}", case.anatomy.end)
+            yield wrong(
+                f"the head reads token {reads[0]} of {count}, which is a patch"
+                + (f"; the token without pixels is {special[0]}" if special else ""),
+                f"VisionTransformer: {name}",
+                case.anatomy.end,
+            )
         return
     if special and len(reads) == count and len(special) < count:
         sizes = slope.norm(dim=-1)
@@ -57,11 +66,23 @@ def head_reads_class_token(case: Case) -> Remarks:
         if not even and float(by_token.median()) < 1e-3:
             return  # each token behind a norm of its own: the class token beside the mean of the patches
         if even and _weighs_alike(case, slope):
-            yield unusual("the head reads the mean of all tokens, the class token, too", "VisionTransformer: mean of all tokens", case.anatomy.end)
+            yield unusual(
+                "the head reads the mean of all tokens, the class token, too",
+                "VisionTransformer: mean of all tokens",
+                case.anatomy.end,
+            )
         elif even:
-            yield unusual("the head reads all tokens, each by weights of its own", "VisionTransformer: all tokens into the head", case.anatomy.end)
+            yield unusual(
+                "the head reads all tokens, each by weights of its own",
+                "VisionTransformer: all tokens into the head",
+                case.anatomy.end,
+            )
         else:
-            yield wrong("the head's token depends on other tokens behind the last block: its norm takes statistics over tokens", "VisionTransformer: final norm over the tokens", case.anatomy.end)
+            yield wrong(
+                "the head's token depends on other tokens behind the last block: its norm takes statistics over tokens",
+                "VisionTransformer: final norm over the tokens",
+                case.anatomy.end,
+            )
 
 
 def _weighs_alike(case: Case, slope: torch.Tensor) -> bool:

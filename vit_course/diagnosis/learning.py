@@ -21,7 +21,9 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 class Lesson:
     """What the model is to learn with: ``labels`` (n,), the ``optimizer`` or None, the ``loss``."""
 
-    def __init__(self, model: nn.Module, images: Tensor, labels: Tensor | None, optimizer: Optimizer | None, loss: Loss | None) -> None:
+    def __init__(
+        self, model: nn.Module, images: Tensor, labels: Tensor | None, optimizer: Optimizer | None, loss: Loss | None
+    ) -> None:
         self.model, self.images, self.labels, self.optimizer = model, images, labels, optimizer
         self.loss: Loss = loss or F.cross_entropy
 
@@ -38,7 +40,9 @@ def labels_in_range(lesson: Lesson) -> Remarks:
     if len(labels) != len(lesson.images):
         yield wrong(f"there are {len(labels)} labels for {len(lesson.images)} images")
     elif int(labels.min()) < 0 or int(labels.max()) >= logits.shape[-1]:
-        yield wrong(f"labels run from {int(labels.min())} to {int(labels.max())}; the model has {logits.shape[-1]} classes")
+        yield wrong(
+            f"labels run from {int(labels.min())} to {int(labels.max())}; the model has {logits.shape[-1]} classes"
+        )
 
 
 def optimizer_holds_all(lesson: Lesson) -> Remarks:
@@ -48,10 +52,20 @@ def optimizer_holds_all(lesson: Lesson) -> Remarks:
     named = {name: each for name, each in lesson.model.named_parameters() if each.requires_grad}
     missing = [name for name, each in named.items() if id(each) not in held]
     if missing:
-        yield wrong(f"{len(missing)} of {len(named)} parameters are not in the optimizer, such as `{missing[0]}`: was it made before the model was moved or its head replaced?", module=missing[0].rpartition(".")[0])
+        yield wrong(
+            f"{len(missing)} of {len(named)} parameters are not in the optimizer, such as `{missing[0]}`: "
+            "was it made before the head was replaced?",
+            module=missing[0].rpartition(".")[0],
+        )
     if strangers := len(set(held) - {id(each) for each in lesson.model.parameters()}):
         yield wrong(f"the optimizer holds {strangers} tensors that are no parameters of this model")
-    decayed = [name for name, each in named.items() if each.ndim < 2 for group in optimizer.param_groups if group.get("weight_decay") and any(each is one for one in group["params"])]
+    decayed = [
+        name
+        for name, each in named.items()
+        if each.ndim < 2
+        for group in optimizer.param_groups
+        if group.get("weight_decay") and any(each is one for one in group["params"])
+    ]
     if decayed:
         yield unusual(f"weight decay also pulls {len(decayed)} norms and biases toward 0, such as `{decayed[0]}`")
 
@@ -76,7 +90,10 @@ def step_changes_all(lesson: Lesson) -> Remarks:
     held = {id(each) for group in mine.param_groups for each in group["params"]}
     same = [name for name, each in model.named_parameters() if id(each) in held and torch.equal(each, before[name])]
     if same and all(group["lr"] > 0 for group in mine.param_groups):
-        yield unusual(f"a step leaves {len(same)} parameters as they were, such as `{same[0]}`: their gradient is 0", module=same[0].rpartition(".")[0])
+        yield unusual(
+            f"a step leaves {len(same)} parameters as they were, such as `{same[0]}`: their gradient is 0",
+            module=same[0].rpartition(".")[0],
+        )
 
 
 def learns_by_heart(lesson: Lesson) -> Remarks:
@@ -87,7 +104,9 @@ def learns_by_heart(lesson: Lesson) -> Remarks:
     for each in model.modules():
         if isinstance(each, nn.modules.dropout._DropoutNd):
             each.p = 0.0
-    optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-3, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(
+        [each for each in model.parameters() if each.requires_grad], lr=1e-3, weight_decay=0.0
+    )
     first = None
     for _ in range(_STEPS):
         loss = lesson.loss(logits_of(model(images)), labels)
@@ -97,8 +116,13 @@ def learns_by_heart(lesson: Lesson) -> Remarks:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    dead = [name for name, each in model.named_parameters() if each.grad is not None and float(each.grad.abs().max()) < 1e-9]
-    yield unusual(f"after {_STEPS} steps of AdamW on {len(images)} images the loss has gone from {first:.2f} to {float(loss):.2f} only" + (f"; no gradient comes to `{dead[0]}`" if dead else ""))
+    dead = [
+        name for name, each in model.named_parameters() if each.grad is not None and float(each.grad.abs().max()) < 1e-9
+    ]
+    yield unusual(
+        f"after {_STEPS} steps of AdamW on {len(images)} images the loss is {float(loss):.2f}, from {first:.2f}"
+        + (f"; no gradient comes to `{dead[0]}`" if dead else "")
+    )
 
 
 def _optimizer(lesson: Lesson) -> Optimizer:

@@ -22,9 +22,15 @@ def registered(case: Case) -> Remarks:
     if strange:
         at = next((op for op in case.watch.ops if any(tensor is strange[0] for tensor, _ in op.reads)), None)
         made = at is not None and any(op.out is strange[0] for op in case.watch.ops)
-        mistake = "EncoderBlock: layers made in forward" if made else "VisionTransformer: tensors that are no parameters"
-        yield wrong(f"{len(strange)} tensors that learn are no parameters, such as one of {_shape(strange[0])}", mistake, at)
-    drawn = [op for op in case.watch.ops if op.name in ("randn", "rand", "normal_", "trunc_normal_", "uniform_", "zeros")]
+        mistake = (
+            "EncoderBlock: layers made in forward" if made else "VisionTransformer: tensors that are no parameters"
+        )
+        yield wrong(
+            f"{len(strange)} tensors that learn are no parameters, such as one of {_shape(strange[0])}", mistake, at
+        )
+    drawn = [
+        op for op in case.watch.ops if op.name in ("randn", "rand", "normal_", "trunc_normal_", "uniform_", "zeros")
+    ]
     if not case.steady and drawn:
         yield wrong("a part is drawn anew in every pass", "VisionTransformer: class token drawn", drawn[0])
 
@@ -52,13 +58,26 @@ def used(case: Case) -> Remarks:
         idle = {name: each for name, each in idle.items() if name not in elsewhere}
     cut = [name for name, each in idle.items() if _matters(case, each)]
     if cut:
-        yield wrong(f"no gradient comes back to {_listed(cut)}, though the logits depend on it", _cut_mistake(case, cut), _cutting(case.watch.ops), cut[0])
+        yield wrong(
+            f"no gradient comes back to {_listed(cut)}, though the logits depend on it",
+            _cut_mistake(case, cut),
+            _cutting(case.watch.ops),
+            cut[0],
+        )
     rest = [name for name in idle if name not in cut]
     vectors = [name for name in rest if idle[name].numel() == max(idle[name].shape, default=1) and idle[name].ndim > 1]
     if whole := [name for name in rest if name not in vectors]:
-        yield wrong(f"{_listed(whole)} {'has' if len(whole) == 1 else 'have'} no influence on the logits", _idle_mistake(case, whole, idle), module=whole[0].rpartition(".")[0])
+        yield wrong(
+            f"{_listed(whole)} {'has' if len(whole) == 1 else 'have'} no influence on the logits",
+            _idle_mistake(case, whole, idle),
+            module=whole[0].rpartition(".")[0],
+        )
     if vectors:
-        yield unusual(f"{_listed(vectors)} {'has' if len(vectors) == 1 else 'have'} no influence on the logits: a token that is never put in", "add_class_token: a class token of zeros", module=vectors[0])
+        yield unusual(
+            f"{_listed(vectors)} {'has' if len(vectors) == 1 else 'have'} no influence: a token that is never put in",
+            "add_class_token: a class token of zeros",
+            module=vectors[0],
+        )
 
 
 def _cut_mistake(case: Case, cut: list[str]) -> str:
@@ -82,17 +101,27 @@ def _idle_mistake(case: Case, names: list[str], idle: dict[str, nn.Parameter]) -
     starts = dict(case.subject.start.named_parameters())
     called = {op.module for op in case.watch.ops}
     if homes <= called and all(idle[name].ndim == 1 for name in names):
-        kinds = {"weight" if bool((starts[name] == 1).all()) else "bias" if not starts[name].any() else "" for name in names}
+        kinds = {
+            "weight" if bool((starts[name] == 1).all()) else "bias" if not starts[name].any() else "" for name in names
+        }
         words = {"weight": "weight left out", "bias": "bias left out"}
         if "" not in kinds:
             return f"layer_norm: {words[kinds.pop()] if len(kinds) == 1 else 'weight and bias never used'}"
-    norms = [home for home in homes if isinstance(case.subject.model.get_submodule(home), nn.LayerNorm)] if homes != {""} else []
+    norms = (
+        [home for home in homes if isinstance(case.subject.model.get_submodule(home), nn.LayerNorm)]
+        if homes != {""}
+        else []
+    )
     blocks = case.anatomy.steps
     if norms and len(norms) == len(homes):
         return "EncoderBlock: norms never used" if len(norms) > 1 else "VisionTransformer: no final norm"
     if any(idle[name].ndim >= 2 and idle[name].shape[-2] > 1 and idle[name].shape[0] == 1 for name in names):
         return "VisionTransformer: positions never added"
-    return "VisionTransformer: blocks without effect" if len(homes) > 4 and blocks else "MultiHeadSelfAttention: projection not used"
+    return (
+        "VisionTransformer: blocks without effect"
+        if len(homes) > 4 and blocks
+        else "MultiHeadSelfAttention: projection not used"
+    )
 
 
 def _used_in_training(case: Case) -> set[str]:
@@ -119,7 +148,9 @@ def _matters(case: Case, parameter: Tensor) -> bool:
     """Whether other numbers in a parameter give other logits."""
     kept = parameter.detach().clone()
     with torch.no_grad():
-        parameter.data.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6)).to(parameter) * 0.5)
+        parameter.data.add_(
+            torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6)).to(parameter) * 0.5
+        )
         other = case.subject.run(case.images)
         parameter.data.copy_(kept)
     return case.steady and not close(other, case.logits, 1e-5)
@@ -127,7 +158,16 @@ def _matters(case: Case, parameter: Tensor) -> bool:
 
 def _cutting(ops: list[Op]) -> Op | None:
     """The first operation at which the gradient ends."""
-    return next((op for op in ops if op.out.is_floating_point() and not op.out.requires_grad and any(each.requires_grad for each, _ in op.reads if each.is_floating_point())), None)
+    return next(
+        (
+            op
+            for op in ops
+            if op.out.is_floating_point()
+            and not op.out.requires_grad
+            and any(each.requires_grad for each, _ in op.reads if each.is_floating_point())
+        ),
+        None,
+    )
 
 
 def gradient_whole(case: Case) -> Remarks:
@@ -142,8 +182,15 @@ def gradient_whole(case: Case) -> Remarks:
     parameters = [each for each in model.parameters() if each.requires_grad]
     generator = torch.Generator().manual_seed(7)
     weights = torch.randn(case.logits.shape, generator=generator).double()
-    ways = [torch.randn(each.shape, generator=generator).to(each) * each.detach().std().clamp(min=0.01) if each.numel() > 1 else torch.zeros_like(each) for each in parameters]
-    given = torch.autograd.grad((logits_of(model(images)).double() * weights.to(images)).sum(), parameters, allow_unused=True)
+    ways = [
+        torch.randn(each.shape, generator=generator).to(each) * each.detach().std().clamp(min=0.01)
+        if each.numel() > 1
+        else torch.zeros_like(each)
+        for each in parameters
+    ]
+    given = torch.autograd.grad(
+        (logits_of(model(images)).double() * weights.to(images)).sum(), parameters, allow_unused=True
+    )
     told = sum(float((slope * way).sum()) for slope, way in zip(given, ways, strict=True) if slope is not None)
     step, values = 1e-5, []
     with torch.no_grad():
@@ -154,8 +201,12 @@ def gradient_whole(case: Case) -> Remarks:
     true = (values[0] - values[1]) / (2 * step)
     if abs(true - told) > 1e-3 * max(abs(true), abs(told), 1e-6):
         dead = any(site.weights is not None and not site.weights[0].requires_grad for site in case.sites)
-        mistake = "MultiHeadSelfAttention: weights without gradient" if dead else "EncoderBlock: stream out of the graph"
-        seen = f"a step along the parameters changes the logits by {true:.4g} per unit, and the gradient says {told:.4g}"
+        mistake = (
+            "MultiHeadSelfAttention: weights without gradient" if dead else "EncoderBlock: stream out of the graph"
+        )
+        seen = (
+            f"a step along the parameters changes the logits by {true:.4g} per unit, and the gradient says {told:.4g}"
+        )
         yield wrong(seen, mistake, _cutting(case.watch.ops))
 
 
@@ -169,7 +220,11 @@ def one_place_each(case: Case) -> Remarks:
             given = source(tensor, maker, scales=False).tensor
             if id(given) in names:
                 uses.setdefault(id(given), []).append(op)
-    again = {names[key]: ops for key, ops in uses.items() if any(late.needs(ops[0]) and late is not ops[0] and _reads_new(late, ops[0]) for late in ops[1:])}
+    again = {
+        names[key]: ops
+        for key, ops in uses.items()
+        if any(late.needs(ops[0]) and late is not ops[0] and _reads_new(late, ops[0]) for late in ops[1:])
+    }
     if not again:
         return
     homes = list(dict.fromkeys(name.rpartition(".")[0] for name in again))
@@ -177,7 +232,12 @@ def one_place_each(case: Case) -> Remarks:
     wide = [name for name, ops in again.items() if ops[0].name in LINEARS]
     seen = f"{_listed(homes)} works {len(first)} times, each time on what came of the time before"
     if wide and len(wide) >= 4:
-        yield unusual(f"{seen}: a model with fewer weights than its depth lets think", "VisionTransformer: one block used depth times", first[1], homes[0])
+        yield unusual(
+            f"{seen}: a model with fewer weights than its depth lets think",
+            "VisionTransformer: one block used depth times",
+            first[1],
+            homes[0],
+        )
     else:
         yield wrong(seen, "EncoderBlock: norm1 used twice", first[1], homes[0])
 
@@ -191,7 +251,11 @@ def with_biases(case: Case) -> Remarks:
     bare = [op for op in case.watch.ops if op.data and op.name in ("linear", "conv2d") and not _has_bias(op)]
     if bare:
         first = next(op for op in case.watch.ops if op.data and op.name in LINEARS)
-        mistake = "PatchEmbedding: projection without bias" if bare[0] is first else "MultiHeadSelfAttention: no bias unless asked for"
+        mistake = (
+            "PatchEmbedding: projection without bias"
+            if bare[0] is first
+            else "MultiHeadSelfAttention: no bias unless asked for"
+        )
         yield unusual(f"{len(bare)} linear maps have no bias, which some papers leave out", mistake, bare[0])
 
 
@@ -211,20 +275,31 @@ def blocks_start_apart(case: Case) -> Remarks:
             twins.append((seen[key], name))
         seen.setdefault(key, name)
     if twins:
-        yield unusual(f"{len(twins)} weights start as copies of others, such as `{twins[0][1]}` of `{twins[0][0]}`: torch's nn.TransformerEncoder does so, too", module=twins[0][1].rpartition(".")[0])
+        yield unusual(
+            f"{len(twins)} weights start as copies of others, such as `{twins[0][1]}` of `{twins[0][0]}`: "
+            "torch's nn.TransformerEncoder does so, too",
+            module=twins[0][1].rpartition(".")[0],
+        )
 
 
 def all_learn(case: Case) -> Remarks:
     """No parameter is frozen."""
     frozen = [name for name, each in case.subject.original.named_parameters() if not each.requires_grad]
     if frozen:
-        yield unusual(f"{_listed(frozen)} {'does' if len(frozen) == 1 else 'do'} not learn: requires_grad is False", module=frozen[0].rpartition(".")[0])
+        yield unusual(
+            f"{_listed(frozen)} {'does' if len(frozen) == 1 else 'do'} not learn: requires_grad is False",
+            module=frozen[0].rpartition(".")[0],
+        )
 
 
 def dropout_used(case: Case) -> Remarks:
     """Dropout that is built drops something in training, and never logits."""
     model = twin(case.subject.model).train()
-    drops = {name: each for name, each in model.named_modules() if isinstance(each, nn.modules.dropout._DropoutNd) and each.p > 0}
+    drops = {
+        name: each
+        for name, each in model.named_modules()
+        if isinstance(each, nn.modules.dropout._DropoutNd) and each.p > 0
+    }
     called = _called(case, model, drops)
     live = {id(each) for each in _leaves(case.answers)}
     idle = [name for name in drops if name not in called and not _home_is_idle(model, case.subject.model, name, live)]
@@ -277,7 +352,14 @@ def start_near_chance(case: Case) -> Remarks:
     with torch.no_grad():
         logits = case.subject.run(case.images, case.subject.start)
     classes = logits.shape[1]
-    loss = float(torch.stack([F.cross_entropy(logits, torch.full((len(logits),), each, device=logits.device)) for each in range(min(classes, 50))]).mean())
+    loss = float(
+        torch.stack(
+            [
+                F.cross_entropy(logits, torch.full((len(logits),), each, device=logits.device))
+                for each in range(min(classes, 50))
+            ]
+        ).mean()
+    )
     if loss > 1.5 * math.log(classes) + 1:
         yield unusual(f"the loss starts at {loss:.2f}; a guess among {classes} classes has {math.log(classes):.2f}")
 
@@ -291,4 +373,14 @@ def _shape(tensor: Tensor) -> str:
     return "×".join(map(str, tensor.shape)) or "one number"
 
 
-PROPERTIES = (registered, used, gradient_whole, with_biases, one_place_each, blocks_start_apart, all_learn, dropout_used, start_near_chance)
+PROPERTIES = (
+    registered,
+    used,
+    gradient_whole,
+    with_biases,
+    one_place_each,
+    blocks_start_apart,
+    all_learn,
+    dropout_used,
+    start_near_chance,
+)

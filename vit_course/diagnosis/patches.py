@@ -7,9 +7,7 @@ from torch import Tensor
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.watch import ADDS, LINEARS, MOVES, NORMS, Op, is_given, pull, source
-
-_ACTIVATIONS = frozenset("gelu relu silu leaky_relu elu selu tanh sigmoid mish hardswish relu_ softplus".split())
+from vit_course.diagnosis.watch import ADDS, BENDS, LINEARS, MOVES, NORMS, Op, is_given, pull, source
 
 
 def one_square_each(case: Case) -> Remarks:
@@ -25,7 +23,11 @@ def one_square_each(case: Case) -> Remarks:
     seen = f"token {bad[0]} reads {box.count} pixels, scattered over {box.height}×{box.width}"
     if len(bad) < len(boxes) / 2:
         raise NotAsked(f"{len(bad)} of {len(boxes)} tokens read another area: {seen}")
-    mistake = "PatchEmbedding: embedding of strips" if box.width > 3 * box.height and box.filled else "PatchEmbedding: reshaped where transposed"
+    mistake = (
+        "PatchEmbedding: embedding of strips"
+        if box.width > 3 * box.height and box.filled
+        else "PatchEmbedding: reshaped where transposed"
+    )
     if box.count > 0.6 * case.images.shape[-1] * case.images.shape[-2] and not _by_feature(case, bad[0]):
         raise NotAsked("each token reads most of the image before the first block")
     yield wrong(f"{len(bad)} of {len(boxes)} tokens read no square: {seen}", mistake, at)
@@ -35,7 +37,11 @@ def each_pixel_once(case: Case) -> Remarks:
     """Patches do not overlap."""
     total = torch.stack([_mask(case, row) for row in case.patches]).sum(0) if case.patches else None
     if total is not None and int(total.max()) > 1 and all(box.compact for box in _boxes(case).values()):
-        yield unusual(f"a pixel is read by up to {int(total.max())} tokens: patches overlap, as behind a stem of convolutions", "patchify: overlapping patches", _embedding(case))
+        yield unusual(
+            f"a pixel is read by up to {int(total.max())} tokens: patches overlap, as behind a stem of convolutions",
+            "patchify: overlapping patches",
+            _embedding(case),
+        )
 
 
 def rows_before_columns(case: Case) -> Remarks:
@@ -47,17 +53,25 @@ def rows_before_columns(case: Case) -> Remarks:
     if places != sorted(places):
         by_column = places == sorted(places, key=lambda place: place[::-1])
         seen = "tokens run column by column" if by_column else "tokens run in an order of their own"
-        yield unusual(f"{seen}: learned positions make up for it, tables for rows and columns and weights of others do not", "PatchEmbedding: embedding in column order", _embedding(case))
+        yield unusual(
+            f"{seen}: learned positions make up for it, tables for rows and columns and weights of others do not",
+            "PatchEmbedding: embedding in column order",
+            _embedding(case),
+        )
 
 
 def same_map_for_each(case: Case) -> Remarks:
     """One linear map makes a token of each patch."""
     first = case.anatomy.start[1]
     ops = [op for op in case.watch.ops if first and first.needs(op) and op.data]
-    bends = [op for op in ops if op.name in _ACTIVATIONS]
+    bends = [op for op in ops if op.name in BENDS]
     linears = [op for op in ops if op.name in LINEARS]
     if len(linears) == 1 and bends:
-        yield unusual(f"{bends[0].name} follows the projection of the patches", "PatchEmbedding: activation after the projection", bends[0])
+        yield unusual(
+            f"{bends[0].name} follows the projection of the patches",
+            "PatchEmbedding: activation after the projection",
+            bends[0],
+        )
         return
     if bends or any(op.name in NORMS for op in ops):
         raise NotAsked("between pixels and tokens stands more than one linear map")
@@ -116,23 +130,35 @@ def _embedding(case: Case) -> Op | None:
 
 def positions_there(case: Case) -> Remarks:
     """Tokens know where they stand: positions are added before the blocks, or act inside attention."""
-    plain = torch.full_like(case.images, 0.3) * torch.linspace(0.5, 1.5, case.images.shape[1]).to(case.images)[:, None, None]
+    plain = (
+        torch.full_like(case.images, 0.3)
+        * torch.linspace(0.5, 1.5, case.images.shape[1]).to(case.images)[:, None, None]
+    )
     with torch.no_grad():
         watch, _ = case.subject.watch(plain)
     start = _same_op(watch.ops, case.anatomy.start[1])
     rows = case.tokens(start.out)[0]
     patches = rows[[row for row in range(len(rows)) if row not in case.special]]
     spread = float((patches - patches.mean(0)).abs().max())
-    kinds = len({tuple((each / max(1e-6, float(patches.abs().max())) * 1e4).round().int().tolist()) for each in patches})
+    kinds = len(
+        {tuple((each / max(1e-6, float(patches.abs().max())) * 1e4).round().int().tolist()) for each in patches}
+    )
     if spread > 1e-5 * float(patches.abs().max()):
         if kinds < len(patches) * 0.9 and kinds < len(patches) - 8:
             yield unusual(f"{len(patches)} patches have {kinds} different positions", at=start)
         return
     if _inside_attention(case, watch.ops) or not _shuffles(case):
         return
-    idle = any(is_given(*each) for op in case.watch.ops if op.name in ADDS and op.out.shape == case.anatomy.start[0].shape for each in op.reads)
+    idle = any(
+        is_given(*each)
+        for op in case.watch.ops
+        if op.name in ADDS and op.out.shape == case.anatomy.start[0].shape
+        for each in op.reads
+    )
     mistake = "VisionTransformer: one position for all" if idle else "VisionTransformer: positions never added"
-    yield unusual("with all patches alike all tokens are alike, and shuffled patches give the same: no positions", mistake, start)
+    yield unusual(
+        "with all patches alike all tokens are alike, and shuffled patches give the same: no positions", mistake, start
+    )
 
 
 def _same_op(ops: list[Op], op: Op | None) -> Op:
@@ -147,8 +173,14 @@ def _inside_attention(case: Case, ops: list[Op]) -> bool:
     if site.mix is site.scores:
         query = next(tensor for tensor, maker in _same_op(ops, site.mix).reads[:1])
         masks = [each for each, _ in site.mix.reads[3:] if each.is_floating_point()]
-        return not _alike(query, -2, len(case.special)) or any(not _alike(each, -1, len(case.special)) for each in masks)
-    weights = next(op for op in ops if op.number == (site.weights[1] or site.mix).number).out if site.weights and site.weights[1] else site.mix.out
+        return not _alike(query, -2, len(case.special)) or any(
+            not _alike(each, -1, len(case.special)) for each in masks
+        )
+    weights = (
+        next(op for op in ops if op.number == (site.weights[1] or site.mix).number).out
+        if site.weights and site.weights[1]
+        else site.mix.out
+    )
     query = _same_op(ops, site.scores).reads[0][0]
     return not _alike(query, -2, len(case.special)) or not _alike(weights, -2, len(case.special))
 
@@ -194,7 +226,11 @@ def positions_once(case: Case) -> Remarks:
             elif whole > 1 and op.name in ("mul", "__mul__"):
                 times.append(op)
     if times and first[1] and first[1].needs(times[0]):
-        yield unusual("tokens are multiplied by a table with a row for each, not added to", "add_class_token: positions multiplied", times[0])
+        yield unusual(
+            "tokens are multiplied by a table with a row for each, not added to",
+            "add_class_token: positions multiplied",
+            times[0],
+        )
     tables = [source(*given, scales=False).tensor for _, given in adds]
     later = [op for op, _ in adds if first[1] and op.needs(first[1]) and op is not first[1]]
     if later:
@@ -202,7 +238,11 @@ def positions_once(case: Case) -> Remarks:
         before = len(adds) > blocks
         same = len({id(each) for each in tables}) < len(tables)
         name = "positions added at the start and before every block" if before else "positions added before every block"
-        yield unusual(f"positions are added {len(adds)} times{', from the same table' if same else ''}, also between blocks", f"VisionTransformer: {name}", later[0])
+        yield unusual(
+            f"positions are added {len(adds)} times{', from the same table' if same else ''}, also between blocks",
+            f"VisionTransformer: {name}",
+            later[0],
+        )
     elif len(adds) > 1 and tables[0].requires_grad and (times_added := _slope(case, tables[0])) > 1.5:
         yield wrong(f"the same positions are added {times_added:.0f} times before the first block", at=adds[1][0])
 
@@ -211,7 +251,11 @@ def _slope(case: Case, table: Tensor) -> float:
     """By how much a token grows with its own row of a table."""
     token = case.start[0, -1]
     slope = torch.autograd.grad(token.sum(), table, retain_graph=True, allow_unused=True)[0]
-    return float(slope.abs().amax()) if slope is not None and not any(op.name in NORMS for op in case.watch.ops[: case.anatomy.start[1].number]) else 1.0  # type: ignore[union-attr]
+    return (
+        float(slope.abs().amax())
+        if slope is not None and not any(op.name in NORMS for op in case.watch.ops[: case.anatomy.start[1].number])
+        else 1.0
+    )  # type: ignore[union-attr]
 
 
 def class_token_has_position(case: Case) -> Remarks:
@@ -219,14 +263,23 @@ def class_token_has_position(case: Case) -> Remarks:
     if not case.special:
         raise NotAsked("every token reads pixels")
     if case.special[0] != 0:
-        yield unusual(f"tokens without pixels stand at {case.special[:4]}, behind the patches", "VisionTransformer: class token last")
+        yield unusual(
+            f"tokens without pixels stand at {case.special[:4]}, behind the patches",
+            "VisionTransformer: class token last",
+        )
     token = case.start[0, case.special[0]]
     leaves = [each for each in case.subject.model.parameters() if each.requires_grad]
-    found = torch.autograd.grad(token.pow(2).sum(), leaves, retain_graph=True, allow_unused=True) if token.requires_grad else []
+    found = (
+        torch.autograd.grad(token.pow(2).sum(), leaves, retain_graph=True, allow_unused=True)
+        if token.requires_grad
+        else []
+    )
     reached = [each for each in found if each is not None and each.any()]
-    if token.requires_grad and not reached or not token.requires_grad:
+    if (token.requires_grad and not reached) or not token.requires_grad:
         frozen = any(not each.requires_grad for each in case.subject.model.parameters())
-        mistake = "VisionTransformer: tensors that are no parameters" if frozen else "add_class_token: a class token of zeros"
+        mistake = (
+            "VisionTransformer: tensors that are no parameters" if frozen else "add_class_token: a class token of zeros"
+        )
         yield wrong("the token without pixels is made of nothing that learns", mistake)
     count, own = case.start.shape[1], len(case.special) * token.numel()
     tables = any(each.shape[-2] in (count, count - len(case.special)) for each in leaves if each.ndim > 1)
@@ -234,4 +287,12 @@ def class_token_has_position(case: Case) -> Remarks:
         yield unusual("the class token gets no position", "VisionTransformer: no position added to the class token")
 
 
-PROPERTIES = (one_square_each, each_pixel_once, rows_before_columns, same_map_for_each, positions_there, positions_once, class_token_has_position)
+PROPERTIES = (
+    one_square_each,
+    each_pixel_once,
+    rows_before_columns,
+    same_map_for_each,
+    positions_there,
+    positions_once,
+    class_token_has_position,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +26,7 @@ def undisturbed() -> Iterator[None]:
     ours, theirs = random.getstate(), np.random.get_state()
     fast = torch.backends.mha.get_fastpath_enabled()
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices), torch.enable_grad():
+    with warnings.catch_warnings(action="ignore"), torch.random.fork_rng(devices), torch.enable_grad():
         torch.backends.mha.set_fastpath_enabled(False)
         try:
             yield
@@ -39,7 +40,9 @@ def twin(model: nn.Module) -> nn.Module:
     """A copy that shares nothing; one that torch compiled is opened, and what an earlier pass left in it is let go."""
     model = getattr(model, "_orig_mod", model)
     held = [each for module in model.modules() for value in vars(module).values() for each in _members(value)]
-    memo: dict[int, Any] = {id(each): each.detach().clone() for each in held if isinstance(each, Tensor) and not each.is_leaf}
+    memo: dict[int, Any] = {
+        id(each): each.detach().clone() for each in held if isinstance(each, Tensor) and not each.is_leaf
+    }
     try:
         made = copy.deepcopy(model, dict(memo))
     except TypeError:  # something that cannot be copied, such as a lock: both hold the same

@@ -19,28 +19,35 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 # what only moves numbers about
-MOVES = frozenset(
-    "view reshape transpose permute unsqueeze squeeze flatten ravel expand chunk split unbind __getitem__ contiguous clone"
-    " swapaxes movedim moveaxis narrow select t unflatten to float type_as detach dropout identity __get__ broadcast_to"
-    " unsafe_chunk unsafe_split view_as expand_as alias rearrange tensor_split double type adjoint mT requires_grad_".split()
+_MOVES = """
+view reshape transpose permute unsqueeze squeeze flatten ravel expand chunk split unbind __getitem__
+contiguous clone swapaxes movedim moveaxis narrow select t unflatten to float type_as detach dropout identity
+__get__ broadcast_to unsafe_chunk unsafe_split view_as expand_as alias rearrange tensor_split double type
+adjoint mT requires_grad_
+"""
+MOVES = frozenset(_MOVES.split())
+ADDS = frozenset(["add", "__add__", "__radd__", "add_", "__iadd__"])
+PRODUCTS = frozenset(["matmul", "__matmul__", "bmm", "einsum", "__rmatmul__", "mm", "baddbmm"])
+LINEARS = PRODUCTS | frozenset(["linear", "addmm", "conv1d", "conv2d", "conv3d", "tensordot", "bilinear"])
+NORMS = frozenset({"layer_norm", "batch_norm", "group_norm", "rms_norm", "instance_norm"})
+# what norms are made of, where they are written by hand
+STATISTICS = NORMS | {"rsqrt", "sqrt", "std", "var", "var_mean", "norm", "normalize", "linalg_vector_norm"}
+BENDS = frozenset(
+    {"gelu", "relu", "relu_", "silu", "leaky_relu", "elu", "selu", "tanh", "sigmoid", "mish", "hardswish"}
 )
-ADDS = frozenset("add __add__ __radd__ add_ __iadd__".split())
-PRODUCTS = frozenset("matmul __matmul__ bmm einsum __rmatmul__ mm baddbmm".split())
-LINEARS = PRODUCTS | frozenset("linear addmm conv1d conv2d conv3d tensordot bilinear".split())
-NORMS = frozenset("layer_norm batch_norm group_norm rms_norm instance_norm".split())
 _STDLIB = sysconfig.get_path("stdlib")
 FUSED = "scaled_dot_product_attention"
-TIMES = frozenset("mul __mul__ __rmul__ multiply mul_ __imul__".split())
-_OVER = frozenset("div __truediv__ true_divide div_ __itruediv__ divide".split())
+TIMES = frozenset(["mul", "__mul__", "__rmul__", "multiply", "mul_", "__imul__"])
+_OVER = frozenset(["div", "__truediv__", "true_divide", "div_", "__itruediv__", "divide"])
 
 
 @dataclass(eq=False)
 class Op:
-    """One operation: its number, its name in torch, the tensors that it reads with the operations that made them, its result.
+    """One operation: its number, its name in torch, the tensors that it reads with what made them, its result.
 
     Attributes: ``past`` holds a bit for every operation that the result depends on, itself included; ``module`` is the
-    innermost module that ran, by its path; ``where`` the line of the model's own source; ``data`` whether the images have
-    a part in it, else it is the model's own: a weight, a table.
+    innermost module that ran, by its path; ``where`` the line of the model's own source; ``data`` whether the images
+    have a part in it, else it is the model's own: a weight, a table.
     """
 
     number: int
@@ -70,9 +77,7 @@ Edit = Callable[[Tensor], Tensor]
 class Watch(TorchFunctionMode):
     """Records operations while it is entered; ``edits`` replaces results, by the operations' numbers."""
 
-    def __init__(
-        self, images: Tensor, edits: dict[int, Edit] | None = None, modules: list[str] | None = None
-    ) -> None:
+    def __init__(self, images: Tensor, edits: dict[int, Edit] | None = None, modules: list[str] | None = None) -> None:
         super().__init__()
         self.images = images
         self.edits = edits or {}
@@ -146,8 +151,8 @@ def _line_of_the_model() -> tuple[str, int] | None:
 class Source:
     """Where numbers come from, back through moves and constant factors.
 
-    Attributes: ``op`` that computed them, None for an input or a parameter; ``tensor``, its result; ``factor``, by which
-    they were multiplied since, None where it is no constant.
+    Attributes: ``op`` that computed them, None for an input or a parameter; ``tensor``, its result; ``factor``, by
+    which they were multiplied since, None where it is no constant.
     """
 
     op: Op | None
@@ -156,7 +161,7 @@ class Source:
 
 
 def source(tensor: Tensor, op: Op | None, scales: bool = True) -> Source:
-    """The source of a tensor that ``op`` made; with ``scales`` a constant factor is walked through, else it is a source."""
+    """The source of a tensor that ``op`` made; a constant factor is walked through with ``scales`` only."""
     factor: float | None = 1.0
     while op is not None and op.reads:
         if op.name in MOVES:
