@@ -42,16 +42,15 @@ class Site:
     value: Read
     weights: Read | None = None
     axis: int = -1
+    ops: list[Op] = field(default_factory=list, repr=False)
 
     @property
     def softmax(self) -> Op | None:
         """The softmax between scores and weights, where torch's is used."""
         if self.weights is None or self.weights[1] is None:
             return None
-        ways = [self.scores, *between(self.weights[1], self.scores, self._ops)]
+        ways = [self.scores, *between(self.weights[1], self.scores, self.ops)]
         return next((op for op in ways if "softmax" in op.name), None)
-
-    _ops: list[Op] = field(default_factory=list, repr=False)
 
 
 def sites(ops: list[Op]) -> list[Site]:
@@ -59,13 +58,15 @@ def sites(ops: list[Op]) -> list[Site]:
     found = []
     for op in ops:
         if op.name == FUSED and len(op.reads) >= 3:
-            found.append(Site(op, op, *op.reads[:3], _ops=ops))
+            query, key, value = op.reads[:3]
+            found.append(Site(op, op, query, key, value, ops=ops))
         elif op.name in PRODUCTS and not any(is_given(*each) for each in factors(op)):
             for weights, value in (factors(op), factors(op)[::-1]):
                 scores = _scores_of(weights)
                 if scores is not None and scores is not op:
                     axis = contracted(op, weights[0])
-                    found.append(Site(op, scores, *factors(scores), value, weights, axis, ops))
+                    query, key = factors(scores)
+                    found.append(Site(op, scores, query, key, value, weights, axis, ops))
                     break
     return found
 
@@ -115,7 +116,7 @@ class Step:
     """One sum on the stream.
 
     Attributes: ``sum``; ``before``, the stream that it starts from; ``skip`` and ``branch``, its two terms;
-    ``relation`` of the skip to the stream: "same", "norm" (of it), "changed", "older" (an earlier stream), "lost" (neither).
+    ``relation`` of the skip to the stream: "same", "norm" (of it), "changed", "older" (an earlier stream).
     """
 
     sum: Op
@@ -208,7 +209,7 @@ def _first_step(sums: list[Op], found: list[Site], ops: list[Op]) -> Step | None
         if len(late) != 1 or len(early) != 1:
             continue
         stream = source(*early[0], scales=False)
-        if stream.op is None or not cast(Op, found[0].scores).needs(stream.op):
+        if stream.op is None or not found[0].scores.needs(stream.op):
             continue
         return Step(op, (stream.tensor, stream.op), early[0], late[0], "same", ops=ops)
     return None

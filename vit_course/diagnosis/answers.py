@@ -39,12 +39,12 @@ class NotAsked(Exception):
 class Finding:
     """One answer.
 
-    Attributes: ``property`` asked, and the ``claim`` that holds of every plain ViT; ``seen``, with numbers, or why it
-    could not be asked; ``mistake``, the library's name as ("exercise", "name") where one fits; ``module``, ``file`` and
+    Attributes: the property ``asked``, and the ``claim`` that holds of every plain ViT; ``seen``, with numbers, or why
+    it could not be asked; ``mistake``, the library's name as ("exercise", "name") where one fits; ``module``, ``file`` and
     ``line`` where they are known.
     """
 
-    property: str
+    asked: str
     claim: str
     answer: Answer
     seen: str = ""
@@ -53,7 +53,6 @@ class Finding:
     file: str = ""
     line: int = 0
 
-    @property
     def place(self) -> str:
         """ "`blocks.0.attention` (vit.py, line 59)", or as much of it as is known."""
         line = f"{Path(self.file).name}, line {self.line}" if self.file else ""
@@ -64,9 +63,10 @@ class Finding:
     def as_result(self, waits_for: str = "") -> CheckResult:
         """The finding as a line of a report of the kind that ``check`` gives."""
         verdict, reason = _VERDICT[self.answer]
-        seen = f"{self.seen}, in {self.place}" if self.place and self.seen else self.seen
+        place = self.place()
+        seen = f"{self.seen}, in {place}" if place and self.seen else self.seen
         causes = (_cause(*self.mistake),) if self.mistake else ()
-        name = self.property
+        name = self.asked
         return CheckResult(
             name, self.claim, verdict, seen, causes=causes, reason=reason, word=str(self.answer), waits_for=waits_for
         )
@@ -75,7 +75,7 @@ class Finding:
         """The finding as JSON types."""
         result = self.as_result()
         return {
-            "property": self.property,
+            "property": self.asked,
             "claim": self.claim,
             "answer": str(self.answer),
             "seen": self.seen or None,

@@ -63,8 +63,8 @@ def _results(findings: list[Finding]) -> Iterable[CheckResult]:
     """Lines of the report; what could not be asked for the same reason folds under the first of them."""
     leaders: dict[str, str] = {}
     for each in findings:
-        leader = leaders.setdefault(each.seen, each.property) if each.answer == Answer.NOT_ASKED else ""
-        yield each.as_result("" if leader == each.property else leader)
+        leader = leaders.setdefault(each.seen, each.asked) if each.answer == Answer.NOT_ASKED else ""
+        yield each.as_result("" if leader == each.asked else leader)
 
 
 def _checked(model: object, images: object) -> None:
@@ -80,10 +80,11 @@ def _findings(model: nn.Module, images: Tensor, after_each: Callable[[], None]) 
     if len(images) == 1:
         images = torch.cat([images, images.flip(-1) * 0.7 + 0.1 * torch.randn_like(images)])
     try:
-        case, alone = Case(Subject(model, images)), None
+        case: Case | None = Case(Subject(model, images))
+        alone: Finding | None = None
     except Exception as error:
         case, alone = _case_of_one(model, images, error)
-    if isinstance(alone, Finding):
+    if alone:
         yield alone
     if case is not None:
         for each in OF_A_MODEL:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vit_course.diagnosis.anatomy import Site, factors, is_linear
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remark, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.watch import ADDS, LINEARS, MOVES, Op, between, constant_factor, pull, source
 
@@ -39,12 +39,11 @@ def weights_sum_to_one(case: Case) -> Remarks:
                 site.mix,
             )
         else:
-            yield _wrong_axis(site)
+            yield _wrong_axis(site, weights.detach())
         return
 
 
-def _wrong_axis(site: Site):  # type: ignore[no-untyped-def]
-    weights = site.weights[0]  # type: ignore[index]
+def _wrong_axis(site: Site, weights: Tensor) -> Remark:
     total = weights.sum(site.axis)
     seen = f"the weights of one query add up to {float(total.min()):.3g} to {float(total.max()):.3g}"
     if site.softmax is not None and site.softmax.reads[0][0].ndim == weights.ndim:
@@ -122,7 +121,7 @@ def _scale_of(site: Site) -> float | None:
     else:
         soft = site.softmax or site.mix
         start = soft.reads[0] if site.softmax else site.weights
-        factor = _down_to(start, site.scores)  # type: ignore[arg-type]
+        factor = _down_to(start, site.scores)
         if factor is None:
             return None
     for tensor, made in (site.query, site.key):
@@ -380,7 +379,7 @@ def _ends_norm(op: Op, case: Case) -> bool:
         op.name not in MOVES
         and op.out.numel() == case.start.numel()
         and not any(is_linear(each) for each in between(op, case.anatomy.start[1], case.watch.ops))
-    )  # type: ignore[arg-type]
+    )
 
 
 def heads_merged_within_token(case: Case) -> Remarks:

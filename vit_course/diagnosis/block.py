@@ -51,15 +51,13 @@ def residuals_there(case: Case) -> Remarks:
 def _lost_mistake(case: Case) -> str:
     mix = case.anatomy.sites[0].mix
     for op in case.watch.ops[mix.number :]:
-        if (
-            op.name in ADDS
-            and len(op.reads) == 2
-            and all(maker is not None and maker.needs(mix) for _, maker in op.reads)
-        ):
+        if op.name in ADDS and len(op.reads) == 2:
             (first, one), (second, other) = op.reads
+            if one is None or other is None or not (one.needs(mix) and other.needs(mix)):
+                continue
             if first.data_ptr() == second.data_ptr():
                 return "EncoderBlock: branch added to itself"
-            if first.shape == second.shape and (one.needs(other) or other.needs(one)):  # type: ignore[union-attr,arg-type]
+            if first.shape == second.shape and (one.needs(other) or other.needs(one)):
                 return "EncoderBlock: only the mlp is added"
     return "EncoderBlock: no residual"
 
@@ -87,7 +85,7 @@ def residual_once(case: Case) -> Remarks:
                     op,
                 )
                 return
-    edits = {op.number: torch.zeros_like for step in steps for op in _last_linears(step)}
+    edits: dict[int, Edit] = {op.number: torch.zeros_like for step in steps for op in _last_linears(step)}
     for step in steps:
         if step.twice:
             early = steps[max(0, steps.index(step) - 1)]
@@ -266,8 +264,11 @@ def _own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
 
 def _again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
     """The normed tokens where the stream is another one."""
+    start = step.before[1]
+    if start is None:
+        raise NotAsked("nothing made the stream")
     with torch.no_grad():
-        watch, _ = case.subject.watch(case.images, {step.before[1].number: change})  # type: ignore[union-attr]
+        watch, _ = case.subject.watch(case.images, {start.number: change})
     if op.number >= len(watch.ops) or watch.ops[op.number].name != op.name:
         raise NotAsked("the pass takes another way on another stream")
     return case.tokens(watch.ops[op.number].out)
@@ -396,7 +397,7 @@ def _bend_between(first: Op, last: Op, step: Step) -> bool:
 def _bends(step: Step, linear: Op) -> bool:
     return any(
         op.name in ("gelu", "relu", "silu", "tanh", "sigmoid") for op in between(step.branch[1], linear, step.ops)
-    )  # type: ignore[arg-type]
+    )
 
 
 _KNOWN = {

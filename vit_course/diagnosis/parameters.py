@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 import torch.nn.functional as F
@@ -212,7 +212,8 @@ def gradient_whole(case: Case) -> Remarks:
 
 def one_place_each(case: Case) -> Remarks:
     """Each weight works at one depth: no Linear, norm or block is used again on what it gave before."""
-    names, uses = case.names(), {}
+    names = case.names()
+    uses: dict[int, list[Op]] = {}
     for op in case.watch.ops:
         if not op.data or (op.name in ADDS):
             continue
@@ -311,7 +312,7 @@ def dropout_used(case: Case) -> Remarks:
         yield wrong(f"`{ends[0]}` drops logits in training", module=ends[0])
 
 
-def _called(case: Case, model: nn.Module, drops: dict[str, nn.Module]) -> set[str]:
+def _called(case: Case, model: nn.Module, drops: Mapping[str, nn.Module]) -> set[str]:
     """The dropouts that run in training, as modules or by their rate in a function of the module that holds them."""
     watch, _ = case.subject.watch(case.images, model=model)
     called = {op.module for op in watch.ops}

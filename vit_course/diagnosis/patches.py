@@ -251,11 +251,10 @@ def _slope(case: Case, table: Tensor) -> float:
     """By how much a token grows with its own row of a table."""
     token = case.start[0, -1]
     slope = torch.autograd.grad(token.sum(), table, retain_graph=True, allow_unused=True)[0]
-    return (
-        float(slope.abs().amax())
-        if slope is not None and not any(op.name in NORMS for op in case.watch.ops[: case.anatomy.start[1].number])
-        else 1.0
-    )  # type: ignore[union-attr]
+    first = case.anatomy.start[1]
+    if slope is None or first is None or any(op.name in NORMS for op in case.watch.ops[: first.number]):
+        return 1.0
+    return float(slope.abs().amax())
 
 
 def class_token_has_position(case: Case) -> Remarks:

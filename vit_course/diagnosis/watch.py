@@ -197,8 +197,10 @@ def is_given(tensor: Tensor, op: Op | None) -> bool:
     return not op.data if op else True
 
 
-def between(late: Op, early: Op, ops: list[Op]) -> list[Op]:
+def between(late: Op | None, early: Op | None, ops: list[Op]) -> list[Op]:
     """Operations on the ways from ``early`` to ``late``: those after the first, up to the second."""
+    if late is None or early is None:
+        return []
     return [op for op in ops[early.number + 1 : late.number + 1] if late.needs(op) and op.needs(early)]
 
 
