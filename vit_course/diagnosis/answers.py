@@ -40,8 +40,8 @@ class Finding:
     """One answer.
 
     Attributes: the property ``asked``, and the ``claim`` that holds of every plain ViT; ``seen``, with numbers, or why
-    it could not be asked; ``mistake``, the library's name as ("exercise", "name") where one fits; ``module``, ``file`` and
-    ``line`` where they are known.
+    it could not be asked; ``mistake``, the library's name as ("exercise", "name") where one fits; ``module``, ``file``
+    and ``line`` where they are known.
     """
 
     asked: str

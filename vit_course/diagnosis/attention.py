@@ -121,7 +121,7 @@ def _scale_of(site: Site) -> float | None:
     else:
         soft = site.softmax or site.mix
         start = soft.reads[0] if site.softmax else site.weights
-        factor = _down_to(start, site.scores)
+        factor = _down_to(start, site.scores) if start else None
         if factor is None:
             return None
     for tensor, made in (site.query, site.key):

@@ -288,12 +288,6 @@ def _size_of_norm(case: Case, weight: Tensor, bias: Tensor, width: int, op: Op) 
         yield (unusual if is_bessel else wrong)(
             f"the norm's numbers are {near:.4g} times those of a LayerNorm", mistake, op
         )
-    elif given and not ratios and weight.std() > 1e-3:
-        yield wrong(
-            "what the norm adds is weighed, too, or its weight is not a parameter",
-            "layer_norm: bias added before the weight",
-            op,
-        )
     elif (
         any(close(weight, each.flatten(), 1e-3) for each in given)
         and not any(close(bias, each.flatten(), 5e-3) for each in given)

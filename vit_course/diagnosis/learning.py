@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
-from vit_course.diagnosis.subject import logits_of, twin
+from vit_course.diagnosis.subject import logits_of, twin, unhook
 
 _STEPS = 150
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -133,7 +133,9 @@ def _optimizer(lesson: Lesson) -> Optimizer:
 
 def _both_copied(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Any]:
     """Copies of a model and of its optimizer that belong together."""
-    return copy.deepcopy((model, optimizer))
+    ours, theirs = copy.deepcopy((model, optimizer))
+    unhook(ours)
+    return ours, theirs
 
 
 PROPERTIES = (labels_in_range, optimizer_holds_all, step_changes_all, learns_by_heart)

@@ -17,6 +17,8 @@ from vit_course.diagnosis.watch import ADDS, FUSED, LINEARS, NORMS, Op, source
 
 def registered(case: Case) -> Remarks:
     """Every tensor that learns is a parameter of the model, which an optimizer is given and a checkpoint keeps."""
+    if any(isinstance(module, torch.jit.ScriptModule) for module in case.subject.model.modules()):
+        raise NotAsked("a scripted module shows no parameters at work")
     own = case.names()
     strange = [each for each in _leaves(case.answers) if id(each) not in own and each is not case.pixels]
     if strange:

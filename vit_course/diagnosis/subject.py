@@ -47,11 +47,16 @@ def twin(model: nn.Module) -> nn.Module:
         made = copy.deepcopy(model, dict(memo))
     except TypeError:  # something that cannot be copied, such as a lock: both hold the same
         made = copy.deepcopy(model, memo | {id(each): each for each in held if not _copies(each)})
-    for module in made.modules():  # the caller's hooks see nothing of what is done here
+    unhook(made)
+    return made
+
+
+def unhook(model: nn.Module) -> None:
+    """Take the caller's hooks off a copy: they see nothing of what is done with it."""
+    for module in model.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks):
             for key in [key for key, hook in hooks.items() if not type(hook).__module__.startswith("torch.")]:
                 del hooks[key]
-    return made
 
 
 def _members(value: Any) -> Iterable[Any]:
@@ -131,6 +136,8 @@ class Subject:
         modules: list[str] = []
         hooks = []
         for name, module in model.named_modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                continue  # shows nothing of its inside
             hooks.append(module.register_forward_pre_hook(lambda *_, name=name: modules.append(name)))
             hooks.append(module.register_forward_hook(lambda *_: [modules.pop()][1:] or None, always_call=True))
         watch = Watch(images, edits, modules)

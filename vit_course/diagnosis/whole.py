@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
@@ -86,7 +88,7 @@ def every_pixel(case: Case) -> Remarks:
 
 def logits_no_probabilities(case: Case) -> Remarks:
     """The output are logits: no softmax stands behind the head."""
-    found, last = case.logits, case.watch.ops[-1]
+    found, last = case.logits, case.watch.ops[-1] if case.watch.ops else None
     if found.ndim < 2 or found.shape[-1] < 2:
         return
     if (found >= 0).all() and close(found.sum(-1), torch.ones_like(found.sum(-1)), 1e-4):
@@ -99,7 +101,7 @@ def logits_no_probabilities(case: Case) -> Remarks:
         yield unusual(
             "the output are logarithms of probabilities: right for nll_loss, needless before cross-entropy", at=last
         )
-    elif (found >= 0).all() and (found <= 1).all() and last.name in ("sigmoid", "sigmoid_"):
+    elif (found >= 0).all() and (found <= 1).all() and last and last.name in ("sigmoid", "sigmoid_"):
         yield unusual(
             "the output passes a sigmoid: right for several labels an image, wrong before cross-entropy", at=last
         )
@@ -180,7 +182,7 @@ def line_of(error: BaseException) -> str:
     found, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if is_of_the_model(file) and "/diagnosis/" not in file:
+        if is_of_the_model(file) and Path(file).parent != Path(__file__).parent:
             found = f"{file}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found

@@ -1,11 +1,10 @@
-"""diagnose: what it says of models with one mistake, in which of its four words, and that it leaves everything alone."""
+"""diagnose: what it says of models with one mistake, in which of its four words, and that it changes nothing."""
 
 from __future__ import annotations
 
 import copy
 import json
 import random
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,10 @@ import pytest
 import torch
 from torch import nn
 from typer.testing import CliRunner
+from wrong_models import wrong_models
 
 from vit_course import VisionTransformer, ViTConfig, diagnose
 from vit_course.cli import app
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from wrong_models import wrong_models
 
 CONFIG = ViTConfig(image_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=4)
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from styles_of_vit import WAYS, Block, ListedHeads, MhaBlock, Vit
 from torch import nn
 
-from tests.course.diagnosis.opened import WAYS, Block, ListedHeads, MhaBlock, Vit
 from vit_course import diagnose
 
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -46,13 +46,11 @@ def test_a_slip_is_seen_in_every_style(name):
 
 
 def test_a_fast_path_does_not_hide_the_encoder():
-    layer = nn.TransformerEncoderLayer(48, 4, 96, activation="gelu", batch_first=True, norm_first=True)
-    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-
     class Wrapped(nn.Module):
         def __init__(self):
             super().__init__()
-            self.layers = encoder
+            layer = nn.TransformerEncoderLayer(48, 4, 96, activation="gelu", batch_first=True, norm_first=True)
+            self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
         def forward(self, x, mask=None, scale_residual=1):
             return self.layers(x)
