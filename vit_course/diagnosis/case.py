@@ -42,6 +42,12 @@ class Case:
             return close(logits_of(self.subject.model(self.images.clone())), self.logits, 1e-4)
 
     @cached_property
+    def repeats(self) -> bool:
+        """Whether the logits of a second pass are the same from the same random state."""
+        with torch.no_grad():
+            return close(self.subject.run(self.images), self.logits, 1e-4)
+
+    @cached_property
     def pixels(self) -> Tensor:
         """The images, with a gradient."""
         return self.images.clone().requires_grad_()

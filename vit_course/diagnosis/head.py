@@ -16,7 +16,7 @@ def final_norm(case: Case) -> Remarks:
     last = case.anatomy.end
     with torch.no_grad():
         _, grown = case.subject.watch(case.images, {last.number: lambda stream: stream * 3})
-    if case.steady and not close(grown, case.logits, 2e-2):
+    if case.repeats and not close(grown, case.logits, 2e-2):
         far = float((grown - case.logits).norm() / case.logits.norm())
         reads = _read_tokens(case)
         mean = len(reads) > 1
