@@ -268,3 +268,23 @@ def _relation(read: Read, stream: Read, streams: list[Read], ops: list[Op]) -> s
     if any(is_linear(op) or op.name in PRODUCTS or op.name == FUSED for op in ways):
         return "branch"
     return "norm" if any(op.name in STATISTICS for op in ways) else "changed"
+
+
+def last_linears(step: Step) -> list[Op]:
+    """The linear maps behind which a branch has no other."""
+    linears = step.linears
+    return [op for op in linears if not any(late is not op and late.needs(op) for late in linears)]
+
+
+def first_linears(step: Step) -> list[Op]:
+    """The linear maps before which a branch has no other."""
+    linears = step.linears
+    return [op for op in linears if not any(early is not op and op.needs(early) for early in linears)]
+
+
+def norm_behind(step: Step) -> bool:
+    """Whether a branch ends with a norm."""
+    lasts = last_linears(step)
+    if not lasts or step.branch[1] is None:
+        return False
+    return any(op.name in STATISTICS for op in between(step.branch[1], lasts[-1], step.ops))

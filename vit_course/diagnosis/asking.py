@@ -10,14 +10,16 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from exercise_kit.engine.verdict import CheckResult
-from vit_course.diagnosis import attention, block, head, learning, parameters, patches, whole
+from vit_course.diagnosis import attention, block, head, heads, learning, norms, parameters, patches, positions, whole
 from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remark, Remarks
 from vit_course.diagnosis.case import Case
 from vit_course.diagnosis.subject import Subject, undisturbed
 
 Property = Callable[[Any], Remarks]
 OF_A_MODEL: tuple[Property, ...] = tuple(
-    each for module in (whole, parameters, patches, attention, block, head) for each in module.PROPERTIES
+    each
+    for module in (whole, parameters, patches, positions, heads, attention, norms, block, head)
+    for each in module.PROPERTIES
 )
 _AT_ONCE = 3  # images; more say no more
 

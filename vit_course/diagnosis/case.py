@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from vit_course.diagnosis.anatomy import Anatomy, Site, anatomy_of
+from vit_course.diagnosis.anatomy import Anatomy, Site, Step, anatomy_of
 from vit_course.diagnosis.answers import NotAsked
 from vit_course.diagnosis.subject import Subject, logits_of
 from vit_course.diagnosis.watch import Watch, pull
@@ -94,8 +94,7 @@ class Case:
     @cached_property
     def start(self) -> Tensor:
         """The tokens before the first block (batch, tokens, width)."""
-        if not self.anatomy.steps:
-            raise NotAsked("no sum on the tokens was found, and so no stream")
+        _ = self.steps
         return self.tokens(self.anatomy.start[0])
 
     @cached_property
@@ -120,6 +119,17 @@ class Case:
     def patches(self) -> list[int]:
         """The others."""
         return [row for row in self.rows if row not in self.special]
+
+    @property
+    def steps(self) -> list[Step]:
+        """The sums on the stream.
+
+        Raises:
+            NotAsked: there are none.
+        """
+        if not self.anatomy.steps:
+            raise NotAsked("no sum on the tokens was found, and so no stream")
+        return self.anatomy.steps
 
     def names(self, model: nn.Module | None = None) -> dict[int, str]:
         """The parameters' names by identity."""
