@@ -1,6 +1,6 @@
 """What ``diagnose`` says of our broken ViTs, and of right models, ours and others'; counts by kind.
 
-    python benchmarks/diagnose.py [--only broken|right] [--json benchmarks/results/diagnose.json]
+    python benchmarks/diagnose.py [--only broken|right|peer] [--json benchmarks/results/diagnose.json]
 
 A broken ViT is *to be seen* when it computes or learns something else than the right one and does not stop by itself;
 those that only whoever knows the weights or the writer's intent could see are listed in ``UNSEEN`` with the reason.
@@ -9,6 +9,7 @@ those that only whoever knows the weights or the writer's intent could see are l
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from diagnose_right import images_of, right_models
 from distinguishable import SAME, sorted_out
 from wrong_models import wrong_models
@@ -122,6 +124,27 @@ def right() -> dict[str, dict[str, Any]]:
     return found
 
 
+def peer(config: ViTConfig, kinds: dict[str, Any]) -> dict[str, Any]:
+    """What torchtest2 says of the same broken ViTs that are to be seen, beyond what it says of the right one.
+
+    Its learning by heart is left out, for time: most broken ViTs pass it.
+    """
+    from torchtest2 import check_model
+
+    torch.manual_seed(0)
+    right = VisionTransformer(config)
+    images = torch.randn(8, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    labels = torch.arange(8) % config.num_classes
+
+    def complaints(model: torch.nn.Module) -> list[str]:
+        report = check_model(model, images, labels, loss_fn=F.cross_entropy, overfit_steps=0)
+        return [each.name for each in report.results if str(each.status) in ("FAIL", "WARN")]
+
+    plain = complaints(copy.deepcopy(right))
+    chosen = [each for each in wrong_models() if kinds[each.key]["kind"] == "to be seen"]
+    return {each.key: sorted(set(complaints(each.build(right))) - set(plain)) for each in chosen}
+
+
 def summary(results: dict[str, Any]) -> dict[str, Any]:
     """Counts by kind."""
     counts: dict[str, Any] = {}
@@ -135,6 +158,9 @@ def summary(results: dict[str, Any]) -> dict[str, Any]:
                 "named": sum(each["named"] == "name" for each in some),
                 "name or family": sum(bool(each["named"]) for each in some),
             }
+    if "torchtest2" in results:
+        said = results["torchtest2"].values()
+        counts["to be seen, by torchtest2"] = {"models": len(said), "something said": sum(map(bool, said))}
     if "right" in results:
         families = sorted({name.partition(": ")[0] for name in results["right"]})
         for family in families:
@@ -151,15 +177,17 @@ def summary(results: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("broken", "right"))
+    parser.add_argument("--only", choices=("broken", "right", "peer"))
     parser.add_argument("--json", type=Path, default=RESULTS)
     options = parser.parse_args()
     results = json.loads(options.json.read_text("utf-8")) if options.json.exists() else {}
     start = time.perf_counter()
-    if options.only != "right":
+    if options.only in (None, "broken"):
         results["broken"] = broken(CONFIG)
-    if options.only != "broken":
+    if options.only in (None, "right"):
         results["right"] = right()
+    if options.only == "peer":  # needs torchtest2, which the project does not
+        results["torchtest2"] = peer(CONFIG, results["broken"])
     results["counts"] = summary(results)
     results["torch"] = torch.__version__
     options.json.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
