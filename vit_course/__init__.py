@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from vit_course.config import ViTConfig
     from vit_course.data.splits import split_indices
+    from vit_course.diagnosis.asking import diagnose
     from vit_course.encoder import Encoder, EncoderBlock, Mlp
     from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
     from vit_course.hunts import hunt
@@ -69,6 +70,7 @@ __all__ = [
     "borrow",
     "check",
     "conv_from_linear",
+    "diagnose",
     "evaluate",
     "extract_features",
     "fine_tuning_groups",
@@ -104,6 +106,7 @@ _HOME = {
     "attention": ("MultiHeadSelfAttention", "merge_heads", "scaled_dot_product_attention", "split_heads"),
     "config": ("ViTConfig",),
     "data.splits": ("split_indices",),
+    "diagnosis.asking": ("diagnose",),
     "encoder": ("Encoder", "EncoderBlock", "Mlp"),
     "fine_tuning": ("extract_features", "fine_tuning_groups", "linear_probe", "replace_head"),
     "hunts": ("hunt",),

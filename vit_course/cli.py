@@ -72,6 +72,21 @@ def recipes(
         command.list_recipes(name, json, console)
 
 
+def diagnose(
+    source: Annotated[str, typer.Argument(metavar="FILE:MODEL", help="A Python file, which is run, and a name in it.")],
+    call: Annotated[
+        str | None, typer.Option(help='What makes the model, such as "ViT(image_size=32)"; else MODEL() itself.')
+    ] = None,
+    images: Annotated[str, typer.Option(metavar="CxHxW", help="The images that it takes.")] = "3x32x32",
+    json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
+) -> None:
+    """Ask a ViT, whoever wrote it, what is wrong with it, by what it does."""
+    from vit_course.diagnosis import command
+
+    with exit_on(*command.USER_ERRORS):
+        command.diagnose_file(source, call, images, json, console)
+
+
 app = typer.Typer(
     help="A hands-on course on the Vision Transformer, with checks that name the mistake.",
     no_args_is_help=True,
@@ -79,7 +94,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 add_commands(app)
-for command in (train, evaluate, recipes):
+for command in (train, evaluate, recipes, diagnose):
     app.command()(command)
 
 

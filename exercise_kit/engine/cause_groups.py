@@ -57,7 +57,7 @@ def _group(first: CheckResult, members: Sequence[CheckResult]) -> CauseGroup:
 def _rank(first: CheckResult) -> int:
     """Lower is earlier."""
     if first.verdict == Verdict.UNDECIDED:
-        return 5
+        return 5 if first.reason == Reason.REMARK else 6
     if first.leads:
         return 0
     if first.reason == Reason.CHANGED:

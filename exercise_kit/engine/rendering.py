@@ -52,10 +52,11 @@ def entries_in_text(report: Report, width: int = _WIDTH) -> Iterator[tuple[str, 
     groups, passing = grouped(report.results)
     for group in groups:
         first = group.first
-        yield wrapped(heading(first), f"  {_SIGN[first.verdict]} {first.verdict:<9} ", _INDENT), first.verdict
+        sign = f"  {_SIGN[first.verdict]} {first.word or first.verdict:<9} "
+        yield wrapped(heading(first), sign, _INDENT), first.verdict
         for label, text in _visible_parts(first).items():
             yield wrapped(f"{label}: {_briefly(label, text)}", _INDENT, _INDENT), None
-        yield from ((wrapped(words, f"{_INDENT}{_SIGN[sign]} ", _INDENT), sign) for words, sign, _ in _folds(group))
+        yield from ((wrapped(words, f"{_INDENT}{_SIGN[one]} ", _INDENT), one) for words, one, _ in _folds(group))
     if passing and not report.passed:
         yield f"  {_SIGN[Verdict.PASS]} {_passes(passing)}", Verdict.PASS
     yield from ((wrapped(each), None) for each in (report.pace, report.offer, report.hint) if each)
@@ -182,7 +183,7 @@ def _overall(report: Report) -> Verdict:
 
 def _visible_parts(result: CheckResult) -> dict[str, str]:
     parts = dict(result.parts())
-    if result.verdict == Verdict.UNDECIDED and Part.SEEN in parts:
+    if result.verdict == Verdict.UNDECIDED and result.reason != Reason.REMARK and Part.SEEN in parts:
         parts = {_WHY: parts[Part.SEEN]}
     return parts
 
@@ -200,7 +201,7 @@ def _entry(group: CauseGroup, site: str, is_open: bool) -> str:
     parts = {label: rich(text, pages.get(label, {})) for label, text in _visible_parts(first).items()}
     rows = "".join(_row(f"<strong>{label}:</strong> {html}") for label, html in parts.items())
     rows += "".join(_row(_details(words, sign, checks)) for words, sign, checks in _folds(group))
-    head = f"{_sign(first.verdict)} <strong>{first.verdict}</strong> &nbsp;{rich(heading(first))}"
+    head = f"{_sign(first.verdict)} <strong>{first.word or first.verdict}</strong> &nbsp;{rich(heading(first))}"
     if rows and not is_open:
         return f'<li style="margin:0.25em 0"><details><summary>{head}</summary>{rows}</details></li>'
     return f'<li style="margin:0.25em 0">{head}{rows}</li>'

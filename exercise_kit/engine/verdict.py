@@ -127,6 +127,7 @@ class CheckResult:
             told as broken.
         same_as: the name of an earlier line that fails for the same reason, so that its own claim is undecided.
         is_anothers: as in :class:`Failure`.
+        word: what stands in the verdict's place where it has a finer name.
     """
 
     name: str
@@ -146,6 +147,7 @@ class CheckResult:
     leads: bool = False
     same_as: str = ""
     is_anothers: bool = False
+    word: str = ""
 
     @property
     def waits(self) -> bool:

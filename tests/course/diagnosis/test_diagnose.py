@@ -1,0 +1,195 @@
+"""diagnose: what it says of models with one mistake, in which of its four words, and that it changes nothing."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+from wrong_models import wrong_models
+
+from vit_course import VisionTransformer, ViTConfig, diagnose
+from vit_course.cli import app
+
+CONFIG = ViTConfig(image_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=4)
+IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+WRONG = {each.key: each for each in wrong_models()}
+NAMED = {
+    "MultiHeadSelfAttention: softmax down the queries": "wrong",
+    "MultiHeadSelfAttention: heads split by view": "wrong",
+    "MultiHeadSelfAttention: heads merged by view": "wrong",
+    "MultiHeadSelfAttention: heads see slices of the input": "wrong",
+    "MultiHeadSelfAttention: attention over the batch": "wrong",
+    "MultiHeadSelfAttention: root of embed dim": "unusual",
+    "MultiHeadSelfAttention: no projection": "unusual",
+    "EncoderBlock: no residual": "wrong",
+    "EncoderBlock: norm2 forgotten": "wrong",
+    "EncoderBlock: norm1 used twice": "wrong",
+    "EncoderBlock: post norm": "unusual",
+    "EncoderBlock: both branches from the input": "unusual",
+    "VisionTransformer: no final norm": "wrong",
+    "VisionTransformer: first patch pooled": "wrong",
+    "VisionTransformer: softmax in the head": "wrong",
+    "VisionTransformer: mean of all tokens": "unusual",
+    "VisionTransformer: positions never added": "wrong",
+    "VisionTransformer: class token cut from the graph": "wrong",
+    "Mlp: no activation": "wrong",
+    "Mlp: activation after the last layer": "wrong",
+    "Mlp: relu for gelu": "unusual",
+    "PatchEmbedding: embedding of strips": "wrong",
+    "PatchEmbedding: reshaped where transposed": "wrong",
+    "PatchEmbedding: embedding in column order": "unusual",
+    "layer_norm: statistics over the tokens": "wrong",
+    "layer_norm: squares summed not averaged": "wrong",
+}
+
+
+@pytest.fixture(scope="module")
+def right():
+    torch.manual_seed(0)
+    return VisionTransformer(CONFIG)
+
+
+@pytest.mark.parametrize("key", NAMED)
+def test_a_known_mistake_is_seen_and_named(right, key):
+    report = diagnose(WRONG[key].build(right), IMAGES)
+    named = {": ".join(each.mistake) for each in report.of(NAMED[key]) if each.mistake}
+    assert key in named, str(report)
+    assert key.partition(": ")[2] in str(report)
+
+
+def test_what_is_not_asked_for_one_reason_is_one_entry(right):
+    class Convolution(nn.Sequential):
+        pass
+
+    model = Convolution(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+    report = diagnose(model, IMAGES)
+    assert report.of("wrong") == ()
+    assert str(report).count("no attention was found") == 1
+    assert "could not be decided because of this" in str(report)
+
+
+def test_nothing_is_changed():
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig(image_size=16, patch_size=8, embed_dim=16, depth=1, num_heads=2)).train()
+    calls: list[nn.Module] = []
+    hook = model.head.register_forward_hook(lambda module, *_: calls.append(module))
+    before = copy.deepcopy(model.state_dict())
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+    fast = torch.backends.mha.get_fastpath_enabled()
+    images = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    kept, labels = images.clone(), torch.tensor([0, 1])
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
+    with torch.no_grad():
+        report = diagnose(model, images, labels=labels, optimizer=optimizer)
+        assert not torch.is_grad_enabled()
+    assert report.of("wrong") == (), str(report)
+    assert model.training
+    assert calls == []
+    assert hook.id in model.head._forward_hooks
+    assert all(torch.equal(before[name], each) for name, each in model.state_dict().items())
+    assert all(each.grad is None for each in model.parameters())
+    assert torch.equal(images, kept)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == states[1:]
+    assert torch.backends.mha.get_fastpath_enabled() == fast
+    assert optimizer.state == {}
+
+
+def test_an_error_of_the_model_is_told_with_its_line(right):
+    class Raises(VisionTransformer):
+        def _embed(self, patches):
+            raise ValueError("no such thing")
+
+    (only,) = diagnose(Raises(CONFIG), IMAGES).findings
+    assert only.answer == "not asked"
+    assert "ValueError: no such thing" in only.seen
+    assert (Path(only.file).name, only.line) == (Path(__file__).name, Raises._embed.__code__.co_firstlineno + 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "words"),
+    [
+        (lambda model, given: given.update(labels=torch.tensor([0, 10])), "labels_in_range", "0 to 10"),
+        (
+            lambda model, given: given.update(optimizer=torch.optim.SGD(model.head.parameters(), lr=0.1)),
+            "optimizer_holds_all",
+            "not in the optimizer",
+        ),
+        (
+            lambda model, given: given.update(loss=lambda logits, labels: logits.sum() * float("nan")),
+            "step_changes_all",
+            "nan",
+        ),
+    ],
+)
+def test_a_step_of_learning(right, change, asked, words):
+    model = copy.deepcopy(right)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    given = {"labels": torch.tensor([0, 1]), "optimizer": optimizer, "loss": None}
+    change(model, given)
+    found = [each for each in diagnose(model, IMAGES, **given).of("wrong") if each.asked == asked]
+    assert len(found) == 1
+    assert words in found[0].seen
+
+
+@pytest.mark.parametrize(
+    ("model", "images", "error"),
+    [(3, IMAGES, TypeError), (nn.Identity(), [1], TypeError), (nn.Identity(), torch.ones(3, 32, 32), ValueError)],
+)
+def test_bad_input_is_refused(model, images, error):
+    with pytest.raises(error, match="must be"):
+        diagnose(model, images)
+
+
+FILE = """
+print("running")
+from vit_course import VisionTransformer, ViTConfig
+class ViT(VisionTransformer):
+    def __init__(self, dim=16):
+        super().__init__(ViTConfig(image_size=16, patch_size=8, embed_dim=dim, depth=1, num_heads=2))
+    def forward(self, images):
+        return super().forward(images).softmax(-1)
+"""
+
+
+def test_the_command_runs_a_file(tmp_path):
+    (tmp_path / "mine.py").write_text(FILE)
+    result = CliRunner().invoke(
+        app, ["diagnose", f"{tmp_path}/mine.py:ViT", "--call", "ViT(dim=24)", "--images", "3x16x16", "--json", "-"]
+    )
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    wrong = [each for each in found["findings"] if each["answer"] == "wrong"]
+    assert [(each["property"], each["mistake"]) for each in wrong] == [
+        ("logits_no_probabilities", "softmax in the head")
+    ]
+    assert wrong[0]["pages"].keys() == {"softmax in the head"}
+    assert wrong[0]["file"].endswith("mine.py")
+    assert "Running" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mine.py"], "FILE:MODEL"),
+        (["none.py:ViT"], "there is no file"),
+        (["mine.py:Vit"], "it has ViT, VisionTransformer"),
+        (["mine.py:ViT", "--call", "ViT(dim='a')"], "--call"),
+        (["mine.py:ViT", "--call", "3"], "not a torch.nn.Module"),
+        (["mine.py:ViT", "--images", "32"], "CxHxW"),
+    ],
+)
+def test_the_command_says_what_is_missing(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FILE)
+    result = CliRunner().invoke(app, ["diagnose", *arguments])
+    assert result.exit_code != 0
+    assert words in " ".join(result.output.split())
+    assert "Traceback" not in result.output

@@ -1,0 +1,49 @@
+"""What README, the site and the pages say of ``diagnose`` is what its benchmark found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean
+
+ROOT = Path(__file__).parents[3]
+RESULTS = json.loads((ROOT / "benchmarks/results/diagnose.json").read_text("utf-8"))
+TRAINED = json.loads((ROOT / "benchmarks/results/broken_vit_all.json").read_text("utf-8"))["rows"]
+
+
+def page(name: str) -> str:
+    return " ".join((ROOT / name).read_text("utf-8").split())
+
+
+def test_of_those_that_accuracy_does_not_tell():
+    right, *rows = [(row["name"], row["accuracies"]) for row in TRAINED]
+    middle = fmean(right[1])
+    beside = [name for name, ends in rows if None not in ends and abs(fmean(ends) - middle) <= 0.02]
+    answers = [RESULTS["broken"][name]["answer"] for name in beside]
+    counts = {each: answers.count(each) for each in set(answers)}
+    words = (
+        "of these {} that accuracy does not tell from the right model, it says of {wrong} that they are *wrong* and "
+    )
+    words += "of {unusual} that they are *unusual*. The other ten"
+    assert words.format(len(beside), **counts) in page("README.md")
+    assert counts["nothing"] == 10
+    found = counts["wrong"] + counts["unusual"]
+    words = f"Of {len(beside)} broken ViTs that their accuracy does not tell from the right one it finds {found}."
+    assert words in page("docs/site/index.md")
+
+
+def test_beside_another_tool():
+    counts, other = RESULTS["counts"]["to be seen"], RESULTS["counts"]["to be seen, by torchtest2"]
+    text = page("docs/compare.md")
+    said = counts["wrong"] + counts["unusual"]
+    assert f"of {counts['models']} broken ViTs" in text
+    assert f"| `diagnose` | {said} | {counts['name or family']} |" in text
+    assert f"| torchtest2 | {other['something said']} |" in text
+    assert said >= 0.95 * counts["models"]
+    assert counts["name or family"] >= 0.85 * counts["models"]
+
+
+def test_no_right_model_is_told_wrong():
+    told = {name: each["wrong properties"] for name, each in RESULTS["right"].items() if each["wrong"]}
+    assert told == {}
+    assert len(RESULTS["right"]) > 75

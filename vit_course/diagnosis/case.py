@@ -1,0 +1,136 @@
+"""What is known of a model after its first passes: that which the properties ask from."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.diagnosis.anatomy import Anatomy, Site, Step, anatomy_of
+from vit_course.diagnosis.answers import NotAsked
+from vit_course.diagnosis.subject import Subject, logits_of
+from vit_course.diagnosis.watch import Watch, pull
+
+_ROWS = 24  # tokens that are looked at one by one where there are more than _ALL
+_ALL = 65
+
+
+def close(first: Tensor, second: Tensor, tolerance: float = 1e-3) -> bool:
+    """Whether two results are the same up to rounding, as a share of the largest number."""
+    if first.shape != second.shape:
+        return False
+    return bool((first - second).abs().max() <= tolerance * max(1e-3, float(second.abs().max())))
+
+
+class Case:
+    """A subject under watch.
+
+    Attributes: ``logits`` of all images; ``steady``, whether the same images give them twice.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.images = subject, subject.images
+        with torch.no_grad():
+            self.logits = subject.run(self.images)
+
+    @cached_property
+    def steady(self) -> bool:
+        """Whether the logits of a second pass are the same, from another random state."""
+        with torch.no_grad():
+            torch.manual_seed(4)
+            return close(logits_of(self.subject.model(self.images.clone())), self.logits, 1e-4)
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether the logits of a second pass are the same from the same random state."""
+        with torch.no_grad():
+            return close(self.subject.run(self.images), self.logits, 1e-4)
+
+    @cached_property
+    def pixels(self) -> Tensor:
+        """The images, with a gradient."""
+        return self.images.clone().requires_grad_()
+
+    @cached_property
+    def _pass(self) -> tuple[Watch, Tensor]:
+        return self.subject.watch(self.pixels.clone())  # a model may write into its input
+
+    @property
+    def watch(self) -> Watch:
+        """All operations of one pass."""
+        return self._pass[0]
+
+    @property
+    def answers(self) -> Tensor:
+        """The logits of the pass under watch."""
+        return self._pass[1]
+
+    @cached_property
+    def anatomy(self) -> Anatomy:
+        """Attention and stream (NotAsked where there are none)."""
+        return anatomy_of(self.watch.ops)
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """One place of attention of each block: heads and images in a loop are alike."""
+        anatomy = self.anatomy
+        firsts = [anatomy.sites_of(step)[:1] for step in anatomy.steps]
+        return [site for some in firsts for site in some] or anatomy.sites[:1]
+
+    def tokens(self, tensor: Tensor) -> Tensor:
+        """A tensor of the stream as (batch, tokens, width); a view.
+
+        Raises:
+            NotAsked: it has another form.
+        """
+        if tensor.ndim == 2:
+            return tensor[None]
+        if tensor.ndim == 3:
+            batch = len(self.images)
+            return tensor if tensor.shape[0] in (batch, 1) or tensor.shape[1] != batch else tensor.transpose(0, 1)
+        raise NotAsked(f"the tokens before attention have the shape {tuple(tensor.shape)}, and not three axes")
+
+    @cached_property
+    def start(self) -> Tensor:
+        """The tokens before the first block (batch, tokens, width)."""
+        _ = self.steps
+        return self.tokens(self.anatomy.start[0])
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """Tokens that are looked at one by one: all, or some from everywhere."""
+        count = self.start.shape[1]
+        if count <= _ALL:
+            return list(range(count))
+        return sorted({*range(4), *range(4, count - 2, count // _ROWS), count - 2, count - 1})
+
+    @cached_property
+    def seen(self) -> dict[int, Tensor]:
+        """For tokens by number, the gradient to the images (batch, channels, height, width)."""
+        return {row: pull(self.start[0, row], self.pixels) for row in self.rows}
+
+    @cached_property
+    def special(self) -> list[int]:
+        """Of these the tokens that no pixel reaches: class token, registers."""
+        return [row for row, found in self.seen.items() if not found.any()]
+
+    @property
+    def patches(self) -> list[int]:
+        """The others."""
+        return [row for row in self.rows if row not in self.special]
+
+    @property
+    def steps(self) -> list[Step]:
+        """The sums on the stream.
+
+        Raises:
+            NotAsked: there are none.
+        """
+        if not self.anatomy.steps:
+            raise NotAsked("no sum on the tokens was found, and so no stream")
+        return self.anatomy.steps
+
+    def names(self, model: nn.Module | None = None) -> dict[int, str]:
+        """The parameters' names by identity."""
+        return {id(each): name for name, each in (model or self.subject.model).named_parameters()}
