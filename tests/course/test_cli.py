@@ -212,4 +212,4 @@ def test_another_course_gets_the_commands_of_the_kit_and_no_others() -> None:
     made = ["build", "new-class", "new-exercise", "release", "grade", "doctor", "simulate", "report", "export"]
     assert names == [*made, "roster", "similarity", "misconceptions", "progress"]
     ours = list(typer.main.get_command(app).commands)
-    assert ours == [*names, "train", "evaluate", "recipes", "demo"]
+    assert ours == [*names, "train", "evaluate", "recipes", "diagnose", "demo"]

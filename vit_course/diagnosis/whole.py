@@ -120,7 +120,7 @@ def dtype_follows(case: Case) -> Remarks:
         with torch.no_grad():
             watch, found = case.subject.watch(case.images.double(), model=model)
     except Exception as error:
-        yield wrong(
+        yield unusual(
             f"after `.double()` the model raises {told(error)}: a tensor in it has a dtype of its own",
             "patchify: float32 whatever the input",
             module=line_of(error),
@@ -147,7 +147,7 @@ def device_follows(case: Case) -> Remarks:
     except Exception as error:
         words = str(error)
         if "Cannot copy out of meta" in words or ("meta" in words and ("device" in words or "cpu" in words)):
-            yield wrong(
+            yield unusual(
                 f"moved to another device, the model raises {told(error)}",
                 "patchify: tokens made on the cpu",
                 module=line_of(error),
@@ -155,7 +155,7 @@ def device_follows(case: Case) -> Remarks:
             return
         raise NotAsked(f"on torch's device without numbers it raises {told(error)}") from None
     if found.device.type != "meta":
-        yield wrong(
+        yield unusual(
             f"moved to another device, the model still gives its logits on the {found.device.type}",
             "patchify: tokens made on the cpu",
         )
