@@ -99,7 +99,8 @@ def _replace(path: Path, content: bytes, mode: int | None, found: int | None) ->
                 os.fsync(handle)
             os.replace(draft, path)
     except OSError as error:  # the name of a draft says nothing to anybody
-        error.filename, error.filename2 = str(path), None
+        if error.errno is not None:
+            error.filename, error.filename2 = str(path), None
         raise
     finally:
         with suppress(OSError):

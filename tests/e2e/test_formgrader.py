@@ -135,11 +135,11 @@ def test_a_comma_is_a_decimal_sign(page: playwright.Page, folder: Path, typed: s
     """On the same page, whose question is worth 2 points; typed key by key, which a field for numbers would filter."""
     field = page.locator(f"#{QUESTION}")
     field.fill("0.125")
-    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    page.get_by_text("saved", exact=True).wait_for()
     field.fill("")
     field.press_sequentially(typed)
     field.blur()
-    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    page.get_by_text("saved", exact=True).wait_for()
     assert points_of_question(folder) == (kept, None)
 
 
@@ -165,25 +165,25 @@ def test_what_cannot_be_points_is_refused_beside_the_field(
     field.fill("")
     field.press_sequentially(typed)
     refusal = page.locator(".refusal")
-    refusal.wait_for(timeout=60_000)
+    refusal.wait_for()
     assert refusal.inner_text().startswith(f"not saved: {words}")
     assert page.get_by_role("status").inner_text() == "Not saved: see beside the field."
     assert field.input_value() == typed
     assert points_of_question(folder) == before
     keep(page, "formgrader-refused", field)
     field.fill("0,5")
-    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    page.get_by_text("saved", exact=True).wait_for()
     assert refusal.count() == 0
     assert points_of_question(folder) == ((0.5, before[1]) if name == QUESTION else (before[0], 0.5))
     field.fill("")
-    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    page.get_by_text("saved", exact=True).wait_for()
 
 
 def test_a_button_takes_the_place_of_what_was_refused(page: playwright.Page, folder: Path) -> None:
     page.locator(f"#{QUESTION}").fill("7")
-    page.locator(".refusal").wait_for(timeout=60_000)
+    page.locator(".refusal").wait_for()
     page.locator(".nbgrader_cell", has=page.locator(f"#{QUESTION}")).locator(".full-credit").click()
-    page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+    page.get_by_text("saved", exact=True).wait_for()
     assert points_of_question(folder)[0] == 2.0
     assert page.locator(f"#{QUESTION}").input_value() == "2"
 

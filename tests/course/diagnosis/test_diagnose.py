@@ -72,7 +72,7 @@ def test_what_is_not_asked_for_one_reason_is_one_entry(right):
     report = diagnose(model, IMAGES)
     assert report.of("wrong") == ()
     assert str(report).count("no attention was found") == 1
-    assert "could not be decided because of this" in str(report)
+    assert "more checks wait until this one passes" in str(report)
 
 
 def test_nothing_is_changed():

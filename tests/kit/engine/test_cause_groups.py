@@ -70,7 +70,7 @@ def test_a_named_mistake_is_one_entry_and_no_tick_stands_beside_it() -> None:
     assert len(text.splitlines()) <= FIRST_SCREEN
     assert text.count("✗ fail") == 1
     assert "✗ 2 more checks fail for the same reason." in text
-    assert "○ 4 more checks could not be decided because of this." in text
+    assert "○ 4 more checks wait until this one passes." in text
     assert re.search(r"✓ \d checks pass", text)
     assert "Inside a token" not in text
     html = as_html(report)

@@ -172,7 +172,7 @@ def test_a_misconception_is_evaluated_a_check_once(checks, monkeypatch):
     evaluate = HiddenChecks.evaluate
     monkeypatch.setattr(HiddenChecks, "evaluate", lambda *inputs: calls.append(inputs[2].name) or evaluate(*inputs))
     replays = Replays(checks, "patchify", KEY)
-    wrong = EXERCISES["patchify"].misconceptions[0]
+    wrong = EXERCISES["patchify"].mistake("column order")
     first, again = (replays(wrong, "test_wide_images") for _ in range(2))
     assert first[1] is again[1]
     assert calls == ["test_wide_images"]
