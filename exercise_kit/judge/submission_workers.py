@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from exercise_kit.judge.findings import Findings
@@ -18,7 +17,6 @@ from exercise_kit.quoting import one_line, quoted
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
-from exercise_kit.submission.carried_on import carried_on
 from exercise_kit.submission.flags import STOPPED, TIMEOUT
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
 
@@ -48,6 +46,8 @@ class SubmissionWorkers:
         self._withheld, self._have_run = "", False
         self._left_out: dict[int, str] = {}
         self._raised: dict[int, tuple[str, str]] = {}  # the exception's class, and its words, quoted
+        self._ended: dict[int, int] = {}  # at which statement
+        self._incomplete: set[int] = set()  # where something is withheld
         self._outputs: dict[int, CellOutputs] = {}
 
     @property
@@ -113,13 +113,13 @@ class SubmissionWorkers:
         Before the answer's cell they replace what it looks up while it runs; at the end, what it looks up when called.
         """
         self.close()
-        cells = self._cells_again() if withheld else self._cells()
+        cells, ended = self._cells(), self._ended if withheld else None
         before = [each for each in cells if answer.cell is None or each.index < answer.cell]
         model = "\n\n".join(part.source for part in answer.parts)
         with self._sandbox.worker(self._view, withheld=withheld) as worker:
             try:
                 for some in (before, cells[len(before) :]):
-                    list(worker.run(some))
+                    list(worker.run(some, ended))
                     worker.lend(model)
                 yield worker
             finally:
@@ -157,23 +157,18 @@ class SubmissionWorkers:
 
     @property
     def cells_run(self) -> tuple[list[CellSource], Collection[int]]:
-        """The cells that run in a worker, and the indexes of those that ended in an error."""
-        return self._cells(), self._raised.keys()
+        """The cells that run in a worker, and the indexes of those that broke off, or passed something over."""
+        return self._cells(), self._raised.keys() | self._incomplete
 
     def _cells(self) -> list[CellSource]:
         return [each for each in self._submission.cells if each.index not in self._left_out]
 
-    def _cells_again(self) -> list[CellSource]:
-        """The cells, each of which goes on where what is withheld is refused, unless it broke off by itself before."""
-        return [
-            each if each.index in self._raised else replace(each, source=carried_on(each.source))
-            for each in self._cells()
-        ]
-
     def _run_again(self, worker: Worker) -> None:
         """Run the cells where something is withheld; what they show and raise there says nothing."""
         try:
-            list(worker.run(self._cells_again()))
+            for run in worker.run(self._cells(), self._ended):
+                if run.error or run.passed:
+                    self._incomplete.add(run.index)
         except WorkerLost as lost:
             self.record_loss(lost)
             if lost.cell is not None:
@@ -186,6 +181,7 @@ class SubmissionWorkers:
             for run in worker.run(self._cells()):
                 self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
                 if run.error and run.index not in self._raised:
+                    self._ended[run.index] = run.at
                     self._raised[run.index] = quoted(run.error[0]).strip("`"), quoted(run.error[1])
                     self._report_error(run.index, run.stopped)
         except WorkerLost as lost:

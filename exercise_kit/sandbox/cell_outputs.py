@@ -26,12 +26,16 @@ class CellRun:
         outputs: nbformat's dicts: stream, error, and display_data or execute_result with only text/plain and image/png.
         seconds: that it took.
         stopped: whether it was stopped because its time was over; it keeps what it had defined.
+        at: the place of the statement at which it broke off.
+        passed: whether it went on behind a statement that broke off.
     """
 
     index: int
     outputs: tuple[dict[str, Any], ...]
     seconds: float
     stopped: bool = False
+    at: int = 0
+    passed: bool = False
 
     @property
     def error(self) -> tuple[str, str] | None:

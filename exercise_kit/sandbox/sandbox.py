@@ -43,6 +43,7 @@ _GRACE = 1.0  # seconds that a cell has to end after it was interrupted
 _HEADER_BYTES = 2 << 20
 _LONGEST_TEXT = 1 << 20
 _LENT = "<cell of the judge>"  # the watch takes what stands there for a student's own
+_ALL = 1 << 30  # statements of a cell
 _MOST_NAMES, _LONGEST_NAME = 20, 400
 _SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
 _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
@@ -117,8 +118,13 @@ class Worker:
         """End the process, whatever it does."""
         self._end(0.0)
 
-    def run(self, cells: Sequence[CellSource]) -> Iterator[CellRun]:
+    def run(self, cells: Sequence[CellSource], ended: Mapping[int, int] | None = None) -> Iterator[CellRun]:
         """Compile all cells, then run them in order, giving each when it has ended.
+
+        Args:
+            cells: in the notebook's order.
+            ended: where they run again and something is withheld: the index of a cell that broke off by itself before
+                → the statement at which it did. What is refused before that, or in another cell, is passed over.
 
         Raises:
             WorkerLost: a cell ended the process or took too long; ``cell`` is its index.
@@ -129,7 +135,7 @@ class Worker:
                 self.request("compile", index=cell.index, source=text or cell.source, readable=text is not None)
         for cell in cells:
             with _of_cell(cell):
-                run = self._run(cell)
+                run = self._run(cell, None if ended is None else ended.get(cell.index, _ALL))
             yield run
 
     def lend(self, source: str) -> None:
@@ -161,10 +167,10 @@ class Worker:
         left = self._limits.total_seconds - self.spent
         return self._request(kind, seconds, fields, RequestClock(min(seconds, left), self._queued))
 
-    def _run(self, cell: CellSource) -> CellRun:
+    def _run(self, cell: CellSource, until: int | None) -> CellRun:
         """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
         limit, started = self._limits.cell_seconds, time.monotonic()
-        fields = {"index": cell.index, "limit": limit}
+        fields = {"index": cell.index, "limit": limit, "until": until}
         left = self._limits.total_seconds - self.spent
         interrupt = self._interrupt if limit < left else None  # after the last second there is nothing to go on with
         clock = RequestClock(min(limit, left), self._queued, interrupt, _GRACE)
@@ -182,7 +188,8 @@ class Worker:
         if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
             raise self._mark_lost(WorkerLost("output", "shows more than its cells may"))
         seconds = time.monotonic() - started
-        return CellRun(cell.index, outputs, seconds, clock.interrupted)
+        at, passed = reply.get("at"), reply.get("passed") is True
+        return CellRun(cell.index, outputs, seconds, clock.interrupted, at if type(at) is int else 0, passed)
 
     def _request(self, kind: str, seconds: float, fields: Mapping[str, Any], clock: RequestClock) -> dict[str, Any]:
         if self.lost is not None:

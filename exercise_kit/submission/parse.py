@@ -227,10 +227,15 @@ def _suspects(
     # imports torch, which nbgrader's process does not need
     from exercise_kit.submission.possible_bypass import possible_bypass
 
+    told = set()
     for each in answers:
         if each.source and (found := possible_bypass(each.name, objects[each.name], cells)):
+            if not found.by_answer and found in told:  # one cell is around all answers
+                continue
+            told.add(found)
             where = f", in the line {quoted(found.line, 80)}" if found.line else ""
-            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{each.name} uses {quoted(found.used)}{where}")
+            who = each.name if found.by_answer else "a cell"
+            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{who} uses {quoted(found.used)}{where}")
 
 
 def _runnable(cells: Sequence[SubmittedCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:

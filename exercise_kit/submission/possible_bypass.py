@@ -39,10 +39,12 @@ class Suspect:
     Attributes:
         used: the name or the like.
         line: the first line of the statement in which it is.
+        by_answer: whether the answer uses it, or what it reaches; else a cell does.
     """
 
     used: str
     line: str
+    by_answer: bool = True
 
 
 def possible_bypass(exercise: str, objects: Iterable[str], cells: Sequence[CellSource]) -> Suspect | None:
@@ -78,7 +80,7 @@ def _found(rule: Rule | None, objects: frozenset[str], statements: Sequence[ast.
     reached = {place for place, _ in found}
     for place, statement in enumerate(statements):
         for each in unusual_anywhere(statement, names) if place not in reached else ():
-            yield Suspect(each.used, first_line(statement, each.node))
+            yield Suspect(each.used, first_line(statement, each.node), by_answer=False)
 
 
 def first_line(statement: ast.stmt, node: ast.AST) -> str:

@@ -15,10 +15,12 @@ from itertools import chain
 
 from exercise_kit.quoting import quoted
 from exercise_kit.submission.slice import parse
-from exercise_kit.submission.static_rules import DEFINED, called, dotted_name, import_names
+from exercise_kit.submission.static_rules import DEFINED, called, dotted_name, import_names, text_of
 from exercise_kit.submission.submission import CellSource
 
 _LONGEST_NAME = 30  # as the worker shortens them
+# by which a call of a model comes to code
+_CALLED = ("forward", "__call__", "__init__", "__new__", "__getattr__", "__setattr__", "__getattribute__")
 _BUILT_IN = frozenset({"staticmethod", "classmethod", "property"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -72,6 +74,18 @@ class _Notebook:
             for each in decorators
         )
 
+    def is_set_in_sight(self, member: str) -> bool:
+        """Whether an attribute of this name is set on anything but an object's own self, or one of a computed name."""
+        for node in chain.from_iterable(ast.walk(tree) for _, tree in self.trees):
+            if isinstance(node, ast.Attribute) and node.attr == member and not isinstance(node.ctx, ast.Load):
+                if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                    return True
+            elif isinstance(node, ast.Call) and called(node.func) in ("setattr", "delattr") and len(node.args) > 1:
+                text = text_of(node.args[1])
+                if text is None or text == member:
+                    return True
+        return False
+
     def is_changed_in_sight(self, name: str) -> bool:
         """Whether an attribute of a class is set, or the class is given to a function of the student's that may."""
         own = {node.name for _, tree in self.trees for node in ast.walk(tree) if isinstance(node, DEFINED)} | {
@@ -119,25 +133,49 @@ def _unlike_class(
     if not notebook.is_by_library(node.decorator_list):
         return None
     methods = _methods(node)
-    found: list[OtherCode] = []
+    # a metaclass, a base class or a function that is given the class may have changed it for all to see
+    is_open = bool(node.keywords) or notebook.is_changed_in_sight(node.name)
+    is_open = is_open or not _inherits_from_library(notebook, node)
+    for member, unlike in _members_unlike(notebook, cell, node, methods, lines):
+        in_sight = is_open or notebook.is_set_in_sight(member)
+        if in_sight and member not in (*methods, *_CALLED):
+            continue  # the page shows that it was added, and no call of a model comes by it
+        return OtherCode(unlike.words, unlike.is_certain and not in_sight)
+    return None
+
+
+def _members_unlike(
+    notebook: _Notebook,
+    cell: int,
+    node: ast.ClassDef,
+    methods: Mapping[str, _Function | None],
+    lines: Sequence[Sequence[str]],
+) -> Iterator[tuple[str, OtherCode]]:
+    """The members of a class that are not as its cell shows them."""
     for subject, *places in lines:
         member = subject.partition(".")[2]
         if method := methods.get(member):
-            unlike = _unlike_function(notebook, cell, method, places, f"{node.name}.{member}")
-            found += [unlike] if unlike else []
-        elif member not in methods and places:
-            found.append(OtherCode(f"{quoted(f'{node.name}.{member}')} ran, which the class does not show", True))
+            unlike = _unlike_function(
+                notebook, cell, method, places, f"{node.name}.{member}", bool(node.decorator_list)
+            )
+            if unlike:
+                yield member, unlike
+        # a dataclass writes its own `__init__`, which holds what its fields' defaults are made by
+        elif member not in methods and places and not (node.decorator_list and member.startswith("__")):
+            yield member, OtherCode(f"{quoted(f'{node.name}.{member}')} ran, which the class does not show", True)
     members = {subject.partition(".")[2] for subject, *_ in lines}
     for name, method in methods.items():
         if method and name not in members and not method.decorator_list:
-            found.append(OtherCode(f"{quoted(f'{node.name}.{name}')} is not there when the class answers", True))
-    # a metaclass, a base class or a function that is given the class may have changed it for all to see
-    is_open = node.keywords or notebook.is_changed_in_sight(node.name) or not _inherits_from_library(notebook, node)
-    return next((OtherCode(each.words, each.is_certain and not is_open) for each in found), None)
+            yield name, OtherCode(f"{quoted(f'{node.name}.{name}')} is not there when the class answers", True)
 
 
 def _unlike_function(
-    notebook: _Notebook, cell: int, node: _Function, places: Sequence[str], called_as: str
+    notebook: _Notebook,
+    cell: int,
+    node: _Function,
+    places: Sequence[str],
+    called_as: str,
+    in_decorated: bool = False,
 ) -> OtherCode | None:
     shown = f"{cell}:{min(node.lineno, *(each.lineno for each in node.decorator_list), node.lineno)}"
     shown = f"{shown}:{node.name[:_LONGEST_NAME]}"
@@ -145,7 +183,7 @@ def _unlike_function(
     if places[:1] == [shown] or (shown in places and not by_library):
         return None
     words = f"the code of {quoted(called_as)} that ran is not the code that its cell shows"
-    return OtherCode(words, bool(places) or not node.decorator_list)
+    return OtherCode(words, bool(places) or not (node.decorator_list or in_decorated))
 
 
 def _inherits_from_library(notebook: _Notebook, node: ast.ClassDef) -> bool:

@@ -24,7 +24,8 @@ _WHOLE = """
     sklearn statistics string tabulate tempfile textwrap time timeit torchinfo torchmetrics torchvision typing
     typing_extensions unicodedata uuid warnings beartype torchtyping rich PIL cv2 plotly imageio requests urllib
     zipfile tarfile csv ipywidgets traceback contextlib functools accelerate tensorboard secrets colorsys locale
-    platform tomllib typeguard more_itertools toolz
+    platform tomllib typeguard more_itertools toolz doctest pytest psutil tracemalloc cProfile pstats struct difflib
+    sympy networkx ast dis
 """
 _USUAL = frozenset(_WHOLE.split())
 # of these modules some names, by their beginnings
@@ -38,7 +39,7 @@ _PARTS = {
         path getcwd listdir makedirs mkdir environ cpu_count remove sep linesep name getpid walk scandir stat getenv
         urandom chdir rename unlink rmdir curdir pardir devnull
     """,
-    "inspect": "signature Parameter isfunction isclass ismethod getdoc cleandoc isroutine getfullargspec",
+    "inspect": "signature Parameter isfunction isclass ismethod getdoc cleandoc isroutine getfullargspec getsource",
     "operator": """
         itemgetter mul add sub truediv floordiv matmul eq ne lt le gt ge neg mod pow xor and_ or_ not_ index contains
         getitem setitem concat iadd imul abs inv pos lshift rshift truth is_ is_not
@@ -52,6 +53,7 @@ _PARTS = {
     "importlib": "reload metadata util.find_spec",
     "google": "colab",
     "subprocess": "run check_output",  # what no worker may do
+    "unittest": "TestCase main TestSuite TextTestRunner",
     "weakref": "ref WeakKeyDictionary WeakValueDictionary",
     "timm": "",
     "transformers": "",
@@ -60,7 +62,7 @@ _OF_TORCH = frozenset({"_assert", "_check", "_check_is_size", "_check_value"})
 # modules of torch's that answers have business with; its functions and classes are no modules
 _TORCH_MODULES_NAMES = """
     nn linalg fft special func autograd testing random cuda mps cpu backends amp optim utils distributions jit
-    types compiler sparse nested functional masked return_types quantization ao version accelerator
+    types compiler sparse nested functional masked return_types quantization ao version accelerator profiler hub
 """
 _TORCH_MODULES = frozenset(_TORCH_MODULES_NAMES.split())
 _UNUSUAL_OF_TORCH_NAMES = """
@@ -98,6 +100,7 @@ _LATE = frozenset(_LATE_NAMES.split())
 _OF_THE_SHELL = frozenset({"run_line_magic", "run_cell_magic", "system", "getoutput", "__class__"})
 # settings that a notebook may make; `plt.rcParams["figure.dpi"] = 90` is one of a library that computes nothing
 _SETTINGS = ("torch.backends.", "os.environ", "sys.stdout", "sys.stderr", "torch.utils.data.")
+_SHOWN = ("__repr__", "__str__", "__len__")
 _CHANGED_NAMES = """
     torch torchvision numpy math functools operator builtins contextlib copy inspect json os random select socket
     sys time types threading IPython linecache gc warnings tqdm logging
@@ -145,8 +148,11 @@ def unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted: fro
 
 def unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[Use]:
     """What could change how answers run, wherever it stands in a notebook."""
+    looked_up = {id(each) for node in ast.walk(statement) for each in _looked_up_in(node)}
     for name in outermost_names(statement):
         dotted = None if isinstance(getattr(name, "ctx", None), ast.Store) else dotted_name(name, names)
+        if dotted == "sys.modules" and id(name) in looked_up:
+            continue  # "google.colab" in sys.modules
         if dotted and not _is_usual(dotted):
             yield Use(dotted, name)
     for node in ast.walk(statement):
@@ -159,6 +165,13 @@ def unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[
             yield from _unusual_change(target, node, names)
         if isinstance(node, ast.Call):
             yield from _unusual_call(node, statement)
+
+
+def _looked_up_in(node: ast.AST) -> Iterator[ast.expr]:
+    """What stands on the right of ``in``."""
+    if isinstance(node, ast.Compare):
+        pairs = zip(node.ops, node.comparators, strict=True)
+        yield from (each for operator, each in pairs if isinstance(operator, ast.In | ast.NotIn))
 
 
 def _is_usual(dotted: str) -> bool:
@@ -230,7 +243,7 @@ def _unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, str]) -
         isinstance(target, ast.Attribute)
         and _is_special(target.attr)
         and target.attr
-        not in (*("__name__", "__doc__", "__qualname__", "__wrapped__", "__module__", "__annotations__"),)
+        not in ("__name__", "__doc__", "__qualname__", "__wrapped__", "__module__", "__annotations__", *_SHOWN)
     )
     is_of_shell = "get_ipython()" in text
     is_library = dotted.partition(".")[0] in {*_CHANGED, package()} and not f"{dotted}.".startswith(_SETTINGS)

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from . import outputs
+from . import outputs, withheld
 from .limits import time_limit
 from .outputs import Stream
 from .real_types import is_a, namespace_of
@@ -53,6 +53,7 @@ class Cells:
         self._sources: dict[int, str] = {}
         self._places: dict[int, tuple[CodeType, str]] = {}
         self._futures = 0
+        self._place, self._passed = 0, False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def compile(self, index: int, source: str, readable: bool) -> None:
@@ -88,8 +89,18 @@ class Cells:
             self._places[id(each)] = each, f"{index}:{each.co_firstlineno}:{each.co_name[:_LONGEST_NAME]}"
         return code
 
-    def run(self, index: int, limit: float) -> dict[str, Any]:
-        """Run one cell, for ``limit`` seconds at most: {"outputs": [...], "seconds": ...}."""
+    def run(self, index: int, limit: float, until: int | None = None) -> dict[str, Any]:
+        """Run one cell, for ``limit`` seconds at most: {"outputs": [...], "seconds": ..., "at": ..., "passed": ...}.
+
+        Args:
+            index: of the cell.
+            limit: in seconds.
+            until: the place of a statement. Those before it have run where nothing is withheld: one that breaks off
+                here, once something was refused, is passed over, so that what the next ones define is there.
+
+        Returns:
+            What it shows, "at" which statement it broke off, and whether one was "passed" over.
+        """
         buffer = self._shell.output_buffer
         streams = Stream(buffer, "stdout"), Stream(buffer, "stderr")
         before, started = (sys.stdout, sys.stderr), time.monotonic()
@@ -98,8 +109,9 @@ class Cells:
             stream.listening = True
         try:
             self._shell.begin(self._sources[index])
+            self._place, self._passed = 0, False
             with time_limit(limit):
-                self._run(self._statements[index])
+                self._run(self._statements[index], until)
                 outputs.show_all(buffer)
         except BaseException as error:  # of a student's code, which may raise anything, or the end of its time
             buffer.fail(*outputs.for_feedback(error))
@@ -109,18 +121,28 @@ class Cells:
             for stream in streams:
                 stream.listening = False
             sys.stdout, sys.stderr = before
-        return {"outputs": buffer.outputs, "seconds": time.monotonic() - started}
+        seconds = time.monotonic() - started
+        return {"outputs": buffer.outputs, "seconds": seconds, "at": self._place, "passed": self._passed}
 
-    def _run(self, statements: list[CodeType | SyntaxError]) -> None:
-        for each in statements:
-            if not isinstance(each, CodeType):
-                raise each
-            if not each.co_flags & _COROUTINE:
-                _exec(each, self._variables)
-                continue
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-            self._loop.run_until_complete(_eval(each, self._variables))
+    def _run(self, statements: list[CodeType | SyntaxError], until: int | None) -> None:
+        for place, each in enumerate(statements):
+            self._place = place
+            try:
+                self._run_one(each)
+            except Exception:
+                if until is None or place >= until or not withheld.has_refused():
+                    raise
+                self._passed = True
+
+    def _run_one(self, statement: CodeType | SyntaxError) -> None:
+        if not isinstance(statement, CodeType):
+            raise statement
+        if not statement.co_flags & _COROUTINE:
+            _exec(statement, self._variables)
+            return
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        self._loop.run_until_complete(_eval(statement, self._variables))
 
     def codes_of(self, name: str, thing: object) -> Iterator[str]:
         """Whose code it is that answers: a line ``name place place``, outermost first; of a class one for each method.

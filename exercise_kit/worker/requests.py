@@ -137,8 +137,8 @@ class RequestServer:
         self._cells.compile(index, source, readable)
         return {}
 
-    def _cell(self, index: int, limit: float) -> dict[str, Any]:
-        return self._cells.run(index, limit)
+    def _cell(self, index: int, limit: float, until: int | None = None) -> dict[str, Any]:
+        return self._cells.run(index, limit, until)
 
     def _lend(self, code: str) -> dict[str, Any]:
         """Define what the judge has compiled: there is no text of it in this process."""

@@ -29,6 +29,7 @@ _IN_PYTHON = """
     _inductor.fx_passes.fuse_attention
 """
 _refused: dict[str, None] = {}
+_ever: set[str] = set()
 
 
 def withhold(words: str) -> None:
@@ -88,7 +89,13 @@ def refuse(name: str, public: str = "") -> NoReturn:
         public: as the documentation has it, where that is another.
     """
     _refused[name] = None
+    _ever.add(name)
     raise RuntimeError(f"`{public or name}` was called, which this exercise asks you to do without")
+
+
+def has_refused() -> bool:
+    """Whether anything was refused in this process."""
+    return bool(_ever)
 
 
 def fresh() -> list[str]:

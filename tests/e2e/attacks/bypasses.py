@@ -386,6 +386,16 @@ HONEST = [
     Case("compared with torch's own", _HEAD + _ANSWER, first=_HEAD + "from torch.nn.functional import softmax, "
          "scaled_dot_product_attention\nexpected = scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\n"
          "def same(f, *x): return torch.allclose(f(*x)[0], F.scaled_dot_product_attention(*x))"),
+    # where attention is withheld, cells run again, and what is refused there is passed over
+    Case("behind an empty line", "\n" + _HEAD + "\n" + _ANSWER),
+    Case("behind a comparison and what follows from it", _HEAD + "expected = F.scaled_dot_product_attention("
+         "*torch.rand(3, 2, 5, 4))\nfirst = expected[0]\nassert not (first != first).any()\ndel expected\n" + _ANSWER),
+    Case("behind two statements on a line", _HEAD + "torch.manual_seed(0); shown = F.scaled_dot_product_attention("
+         "*torch.rand(3, 2, 5, 4)); print(shown)\n" + _ANSWER),
+    Case("behind an attempt with an import", _HEAD + "try:\n    from torch.nn.functional import relu\n    "
+         "shown = F.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\nexcept ImportError:\n    pass\n" + _ANSWER),
+    Case("before a line that raises", _HEAD + "shown = F.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\n"
+         + _ANSWER + "\nraise ValueError('a test of mine')\n"),
     Case("a few words", _HEAD + """
 def scaled_dot_product_attention(query, key, value):
     for name, side in (("query", query), ("key", key)):

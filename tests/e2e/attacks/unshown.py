@@ -117,6 +117,21 @@ HONEST_CHANGES = [
           "%time x = patchify(torch.ones(1, 1, 4, 4), 2)\nx"),
 ]  # fmt: skip
 HONEST_CHANGES += [
+    Case("a class mended by another name", _GOOD + _BLOCK.format(name="PatchEmbedding", body="return images"),
+         "PatchEmbedding", "01_patchify", _GOOD + _RIGHT,
+         "Embed = PatchEmbedding\ndef forward(self, images):\n    return Good.forward(self, images)\n"
+         "Embed.forward = forward\n"),
+    Case("a class that says what it is", _GOOD + _RIGHT.replace("Good", "PatchEmbedding"), "PatchEmbedding",
+         "01_patchify", "", "for kind in (PatchEmbedding,):\n    kind.__repr__ = lambda self: 'mine'\n"),
+    Case("a dataclass", "from dataclasses import dataclass, field\n@dataclass\nclass EarlyStopping:\n"
+         "    patience: int\n"
+         "    seen: list = field(default_factory=lambda: [])\n    best: float = float('inf')\n    bad_epochs: int = 0\n"
+         "    def __post_init__(self):\n        if self.patience < 1:\n"
+         "            raise ValueError(f'patience is {self.patience}, and has to be 1 or more')\n"
+         "    def step(self, validation_loss):\n        if validation_loss < self.best:\n"
+         "            self.best, self.bad_epochs = float(validation_loss), 0\n        else:\n"
+         "            self.bad_epochs += 1\n        return self.bad_epochs >= self.patience\n",
+         "EarlyStopping", "06_training"),
     Case("a class that gets its methods one by one", _BLOCK.format(name="PatchEmbedding", body="return images"),
          "PatchEmbedding", "01_patchify", _GOOD + _RIGHT, "def add_to(kind):\n    def added(function):\n        "
          "setattr(kind, function.__name__, function)\n    return added\n@add_to(PatchEmbedding)\n"
