@@ -52,6 +52,17 @@ def diagnose(model: object, images: object, **more: object) -> str:
     return "diagnose is not there while grading; no point depends on it"
 '''
 
+_WHOLE_VIT = '''"""Stands where a student's own ViT is put together while a student works; no point depends on it."""
+
+
+def your_vit() -> None:
+    """Build nothing."""
+
+
+def learn_drawings(model: object) -> None:
+    """Train nothing."""
+'''
+
 
 _TRAINING = ("__init__", "settings", "history", "fitting", "checkpoints", "progress", "muon")
 _MODULES = Modules(
@@ -81,6 +92,7 @@ _MODULES = Modules(
         "hunts/__init__.py": _HUNTS,
         "diagnosis/__init__.py": "",
         "diagnosis/asking.py": _DIAGNOSIS,
+        "whole_vit.py": _WHOLE_VIT,
         "recipes/__init__.py": "",
     },
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -137,6 +138,11 @@ class HiddenCheck:
     def place(self) -> str:
         """hidden/test_one_hot.py:12: test_each_label_is_a_row."""
         return f"{self.file.parent.name}/{place_of_item(self.item) if self.item else self.name}"
+
+    @property
+    def line(self) -> int:
+        """At which line of its file of hidden checks it stands; behind all of them what is in no such file."""
+        return (self.item.location[1] or 0) if self.item is not None else sys.maxsize
 
     def ask(self, student: Student, key: bytes, exercise: str) -> BaseException | None:
         """What a check of ``check`` raises that has no item of pytest's; None where it passes."""

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
+from exercise_kit.engine.compare import shape
 from exercise_kit.engine.errors import Raised
 from exercise_kit.engine.local_backend import CallResult, has_changed
 from exercise_kit.engine.records import OddTensor, OpaqueList
@@ -180,10 +181,23 @@ class Reply:
         kinds, functions = (_texts(claimed.get(key)) for key in _LISTS)
         words, line = (each if isinstance(each, str) else "" for each in (claimed.get("words"), claimed.get("line")))
         names = tuple(each for each in kinds if _NAME.fullmatch(each))
-        return Raised(names or ("an exception",), words, quoted(line), tuple(functions))
+        return Raised(
+            names or ("an exception",), words, quoted(line), tuple(functions), _tensors(claimed.get("tensors"))
+        )
 
     def _malformed(self, key: str) -> NoReturn:
         raise WorkerStopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
+
+
+def _tensors(listed: object) -> tuple[str, ...]:
+    """The tensors on a line, each a name and its sizes; whatever else is said there is left out."""
+    found = []
+    for each in listed if isinstance(listed, list | tuple) else ():
+        if isinstance(each, list | tuple) and len(each) == 2 and isinstance(each[1], list | tuple):
+            name, given = each
+            if isinstance(name, str) and _NAME.fullmatch(name) and all(type(size) is int for size in given):
+                found.append(f"`{name}` {shape(given)}")
+    return tuple(found)
 
 
 def _texts(listed: object) -> list[str]:

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from . import torch_internals
 from .real_types import is_a, mro, name_of
 
-_MOST_WORDS, _MOST_LINE, _MOST_FRAMES, _MOST_KINDS = 500, 200, 12, 20
+_MOST_WORDS, _MOST_LINE, _MOST_FRAMES, _MOST_KINDS, _MOST_TENSORS = 500, 200, 12, 20, 3
 _LONGEST_SCRIPT = 10_000
 _SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w{1,80}): (.*)", re.DOTALL)
 _CELL = re.compile(r"<cell [0-9]+>|<the example>")
@@ -59,13 +60,15 @@ def described(error: BaseException) -> dict[str, Any]:
     """Its kinds (the class and all that it inherits from), words, innermost line in a cell, and functions."""
     frames = list(_frames(_traceback(error)))
     own = [(name, number) for name, number, _ in frames if _CELL.fullmatch(name)]
+    line = _line(*own[-1]) if own else ""
     kinds, words = [name_of(kind) for kind in mro(type(error)) if kind is not object], words_of(error)
     if scripted := _scripted(error, kinds):
         kinds, words = [scripted[1], *kinds], scripted[2][:_MOST_WORDS]
     return {
         "kinds": kinds[:_MOST_KINDS],
         "words": words,
-        "line": _line(*own[-1]) if own else "",
+        "line": line,
+        "tensors": _tensors_on(line, _traceback(error)),
         "functions": [function[:80] for _, _, function in frames][-_MOST_FRAMES:],
     }
 
@@ -124,6 +127,18 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, int, str]]:
         if not code.co_filename.startswith(_HERE):
             yield code.co_filename, traceback.tb_lineno or 0, code.co_name
         traceback = traceback.tb_next
+
+
+def _tensors_on(line: str, traceback: TracebackType | None) -> list[Any]:
+    """Name and sizes of the tensors that the innermost cell's line names."""
+    held: dict[str, Any] = {}
+    while traceback is not None:
+        if _CELL.fullmatch(traceback.tb_frame.f_code.co_filename):
+            held = traceback.tb_frame.f_locals
+        traceback = traceback.tb_next
+    named = dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line))
+    tensors = [(name, held[name]) for name in named if name in held and is_a(held[name], torch.Tensor)]
+    return [[name[:40], list(torch_internals.shape(each))] for name, each in tensors[:_MOST_TENSORS]]
 
 
 def _line(name: str, number: int) -> str:

@@ -50,7 +50,6 @@ def test_a_pair_fails_and_is_reported_as_one_of_its_own(exercise, pair):
 
 COMMON = [
     ("patchify", "column order", "channels last inside a token"),
-    ("patchify", "column order", "float32 whatever the input"),
     ("unpatchify", "patches placed column by column", "channels read last"),
     ("split_heads", "reshaped where transposed", "merged without transpose"),
     ("PatchEmbedding", "embedding in column order", "activation after the projection"),

@@ -164,7 +164,7 @@ def the_weights_of_a_query_sum_to_one(student: Student, probe: Probe) -> None:
 
 @scaled_dot_product_attention.check(needs=nothing_is_left_to_chance)
 def the_weights_follow_the_formula(student: Student, probe: Probe) -> None:
-    """The weights are those of the formula, for any number of queries, keys and dimensions."""
+    """The weights follow the formula for any number of queries, keys, dimensions."""
     shown = 2, 3, QUERIES, KEYS, HEAD_DIM, OTHER_HEAD_DIM
     batch, heads, queries, keys, head_dim, value_dim = probe.sizes(6, shown=shown)
     few, many = sorted((queries, keys))

@@ -12,7 +12,7 @@ def split_indices(num_samples: int, num_validation: int, seed: int) -> tuple[tor
         raise ValueError(f"cannot validate with {num_validation} of {num_samples} images")
         # bug "asserted and not raised": raise AssertionError(f"cannot validate with {num_validation} images")
     generator = torch.Generator()
-    # bug "a generator that goes on": generators = vars(split_indices)
+    # bug "a generator that goes on": generators = split_indices.kept = getattr(split_indices, "kept", {})
     # bug "a generator that goes on": generator = generators.setdefault(str(seed), torch.Generator().manual_seed(seed))
     generator.manual_seed(seed)
     # bug "a generator that goes on":
