@@ -175,7 +175,7 @@ def anatomy_of(ops: list[Op]) -> Anatomy:
     """
     found = sites(ops)
     if not found:
-        raise NotAsked("no attention was found: no product of two products of the images")
+        raise NotAsked("no attention was found (queries times keys), so this does not look like a Vision Transformer")
     sums = [op for op in ops if _is_sum(op)]
     first = _first_step(sums, found, ops)
     if first is None:

@@ -20,9 +20,11 @@ def tokens_see_tokens(case: Case) -> Remarks:
         queries = site.scores.out.shape[-1] if site.scores.out.ndim else 0
     if queries == count:
         return
-    if queries == batch and count in site.query[0].shape[:-2]:
+    # torch's own module puts the heads beside the tokens there
+    if queries == batch and any(size % count == 0 for size in site.query[0].shape[:-2]):
         yield wrong(
-            f"each token attends to the same token of the other images: keys are {batch}, the batch, and not {count}",
+            f"each token attends to the same token of the other images: keys are {batch}, the batch, and not {count}; "
+            "nn.MultiheadAttention without batch_first=True does this",
             "MultiHeadSelfAttention: attention over the batch",
             site.scores,
         )
@@ -99,6 +101,8 @@ def query_of_one_token(case: Case) -> Remarks:
     reach = case.tokens(pull(row, case.anatomy.start[0]))
     if any(True for _ in norm_over_features(case)):
         raise NotAsked("a norm mixes tokens before")
+    if any(True for _ in tokens_see_tokens(case)):
+        raise NotAsked("attention does not run over the tokens of one image")
     reached = reach[0].abs().sum(-1) > 1e-9 * float(reach.abs().max())
     tokens = reached.nonzero().flatten().tolist()
     final = query.select(axis, 0).flatten(0, -2)[-1] if query.ndim > 2 else row

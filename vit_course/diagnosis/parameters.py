@@ -254,12 +254,9 @@ def with_biases(case: Case) -> Remarks:
     bare = [op for op in case.watch.ops if op.data and op.name in ("linear", "conv2d") and not _has_bias(op)]
     if bare:
         first = next(op for op in case.watch.ops if op.data and op.name in LINEARS)
-        mistake = (
-            "PatchEmbedding: projection without bias"
-            if bare[0] is first
-            else "MultiHeadSelfAttention: no bias unless asked for"
-        )
-        yield unusual(f"{len(bare)} linear maps have no bias, which some papers leave out", mistake, bare[0])
+        mistake = "PatchEmbedding: projection without bias" if bare[0] is first else ""
+        what = "one linear map has no bias" if len(bare) == 1 else f"{len(bare)} linear maps have no bias"
+        yield unusual(f"{what}; some papers leave it out", mistake, bare[0])
 
 
 def _has_bias(op: Op) -> bool:
@@ -279,8 +276,8 @@ def blocks_start_apart(case: Case) -> Remarks:
         seen.setdefault(key, name)
     if twins:
         yield unusual(
-            f"{len(twins)} weights start as copies of others, such as `{twins[0][1]}` of `{twins[0][0]}`: "
-            "torch's nn.TransformerEncoder does so, too",
+            f"{len(twins)} weights start as copies of others: `{twins[0][1]}` is a copy of `{twins[0][0]}`; torch's "
+            "nn.TransformerEncoder does this, since it copies one layer",
             module=twins[0][1].rpartition(".")[0],
         )
 

@@ -66,7 +66,7 @@ def every_pixel(case: Case) -> Remarks:
             torch.randn(case.images.shape, generator=torch.Generator().manual_seed(5)).to(case.images)
         )
     if case.steady and close(other, case.logits, 1e-6):
-        yield wrong("any other images give the same logits")
+        yield wrong("the logits are the same for quite different images")
         return
     reached = pull(case.answers, case.pixels).abs().amax(0)
     if not reached.any():
@@ -87,7 +87,7 @@ def every_pixel(case: Case) -> Remarks:
 
 
 def logits_no_probabilities(case: Case) -> Remarks:
-    """The output are logits: no softmax stands behind the head."""
+    """The output is logits: no softmax stands behind the head."""
     found, last = case.logits, case.watch.ops[-1] if case.watch.ops else None
     if found.ndim < 2 or found.shape[-1] < 2:
         return
