@@ -28,7 +28,7 @@ def _cell_replying(outputs: str) -> str:
     return f"""{FORGE}
 picture = torch.zeros(1 << 19, dtype=torch.uint8)
 picture[:8] = torch.tensor(list(b"\\x89PNG\\r\\n\\x1a\\n"), dtype=torch.uint8)
-serving()._shell.__dict__["run"] = lambda index, source: {{"outputs": {outputs}, "seconds": 0.0}}
+serving()._cells.__dict__["run"] = lambda *given: {{"outputs": {outputs}, "seconds": 0.0}}
 """
 
 
