@@ -68,7 +68,12 @@ def _of_exercise(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Itera
     yield from _scores(answer_label, expected, found)
     if found["misconception"] != expected["named"]:
         yield f"{answer_label} is named {found['misconception']}, and should be {expected['named']}"
-    verdicts = {each["name"]: each["verdict"] for each in found["checks"]}
+    # a check that waits for another one has failed, and a first cause is no check
+    verdicts = {
+        each["name"]: "fail" if each.get("waits_for") else each["verdict"]
+        for each in found["checks"]
+        if not each.get("leads")
+    }
     for check in (*expected["checks"], *(verdicts.keys() - expected["checks"].keys())):
         one, other = verdicts.get(check, "not evaluated"), expected["checks"].get(check, "not known")
         if one != other:
