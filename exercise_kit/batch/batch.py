@@ -10,21 +10,17 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoo
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from exercise_kit.batch.cluster import Cluster, ClusterError, together
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
 from exercise_kit.batch.job import Done, Task, grade, judge_submission, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
-from exercise_kit.batch.result_index import look_up
 from exercise_kit.files import remove_drafts
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
-
-if TYPE_CHECKING:
-    from exercise_kit.judge.scoring import RefusingChecks
 
 Given = TypeVar("Given")
 ON_A_CLUSTER = 128  # submissions that are under way at a time: as many threads wait for workers
@@ -156,8 +152,6 @@ class Grader:
 
     def _grade_one(self, handed_in: FoundFile) -> Done:
         task = self._task(handed_in)
-        if kept := look_up(task):
-            return Done(kept, from_cache=True)
         try:
             if self._cluster:
                 return grade(task, self._here, self._judge)
@@ -187,13 +181,13 @@ class Grader:
     def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
         return self._in_process(lambda slot: slot.call(self._place.checks, self._place.class_dir, function, *arguments))
 
-    def _judge(self, task: Task, submission: Submission, refused: RefusingChecks) -> Result:
+    def _judge(self, task: Task, submission: Submission) -> Result:
         """What a worker of the cluster finds; files, of which nothing runs, are measured here, where the images are."""
         assert self._cluster, "only a grader with a cluster calls this"
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
-        there = self._cluster.judge(task, submission.only(code), refused) if code else None
-        here = self._here(judge_submission, task, submission.only(files), refused) if files else None
+        there = self._cluster.judge(task, submission.only(code)) if code else None
+        here = self._here(judge_submission, task, submission.only(files)) if files else None
         return together(there, here)
 
 

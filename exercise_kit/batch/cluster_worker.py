@@ -61,10 +61,10 @@ class Needs:
         return cls(str(folder), checks_digest(folder), files_digest(), found, task.sandboxed, task.device)
 
 
-def request_of(task: Task, submission: Submission, refused: Mapping[str, Mapping[str, str]]) -> bytes:
+def request_of(task: Task, submission: Submission) -> bytes:
     """A worker's request to judge a submission, none of whose exercises asks for a file."""
     anonymous = replace(submission, path="", student=None, assignment=None)
-    request = {"submission": asdict(anonymous), "refused": refused, "key": submission.key(task.place.secret).hex()}
+    request = {"submission": asdict(anonymous), "key": submission.key(task.place.secret).hex()}
     return json.dumps({"needs": asdict(Needs.of(task)), **request}).encode()
 
 
@@ -106,7 +106,7 @@ def _judge(request: bytes, checks: Path) -> bytes:
         return _packed()
     task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), None, needs.sandboxed, device=needs.device)
     key, submission = bytes.fromhex(content["key"]), _submission(content["submission"])
-    return _packed(result=judge_with_key(key, task, submission, content["refused"]).to_store())
+    return _packed(result=judge_with_key(key, task, submission).to_store())
 
 
 def _packed(**reply: object) -> bytes:

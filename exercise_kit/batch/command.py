@@ -35,8 +35,7 @@ from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_
 
 COLORS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 WITHOUT_COUNT = {
-    LogKind.BROKEN_CHECK: "A hidden check broke {}",
-    LogKind.REFUSED_CHECK: "A hidden check refuses the lesson's model answer {}",
+    LogKind.BROKEN_CHECK: "A hidden check is broken {}",
     LogKind.GRADER_FAILED: "The grader failed in a hidden check {}",
 }
 
