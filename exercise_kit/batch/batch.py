@@ -7,14 +7,13 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from exercise_kit.batch.cluster import Cluster, ClusterError, together
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
-from exercise_kit.batch.job import Done, Task, grade, judge_submission, ungraded_result
+from exercise_kit.batch.job import Done, How, Task, grade, judge_submission, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
 from exercise_kit.files import remove_drafts
 from exercise_kit.judge.result import Result
@@ -35,12 +34,9 @@ class Grader:
 
     Args:
         place: where checks, secret and results are, wherever the submissions lie.
+        how: they are graded.
         jobs: how many processes of this machine: each grades one submission at a time; where the workers of a cluster
             grade, it reads submissions and keeps results.
-        sandboxed: in the sandbox.
-        fresh: grade all again, whatever is kept.
-        exercise: the only one to grade; None: all of a lesson.
-        device: where the students' code computes, as :func:`~exercise_kit.batch.command.checked` gives it.
         scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
         report: gets a sentence on each of these workers that refuses or is lost, in any thread.
 
@@ -52,17 +48,13 @@ class Grader:
     def __init__(
         self,
         place: Place,
+        how: How | None = None,
         jobs: int = 1,
-        sandboxed: bool = True,
-        fresh: bool = False,
-        exercise: str | None = None,
         scheduler: str | None = None,
-        device: str = "cpu",
         report: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._place = place
-        self._task = partial(Task, place=place, exercise=exercise, sandboxed=sandboxed, fresh=fresh, device=device)
-        self._cluster = Cluster(scheduler, self._task(FoundFile(Path())), report) if scheduler else None
+        self._place, self._how = place, how or How()
+        self._cluster = Cluster(scheduler, self._how.task(FoundFile(Path()), place), report) if scheduler else None
         self._slots = tuple(JobProcess() for _ in range(jobs))
         self._idle: queue.LifoQueue[JobProcess] = queue.LifoQueue()  # a warm process first
         for slot in reversed(self._slots):
@@ -79,7 +71,7 @@ class Grader:
         Raises:
             PlaceError: it has no hidden checks, or its secret cannot be read or made.
         """
-        return cls(place_of(root.resolve()), jobs, sandboxed, fresh)
+        return cls(place_of(root.resolve()), How(sandboxed=sandboxed, fresh=fresh), jobs)
 
     def __enter__(self) -> Self:
         return self
@@ -151,7 +143,7 @@ class Grader:
         return self._threads.submit(graded)
 
     def _grade_one(self, handed_in: FoundFile) -> Done:
-        task = self._task(handed_in)
+        task = self._how.task(handed_in, self._place)
         try:
             if self._cluster:
                 return grade(task, self._here, self._judge)

@@ -104,7 +104,7 @@ def _judge(request: bytes, checks: Path) -> bytes:
         return _packed(refused=lack)
     if "submission" not in content:
         return _packed()
-    task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), None, needs.sandboxed, device=needs.device)
+    task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), sandboxed=needs.sandboxed, device=needs.device)
     key, submission = bytes.fromhex(content["key"]), _submission(content["submission"])
     return _packed(result=judge_with_key(key, task, submission).to_store())
 

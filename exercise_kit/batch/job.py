@@ -18,7 +18,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from multiprocessing import parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -69,25 +69,33 @@ def _held() -> int:
         return 0
 
 
-@dataclass(frozen=True)
-class Task:
-    """A submission to grade: the file, the grader's places, and how.
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How submissions are graded.
 
     Attributes:
-        handed_in: the file.
-        place: of checks, secret and results.
         exercise: the only one to grade; None: the whole lesson.
         sandboxed: whether in the sandbox.
         fresh: whether to grade it again, whatever is kept.
-        device: where the students' code computes.
+        device: where the students' code computes, as :func:`~exercise_kit.sandbox.devices.checked` gives it.
     """
 
-    handed_in: FoundFile
-    place: Place
     exercise: str | None = None
     sandboxed: bool = True
     fresh: bool = False
     device: str = "cpu"
+
+    def task(self, handed_in: FoundFile, place: Place) -> Task:
+        """One file to grade like this."""
+        return Task(handed_in, place, **{each.name: getattr(self, each.name) for each in fields(How)})
+
+
+@dataclass(frozen=True)
+class Task(How):
+    """A submission to grade: ``handed_in``, the file; ``place``, of checks, secret and results; and how."""
+
+    handed_in: FoundFile
+    place: Place
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,13 @@ def grade(
     with needs("grading"):
         from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError
         from exercise_kit.batch.command import grade as grade_paths
-    options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh, device)
+    options = GradeOptions(
+        *(paths, class_dir, json, jobs, scheduler, resume),
+        exercise=exercise,
+        sandboxed=not no_sandbox,
+        fresh=fresh,
+        device=device,
+    )
     try:
         with exit_on(GradeError), needs("grading"):
             every_one = grade_paths(options, console, errors)
