@@ -7,13 +7,14 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from exercise_kit.batch.cluster import Cluster, ClusterError, together
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
-from exercise_kit.batch.job import Done, How, Task, grade, judge_submission, ungraded_result
+from exercise_kit.batch.job import Done, How, Task, grade, grade_here, judge_submission, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
 from exercise_kit.files import remove_drafts
 from exercise_kit.judge.result import Result
@@ -21,7 +22,6 @@ from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 
-Given = TypeVar("Given")
 ON_A_CLUSTER = 128  # submissions that are under way at a time: as many threads wait for workers
 OUT_OF_TIME = (
     f"the judge ran out of time while grading this: its job did not end within {CPU_LIMIT:.0f} seconds of processor "
@@ -147,7 +147,7 @@ class Grader:
         try:
             if self._cluster:
                 return grade(task, self._here, self._judge)
-            return self._in_process(lambda slot: slot.do(task))
+            return self._here(grade_here, task)
         except TimeoutError:
             return Done(ungraded_result(handed_in, "error", OUT_OF_TIME))
         except CancelledError:
@@ -157,21 +157,19 @@ class Grader:
         except Exception as error:
             return Done(ungraded_result(handed_in, "error", _why_it_failed(error)))
 
-    def _in_process(self, act: Callable[[JobProcess], Given]) -> Given:
-        """What is done in a process that is idle; when it dies, once more in a new one."""
+    def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """What a function gives in a process of this machine that is idle; when it dies, once more in a new one."""
         slot = self._idle.get()
+        call = partial(slot.call, self._place.checks, self._place.class_dir, function, *arguments)
         try:
             try:
-                return act(slot)
+                return call()
             except (TimeoutError, CancelledError):
                 raise
             except Exception:  # a killed process: try once more, alone
-                return act(slot)
+                return call()
         finally:
             self._idle.put(slot)
-
-    def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
-        return self._in_process(lambda slot: slot.call(self._place.checks, self._place.class_dir, function, *arguments))
 
     def _judge(self, task: Task, submission: Submission) -> Result:
         """What a worker of the cluster finds; files, of which nothing runs, are measured here, where the images are."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.batch.executors import JobProcess
-from exercise_kit.batch.job import Task, judge_with_key
+from exercise_kit.batch.job import Task, judge_submission
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import checks_digest, files_digest, versions
 from exercise_kit.reasons import Reason
@@ -106,7 +106,7 @@ def _judge(request: bytes, checks: Path) -> bytes:
         return _packed()
     task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), sandboxed=needs.sandboxed, device=needs.device)
     key, submission = bytes.fromhex(content["key"]), _submission(content["submission"])
-    return _packed(result=judge_with_key(key, task, submission).to_store())
+    return _packed(result=judge_submission(task, submission, key).to_store())
 
 
 def _packed(**reply: object) -> bytes:

@@ -171,31 +171,26 @@ def in_bounds(function: Callable[..., Any], *arguments: object) -> tuple[Any, bo
 
 def grade_here(task: Task) -> Done:
     """Grade a submission in this process; whatever it does, a result comes of it."""
-    return grade(task, _call_here, judge_submission, _ready)
-
-
-def _ready(task: Task) -> None:
-    """Serve the task's class from now on, and let the judge start meanwhile."""
     use_class(task.place.class_dir)
     _judge_pool.warm_up(task)
+    return grade(task, _call_here, judge_submission)
 
 
 def _call_here(function: Callable[..., Any], *arguments: object) -> Any:
     return function(*arguments)
 
 
-def grade(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] = lambda task: None) -> Done:
+def grade(task: Task, run: Run, judge: JudgeOf) -> Done:
     """Grade a submission.
 
     Args:
         task: the submission, and how it is graded.
         run: where it is read and kept.
         judge: what grades the exercises of which no result is kept.
-        first: called before anything is read, in this process.
     """
     try:
-        first(task)
-        done = _grade(task, run, judge)
+        opened: Done | Opened = run(_open, task)
+        done: Done = opened if isinstance(opened, Done) else run(_save, task, opened, judge(task, opened.left))
     except MemoryError:
         from exercise_kit.judge.judge import OUT_OF_MEMORY
 
@@ -205,14 +200,6 @@ def grade(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] = 
     result = with_waiting(done.result)
     flags = result.flags if task.sandboxed else tuple(dict.fromkeys((*result.flags, NOT_SANDBOXED)))
     return replace(done, result=replace(result, flags=flags))
-
-
-def _grade(task: Task, run: Run, judge: JudgeOf) -> Done:
-    opened: Done | Opened = run(_open, task)
-    if isinstance(opened, Done):
-        return opened
-    done: Done = run(_save, task, opened, judge(task, opened.left))
-    return done
 
 
 def _open(task: Task) -> Opened | Done:
@@ -322,26 +309,38 @@ class _JudgePool:
                 with suppress(OSError, WarmProcessLost, ReleasedError):
                     self._warm, self._warm_for = _warm_process(task), _how(task)
 
-    def with_judge(self, task: Task, act: Callable[[Judge], Result]) -> Result:
-        from exercise_kit.judge.judge import Judge
+    def grade(self, task: Task, submission: Submission, key: bytes | None = None) -> Result:
+        """The result of a submission's exercises; one of an error of ours, which costs this submission alone."""
+        from exercise_kit.judge.pytest_host import HiddenChecksError
 
-        of = (task.place.checks, task.place.secret, in_use(), *_how(task))
         with self.lock:
-            if self.of != of:
-                warm, self._warm = (self._warm, None) if self._warm_for == _how(task) else (None, self._warm)
-                self.close()
-                judge = Judge(
-                    task.place.checks, task.place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm
-                )
-                self.judge, self.of = judge.__enter__(), of
-                if self.is_bounded:
-                    limit_memory(MEMORY_TO_GRADE)
-            assert self.judge is not None, "it was made above"
             try:
-                return act(self.judge)
+                result = self.judge_for(task).grade(submission, key)
+            except HiddenChecksError as error:
+                reason = f"the hidden checks cannot be used until this is mended: {error}"
+                result = _result(submission, "error", reason)
+            except Exception as error:
+                result = _result(submission, "error", f"the judge failed: {type(error).__name__}: {error}")
             except BaseException:
                 self.close()
                 raise
+            if result.status == "error":
+                self.close()  # the next submission gets a judge of its own
+            return result
+
+    def judge_for(self, task: Task) -> Judge:
+        """The judge with a task's checks, secret and settings."""
+        from exercise_kit.judge.judge import Judge
+
+        of = (task.place.checks, task.place.secret, in_use(), *_how(task))
+        if self.judge is None or self.of != of:
+            warm, self._warm = (self._warm, None) if self._warm_for == _how(task) else (None, self._warm)
+            self.close()
+            judge = Judge(task.place.checks, task.place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm)
+            self.judge, self.of = judge.__enter__(), of
+            if self.is_bounded:
+                limit_memory(MEMORY_TO_GRADE)
+        return self.judge
 
     def close(self) -> None:
         """End the judge, and a warm process that no judge has taken."""
@@ -374,25 +373,12 @@ def _warm_process(task: Task) -> WarmProcess:
 _judge_pool = _JudgePool()
 
 
-def judge_submission(task: Task, submission: Submission) -> Result:
-    """The result of a submission's exercises, from this process's judge."""
-    return _judge(task, submission, lambda judge: judge.grade(submission))
+def judge_submission(task: Task, submission: Submission, key: bytes | None = None) -> Result:
+    """The result of a submission's exercises, from this process's judge.
 
-
-def judge_with_key(key: bytes, task: Task, submission: Submission) -> Result:
-    """The same with the ``key`` from which its draws come, where the secret that it was made of is elsewhere."""
-    return _judge(task, submission, lambda judge: judge.grade(submission, key))
-
-
-def _judge(task: Task, submission: Submission, act: Callable[[Judge], Result]) -> Result:
-    from exercise_kit.judge.pytest_host import HiddenChecksError
-
-    try:
-        result = _judge_pool.with_judge(task, act)
-        if result.status == "error":
-            _judge_pool.close()  # the next submission gets a judge of its own
-        return result
-    except HiddenChecksError as error:
-        return _result(submission, "error", f"the hidden checks cannot be used until this is mended: {error}")
-    except Exception as error:  # whatever fails on our side costs this submission alone
-        return _result(submission, "error", f"the judge failed: {type(error).__name__}: {error}")
+    Args:
+        task: how it is judged.
+        submission: of which the exercises are to be judged.
+        key: from which its draws come, where the secret that it was made of is elsewhere.
+    """
+    return _judge_pool.grade(task, submission, key)

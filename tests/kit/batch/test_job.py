@@ -26,7 +26,7 @@ class Judge:
         self.flags = ()
         self.reason = None
 
-    def grade(self, submission):
+    def grade(self, submission, key=None):
         assert (submission.reason, submission.flags) == (None, ()), "what reading found is added afterward"
         self.judged.append([each.name for each in submission.exercises])
         exercises = tuple(
@@ -38,7 +38,7 @@ class Judge:
 @pytest.fixture
 def judge(monkeypatch):
     stand_in = Judge()
-    monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(stand_in))
+    monkeypatch.setattr(job._judge_pool, "judge_for", lambda task: stand_in)
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
     return stand_in
 
@@ -138,7 +138,7 @@ def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
     def fail(*_):
         raise RuntimeError("no hidden checks")
 
-    monkeypatch.setattr(job._judge_pool, "with_judge", fail)
+    monkeypatch.setattr(job._judge_pool, "judge_for", fail)
     done = grade_here(task)
     assert (done.result.status, done.result.student) == ("error", "ada")
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
@@ -245,6 +245,6 @@ def test_a_warm_process_for_other_protections_is_not_used(task, monkeypatch):
     for other in ({"sandboxed": False}, {"device": "cuda:0"}, {}):
         harness = job._JudgePool()
         harness.warm_up(task)
-        harness.with_judge(replace(task, **other), lambda judge: None)
+        harness.judge_for(replace(task, **other))
         assert harness._warm is None
     assert made == [None, None, "warm"]
