@@ -119,7 +119,7 @@ def release(
         if class_dir:
             prove_exercises(class_dir)
             sheet = [releasing.SHEET] if (root / releasing.SHEET).is_file() else []
-            add_package(lessons_root, root, [*releasing.packaged(root), *sheet])
+            add_package(lessons_root, root, [*releasing.list_packaged(root), *sheet])
         made = releasing.release(directory, lessons_root, settings)
         packed = releasing.as_zip(made) if as_zip else None
     console.print(f"Made {made.path} with {len(made.files) - 1} files: no solutions, no hidden check.", markup=False)

@@ -285,7 +285,8 @@ class HiddenChecks:
             error, _ = self._run(exercise, check, right, key)
             result, folder = result_of(check.name, check.claim, right, error, check.file), check.file.parent
             if error is not None and broke_off(error):
-                self._refusals[asked] = f"{folder.name}/{described_error(error, folder, check.file)}"
+                place = f"{folder.name}/{described_error(error, folder, check.file)}"
+                self._refusals[asked] = f"{place}; {check.name} breaks off with the lesson's own answer"
             else:
                 fails = result.verdict == Verdict.FAIL
                 self._refusals[asked] = f"{check.place} {REFUSES}. {result.message}" if fails else ""
