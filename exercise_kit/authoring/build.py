@@ -23,7 +23,7 @@ from exercise_kit.authoring.minutes import Minutes, is_there, minutes_of
 from exercise_kit.authoring.notebook import notebook_bytes, solution_notebook, student_notebook
 from exercise_kit.authoring.quoted import differ_in_counts_alone, fill_pages
 from exercise_kit.authoring.route import LessonRoute, read_route, route_problems
-from exercise_kit.authoring.route_text import hours_table, with_route
+from exercise_kit.authoring.route_text import hours_table, lessons_table, with_route
 from exercise_kit.authoring.way_on import lent_names, with_way_on
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import course
@@ -132,12 +132,13 @@ def built_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
         files[package() / STUBS_FILE] = _as_json(stubs)
         if addresses.site:
             files[package() / ADDRESSES] = _as_json(asdict(addresses))
-    return files | (fill_pages(root, _quoted(minutes), addresses) if pages else {})
+    return files | (fill_pages(root, _quoted(routes, minutes), addresses) if pages else {})
 
 
-def _quoted(minutes: Mapping[str, Minutes]) -> Mapping[str, Callable[[], str]]:
+def _quoted(routes: Mapping[str, LessonRoute], minutes: Mapping[str, Minutes]) -> Mapping[str, Callable[[], str]]:
     """What any course's pages may quote, and what this one has beside it."""
     of_build = {
+        "lessons": lambda: lessons_table(routes),
         "hours": lambda: hours_table(minutes),
         "all hours": lambda: f"{sum(each.total for each in minutes.values()) / 60:.0f}",
         "core hours": lambda: f"{sum(each.core for each in minutes.values()) / 60:.1f}",

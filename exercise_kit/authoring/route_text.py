@@ -32,6 +32,12 @@ def with_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
     return replace(lesson, cells=(replace(first, source=source), *cells))
 
 
+def lessons_table(routes: Mapping[str, LessonRoute]) -> str:
+    """The table of what one writes and learns in each lesson."""
+    rows = (f"| `{name}` | {each.write} | {each.learn} |" for name, each in routes.items())
+    return "\n".join(["| lesson | you write | you learn |", "|---|---|---|", *rows])
+
+
 def hours_table(minutes: Mapping[str, Minutes]) -> str:
     """The table of hours: those of each lesson, and of both routes."""
     rows = ["| lesson | minutes in all | on the core route |", "|---|---|---|"]

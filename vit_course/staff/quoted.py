@@ -199,4 +199,8 @@ TABLES = {
     "speed": speed,
 }
 COLUMNS = ("public checks", "hidden checks", "right variants", "reference mutants", "caught", "equivalent")
-QUOTED = TABLES | {f"proof: {name}": partial(total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")}
+QUOTED = {
+    **TABLES,
+    "attacks": lambda: str(len(json.loads((RESULTS / "attacks.json").read_text(encoding="utf-8"))["attacks"])),
+    **{f"proof: {name}": partial(total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")},
+}
