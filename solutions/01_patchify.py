@@ -385,7 +385,7 @@ check("PatchEmbedding", PatchEmbedding)
 
 # %% [markdown]
 # How short may a token be? Twelve numbers are enough to recognize her, if the Linear keeps the right ones, and
-# 48 random ones are not: [a side note](https://vit-course.github.io/vit_course/notes/directions.html) shows it.
+# 48 random ones are not: [a side note](/notes/directions.html) shows it.
 
 # %% [markdown]
 # ## A convolution in disguise
@@ -488,7 +488,7 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # `reshape` instead, you get the right shape and the wrong tokens, as in the third picture: each holds one number from
 # each of 192 patches.
 #
-# [A side note](https://vit-course.github.io/vit_course/notes/addresses.html) has two more tools: test images whose
+# [A side note](/notes/addresses.html) has two more tools: test images whose
 # pixel values are their addresses, and `patchify` as one line of einops.
 
 # %% [markdown]

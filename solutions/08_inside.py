@@ -476,7 +476,7 @@ show_distances(pictures.images[:200], model, fresh)
 # ### END SOLUTION
 
 # %% [markdown]
-# Have you written your idea down? [A side note](https://vit-course.github.io/vit_course/notes/near_and_far.html) has
+# Have you written your idea down? [A side note](/notes/near_and_far.html) has
 # three more models to set beside it: torchvision's ViT-B/16, one trained for 40 minutes on photos, and ours,
 # whose positions start with standard deviation 0.5.
 
@@ -1094,7 +1094,7 @@ figure
 #
 # Where the two models differ, data, size and training have all changed together: you have found a question, and not
 # yet its answer. One more look is in a side note: [*where* does the answer
-# arise?](https://vit-course.github.io/vit_course/notes/where_the_answer_arises.html)
+# arise?](/notes/where_the_answer_arises.html)
 
 # %% [markdown]
 # ## A harder one, without points

@@ -392,7 +392,7 @@ check("add_registers", add_registers)
 # An image has rows and columns: the first half of the pairs rotates with the row and the second half with the column
 # (Heo et al. 2024). *Values* are not rotated: they carry content, and not position. The class token and registers
 # have no position, so they are not rotated either. Other libraries differ in the base and in the pairs: [side
-# note](https://vit-course.github.io/vit_course/notes/rotary_details.html).
+# note](/notes/rotary_details.html).
 #
 # **Predict first.** A query in row 2, column 3 and a key in row 4, column 3. Both move one column to the right. What
 # happens to their dot product?
@@ -1656,7 +1656,7 @@ reveal("masked-probe", learned[0] - mean(accuracy for accuracy, _ in fresh), wit
 # </details>
 #
 # DINO and CLIP, two other ways to pretrain, SwiGLU, windows, attention pooling and a fused kernel, which you may try:
-# [what else you will meet](https://vit-course.github.io/vit_course/notes/what_else.html).
+# [what else you will meet](/notes/what_else.html).
 
 # %% [markdown]
 # ## A harder one, without points
@@ -1733,7 +1733,7 @@ suspect.check(mended)
 #
 # What the next new part is worth in *your* setting, you can now measure. Begin with the code: open timm's
 # `vision_transformer.py` and find the names that are listed under "One modern model". The papers of this lesson are
-# listed in [a side note](https://vit-course.github.io/vit_course/notes/modern_papers.html).
+# listed in [a side note](/notes/modern_papers.html).
 
 # %%
 progress()
