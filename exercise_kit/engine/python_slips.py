@@ -35,16 +35,20 @@ _ADDS = ("append", "insert", "extend")
 class Slip:
     """A slip: the ``claim``, told as broken, what was ``seen``, where to ``look``, and whether it is ``certain``.
 
-    A certain one is wrong whatever else is, so it comes before a guess between several mistakes, or at two of them.
+    A certain one is wrong whatever else is, so it comes before a guess between several mistakes, or at two of them;
+    one that is the ``cause`` comes before the name of what follows from it, too, but not before an error's own line.
     """
 
     claim: str
     seen: str
     look: str
     certain: bool = False
+    cause: bool = False
 
     def explains(self, result: CheckResult) -> bool:
         """Whether a failure may come from it: whether no known mistake, or no single one, explains that."""
+        if self.cause:
+            return result.reason != Reason.RAISED
         if self.certain:
             return result.misconception is None or BETWEEN in result.misconception
         return not result.causes
@@ -115,7 +119,10 @@ def slip_in(definitions: Sequence[Definition], results: Sequence[CheckResult]) -
     failed = [each for each in results if each.verdict == Verdict.FAIL and each.reason not in _UNTOUCHED]
     unnamed = {each.reason for each in failed if not each.causes}
     guessed = any(each.misconception is None or BETWEEN in each.misconception for each in failed)
-    searches = [search for search in _CERTAIN if guessed]
+    searches = [
+        *(_CAUSES if any(each.reason != Reason.RAISED for each in failed) else ()),
+        *(_CERTAIN if guessed else ()),
+    ]
     searches += [search for search, of in _SEARCHES if not unnamed.isdisjoint(of)]
     return next((slip for search in searches for each in definitions if (slip := search(each))), None)
 
@@ -224,13 +231,9 @@ def _kept_in_a_local_name(given: Definition) -> Slip | None:
     written = given.functions if given.is_class else {}
     if "__init__" not in written:
         return None
-    begin, of_self = written["__init__"], {True: set[str](), False: set[str]()}
-    for node in written.values():
-        for each in ast.walk(node):
-            if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self":
-                of_self[isinstance(each.ctx, ast.Store)].add(each.attr)
-    for name in _made_locally(begin):
-        if name in of_self[False] and name not in of_self[True] and name not in given.attributes:
+    read, stored = (set().union(*(_attributes(each, of) for each in written.values())) for of in (ast.Load, ast.Store))
+    for name in _made_locally(written["__init__"]):
+        if name in read and name not in stored and name not in given.attributes:
             seen = f"`__init__` makes `{name}` and forgets it when it ends: there is no `self.{name}`"
             return Slip("What `__init__` makes is lost.", seen, "Where does a module keep its parts?")
     return None
@@ -369,7 +372,47 @@ def _other_than_its_argument(given: Definition) -> Slip | None:
     return None
 
 
+def _result_dropped(given: Definition) -> Slip | None:
+    """A line that makes a tensor of another one, and gives it to nobody: ``x.permute(0, 2, 1)``."""
+    for node in given.functions.values():
+        for each in ast.walk(node):
+            call = each.value if isinstance(each, ast.Expr) else None
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MAKES_ANOTHER:
+                held = ast.unparse(call.func.value)
+                seen = f"`{ast.unparse(call)}` makes a new tensor that gets no name, and `{held}` stays as it was"
+                look = "Where is the result of that line kept?"
+                return Slip("The result of a line is lost.", seen, look, cause=True)
+    return None
+
+
+def _local_for_an_attribute(given: Definition) -> Slip | None:
+    """A method that writes into a name of its own what only ``self`` would keep: ``best = loss`` for ``self.best``."""
+    written = given.functions if given.is_class and "__init__" in given.functions else {}
+    for name, node in written.items():
+        local = _stored(ast.walk(node)) - {
+            each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        }
+        for each in sorted(local & (_attributes(written["__init__"]) - _attributes(node))):
+            seen = f"`{name}` writes into `{each}`, a name that ends with the call, and `self.{each}` stays as it was"
+            return Slip("What a method writes is lost.", seen, "Where does an object keep what it knows?", cause=True)
+    return None
+
+
+def _attributes(node: ast.AST, context: type[ast.expr_context] = ast.Store) -> set[str]:
+    """The attributes of ``self`` that are written, or read, in a method."""
+    return {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, context) and ast.unparse(each.value) == "self"
+    }
+
+
 Search = Callable[[Definition], Slip | None]
+_MAKES_ANOTHER = frozenset(
+    "permute transpose movedim swapaxes reshape view flatten unflatten squeeze unsqueeze expand repeat "
+    "repeat_interleave softmax mean sqrt exp add sub mul div masked_fill".split()
+)
+_CAUSES: tuple[Search, ...] = (_result_dropped, _local_for_an_attribute)
 _CERTAIN: tuple[Search, ...] = (_returns_in_a_loop, _power_before_division, _other_than_its_argument)
 _UNTOUCHED = (Reason.NOT_WRITTEN, Reason.TIME, Reason.ACCEPTED)
 # what to search for, and the failures that it makes

@@ -90,6 +90,21 @@ def channels_in_front_of_the_grid(images, patch_size):
     return x.transpose(3, 4).reshape(b, -1, c * patch_size**2)
 
 
+@told("patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never="This looks like")
+def order_changed_for_nobody(images, patch_size):
+    b, c, h, w = images.shape
+    patches = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
+    patches.permute(0, 2, 4, 1, 3, 5)
+    return patches.reshape(b, -1, c * patch_size**2)
+
+
+@told("unpatchify", "How many numbers does that shape hold", never="the same sizes in another order")
+def channels_of_a_photo(patches, patch_size, image_size):
+    rows, columns = (side // patch_size for side in image_size)
+    x = patches.reshape(-1, rows, columns, 3, patch_size, patch_size)
+    return x.permute(0, 3, 1, 4, 2, 5).reshape(-1, 3, *image_size)
+
+
 picture = torch.rand(1, 3, 8, 8)
 
 
@@ -305,3 +320,19 @@ def strongest_head(weights):
 @told("attention_rollout", never=("Two mistakes", "CPU", "This looks like"))
 def class_row_for_all(weights):
     return _rollout(weights, fused=lambda layer: layer.mean(dim=1)[:, :1].expand_as(layer[:, 0]))
+
+
+@told("EarlyStopping", "`step` writes into `best`, a name that ends with the call", never="This looks like")
+class BestOfOneCall:
+    def __init__(self, patience):
+        if patience < 1:
+            raise ValueError(f"patience {patience} is less than 1")
+        self.patience, self.best, self.bad = patience, float("inf"), 0
+
+    def step(self, validation_loss):
+        if validation_loss < self.best:
+            best = validation_loss  # noqa: F841
+            bad = 0
+        else:
+            bad += 1
+        return bad >= self.patience
