@@ -105,6 +105,16 @@ def channels_of_a_photo(patches, patch_size, image_size):
     return x.permute(0, 3, 1, 4, 2, 5).reshape(-1, 3, *image_size)
 
 
+channels = 3
+
+
+@told("unpatchify", "`channels` is a number of the notebook, 3, whatever the caller gives")
+def channels_of_the_notebook(patches, patch_size, image_size):
+    rows, columns = (side // patch_size for side in image_size)
+    x = patches[..., : channels * patch_size**2].reshape(-1, rows, columns, channels, patch_size, patch_size)
+    return x.permute(0, 3, 1, 4, 2, 5).reshape(-1, channels, *image_size)
+
+
 picture = torch.rand(1, 3, 8, 8)
 
 
@@ -159,6 +169,30 @@ class Embedding(nn.Module):
     def forward(self, images):
         patches = F.unfold(images, self.patch_size, stride=self.patch_size).mT
         return self.projection(patches)
+
+
+@told("PatchEmbedding", "`forward` makes a new `nn.Linear` in every call", never="Which patch")
+class NewInEveryCall(Embedding):
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__(in_channels, patch_size, embed_dim)
+        self.embed_dim = embed_dim
+
+    def forward(self, images):
+        patches = F.unfold(images, self.patch_size, stride=self.patch_size).mT
+        return nn.Linear(patches.shape[-1], self.embed_dim)(patches)
+
+
+patch_size = 4
+
+
+@told("PatchEmbedding", "`forward` reads `patch_size`, a name of the notebook", never="Which patch")
+class OfTheNotebook(Embedding):
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__(in_channels, patch_size, embed_dim)
+
+    def forward(self, images):
+        patches = F.unfold(images, patch_size, stride=patch_size).mT
+        return self.projection(F.pad(patches, (0, self.projection.in_features - patches.shape[-1])))
 
 
 @told("PatchEmbedding", "no value is negative", never="Which patch does token 1")
