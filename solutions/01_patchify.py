@@ -259,7 +259,7 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 def unpatchify(patches, patch_size, image_size):
     """Put the patches back together; the inverse of patchify.
 
-    patches:    (batch, tokens, channels * patch_size**2)
+    patches:    (batch, tokens, channels * patch_size**2); do not change them
     image_size: (height, width) in pixels
     returns:    (batch, channels, height, width), same dtype and device; gradients flow
                 through it
@@ -338,7 +338,7 @@ class PatchEmbedding(nn.Module):
     name.
 
     images:  (batch, in_channels, height, width)
-    returns: (batch, tokens, embed_dim)
+    returns: (batch, tokens, embed_dim), on the device of the images
 
     >>> tuple(PatchEmbedding(3, 4, 10)(torch.zeros(2, 3, 8, 12)).shape)
     (2, 6, 10)

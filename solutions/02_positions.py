@@ -456,7 +456,7 @@ def add_class_token(tokens, class_token, positions):
     tokens:      (batch, tokens, embed_dim); do not change them
     class_token: (1, 1, embed_dim), one for all images
     positions:   (1, 1 + tokens, embed_dim); row 0 is the class token's
-    returns:     (batch, 1 + tokens, embed_dim)
+    returns:     (batch, 1 + tokens, embed_dim), dtype and device of tokens
 
     Raise ValueError, naming the number of rows, when positions does not have 1 + tokens
     rows: ValueError("positions has 4 rows, but there are 1 + 4 tokens").
@@ -585,7 +585,8 @@ def resize_positions(positions, old_grid, new_grid):
     new_grid with F.interpolate: mode "bicubic", align_corners=False, antialias=False.
     The class token's row has no place on the grid and is copied unchanged.
 
-    positions: (1, 1 + rows * columns, embed_dim); row 0 is the class token's
+    positions: (1, 1 + rows * columns, embed_dim); row 0 is the class token's; do not
+               change them
     old_grid:  (rows, columns) of the patches that positions was learned for
     new_grid:  (rows, columns) wanted
     returns:   (1, 1 + new rows * new columns, embed_dim), same dtype and device;

@@ -602,7 +602,7 @@ class MultiHeadSelfAttention(nn.Module):
     last the values; within each third, head 0 comes first. The Linear `projection` from
     embed_dim to embed_dim always has a bias. Checks use these names.
 
-    x:       (batch, tokens, embed_dim)
+    x:       (batch, tokens, embed_dim); leave it as you found it
     returns: (batch, tokens, embed_dim); with return_weights=True a pair of that and the
              weights (batch, num_heads, tokens, tokens). Moved to another device, it
              computes there.

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.first_cause import with_first_causes
-from exercise_kit.engine.python_slips import Definition, line_left_over, slip_in
+from exercise_kit.engine.python_slips import line_left_over, slip_in
 from exercise_kit.engine.run import abbreviate_repetitions, follow_needs
+from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
 from exercise_kit.judge.name_mistakes import commonest
