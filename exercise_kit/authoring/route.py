@@ -46,7 +46,7 @@ class Task:
 
 @dataclass(frozen=True)
 class LessonRoute:
-    """One lesson: whether it belongs to the core, its tasks by name in its order, and what one writes and learns there."""
+    """One lesson: whether it belongs to the core, its tasks by name in its order, what one writes and learns."""
 
     core: bool
     tasks: Mapping[str, Task] = field(default_factory=dict)

@@ -6,6 +6,7 @@ From the logs in `benchmarks/results/`; `vit-course build` writes it between mar
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
@@ -199,7 +200,7 @@ TABLES = {
     "speed": speed,
 }
 COLUMNS = ("public checks", "hidden checks", "right variants", "reference mutants", "caught", "equivalent")
-QUOTED = {
+QUOTED: dict[str, Callable[[], str]] = {
     **TABLES,
     "attacks": lambda: str(len(json.loads((RESULTS / "attacks.json").read_text(encoding="utf-8"))["attacks"])),
     **{f"proof: {name}": partial(total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")},
