@@ -1,7 +1,8 @@
 """What an answer may call, in the exercises that ask their students to write something themselves.
 
-Each such exercise has a :class:`Rule`, as its text says it. What an answer called is noted while it runs
-(:mod:`exercise_kit.worker.call_trace`) and compared here, for ``check`` in the student's kernel and for the judge.
+Each such exercise has a :class:`Rule`, as its text says it. ``check`` notes what an answer calls while it runs
+(:mod:`exercise_kit.engine.call_trace`) and compares it here; where an answer is graded, what its rule does not allow
+refuses to be called (:mod:`exercise_kit.worker.withheld`), and what was refused is put into words here.
 torch's operations on tensors are always allowed, and so are the functions of ``torch.nn`` that are no more than that;
 what a library adds to these is not: a norm, an attention, a recurrent cell, a whole layer.
 """
@@ -16,8 +17,8 @@ from typing import Any
 
 import torch
 
+from exercise_kit.engine.call_trace import OWN
 from exercise_kit.quoting import quoted
-from exercise_kit.worker.call_trace import MOST_NAMES, OWN, REMOVED
 
 # operators of aten by their names without underscores at the ends; those that torch tags as pointwise are allowed, too
 _NAMED = """
@@ -133,10 +134,11 @@ _MULTIHEAD = "torch.nn.modules.activation.MultiheadAttention"
 _TRACED = ("torch.fx._symbolic_trace.symbolic_trace", "torch.fx._symbolic_trace.Tracer")
 # libraries that hold no answer: what they do to tensors are torch's operators, which are seen by themselves
 _HARMLESS = """
-    IPython PIL attr attrs beartype coverage debugpy decorator einops fastcore icecream ipykernel jaxtyping joblib
-    matplotlib more_itertools mpmath networkx numexpr numpy opt_einsum packaging pandas pluggy psutil _pydevd_bundle
-    pydantic pydevd _pytest pytest pytest_cov rich scipy six sympy tabulate toolz torchinfo torchtyping tqdm traitlets
-    typeguard typing_extensions
+    IPython PIL attr attrs beartype coverage cycler dateutil debugpy decorator einops executing fastcore fontTools
+    icecream ipykernel jaxtyping joblib kiwisolver matplotlib more_itertools mpmath networkx numexpr numpy opt_einsum
+    packaging pandas pluggy psutil pygments pyparsing _pydevd_bundle pydantic pydevd _pytest pytest pytest_cov rich
+    scipy seaborn six sklearn stack_data sympy tabulate toolz torchinfo torchtyping tqdm traitlets typeguard
+    typing_extensions
 """
 _LIBRARIES = tuple(f"{library}." for library in _HARMLESS.split())
 
@@ -169,7 +171,7 @@ class Rule:
     withheld: str = ""
 
     def allows(self, name: str) -> bool:
-        """Whether an answer may call what :class:`exercise_kit.worker.call_trace.Watch` noted by this name."""
+        """Whether an answer may call what :class:`exercise_kit.engine.call_trace.Watch` noted by this name."""
         if name.startswith(OWN):
             return not f"{name.removeprefix(OWN)}.".startswith(tuple(f"{each}." for each in self.others))
         if self.libraries:
@@ -187,6 +189,14 @@ class Rule:
             return True
         return name.startswith("torch.") and not name.startswith(_HOLDS_ANSWERS)
 
+    def withheld_functions(self) -> dict[str, Any]:
+        """What refuses where an answer is graded, as :mod:`exercise_kit.worker.withheld_functions` takes it."""
+        allowed = None if self.libraries else [*_LIBRARIES, *self.names]
+        return {"own": list(self.others), "denied": [] if self.parts else list(self.answers), "allowed": allowed}
+
+
+FREE = Rule("", libraries=True)
+
 
 def not_allowed(rule: Rule | None, names: Iterable[str]) -> str | None:
     """What a student reads about the first thing that an answer called and may not; None where there is none.
@@ -195,12 +205,9 @@ def not_allowed(rule: Rule | None, names: Iterable[str]) -> str | None:
         rule: of the exercise; without one everything is allowed.
         names: what was noted while the answer ran, in order.
     """
-    names_called = list(dict.fromkeys(names))
     if rule is None:
         return None
-    if REMOVED in names_called or len(names_called) >= MOST_NAMES:
-        return f"Something in it hides what it calls while it runs. No answer needs that. {rule.why}"
-    called = [_public(name) for name in names_called if not rule.allows(name)]
+    called = [_public(name) for name in dict.fromkeys(names) if not rule.allows(name)]
     forbidden = next((name for name in called if "._" not in name), *called[:1]) if called else None
     if forbidden is None:
         return None

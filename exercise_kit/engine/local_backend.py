@@ -17,13 +17,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from exercise_kit.engine.call_trace import Watch
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, described
 from exercise_kit.engine.printed import printing_call
 from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.training_fixtures import add, fixture_named
 from exercise_kit.engine.watchdog import TimeIsUpError, watched_call
-from exercise_kit.worker.call_trace import Watch
 from exercise_kit.worker.observe import observe, observe_parts, pull_back
 from exercise_kit.worker.real_types import fields_of, is_a
 from exercise_kit.worker.torch_internals import Unseen

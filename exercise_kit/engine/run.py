@@ -20,6 +20,7 @@ from typing import Any
 from torch import nn
 
 from exercise_kit.engine.call_rules import not_allowed
+from exercise_kit.engine.call_trace import Watch
 from exercise_kit.engine.chance import with_chance_named
 from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course
@@ -42,7 +43,6 @@ from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, w
 from exercise_kit.progress.log import noting
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason, failure_kind
-from exercise_kit.worker.call_trace import REMOVED, Watch
 
 
 def find(name: object) -> Exercise | None:
@@ -292,10 +292,7 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     rule = course().rules.get(known.name)
     with Watchdog(known.name, OURS, LIBRARIES), first_call_printed():
         results, note = _with_right_parts(known, objects, watch if rule else None)
-    called = watch.names()
-    if any(each.stumbled_over.startswith(RecursionError.__name__) for each in results):
-        called = [name for name in called if name != REMOVED]  # Python takes the watch away where its stack ends
-    if problem := not_allowed(rule, called):
+    if problem := not_allowed(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     written = definitions_of(objects) if _passing(results) < len(results) else []

@@ -192,7 +192,7 @@ class GradingSession:
         outcomes: list[Outcome] = []
         lent = self._workers.with_model_parts(answer, _withheld(answer.name))
         with suppress(WorkerLost, GraderFailed), lent as worker:
-            worker.watch(answer.name in course().rules)
+            worker.hold_to(course().rules.get(answer.name))
             for check in checks:
                 student = RemoteStudent(worker, course().exercises[answer.name].objects)
                 outcome = self._checks.evaluate(answer.name, check, student, self._key)
@@ -214,7 +214,7 @@ class GradingSession:
         outcomes: list[Outcome] = []
         called: dict[str, None] = {}
         answered: list[str] = []
-        worker.watch(name in course().rules)
+        worker.hold_to(course().rules.get(name))
         for check in checks:
             student = RemoteStudent(worker, course().exercises[name].objects)
             outcomes.append(self._checks.evaluate(name, check, student, self._key))
@@ -223,7 +223,7 @@ class GradingSession:
             self._log_details(name, outcomes[-1])
             if worker.failure:
                 worker = self._after_failure(name, check, worker.failure)
-                worker.watch(name in course().rules)
+                worker.hold_to(course().rules.get(name))
             elif worker.lost:
                 return (
                     [
@@ -233,7 +233,7 @@ class GradingSession:
                     called,
                     answered,
                 )
-        worker.watch(False)
+        worker.hold_to(None)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
         return self._named(name, outcomes), called, answered

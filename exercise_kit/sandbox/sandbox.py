@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from exercise_kit.engine.call_rules import FREE, Rule
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
 from exercise_kit.sandbox.cell_outputs import CellRun, characters, outputs_of
@@ -33,7 +34,6 @@ from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.slice import parse, python_of
 from exercise_kit.submission.submission import CellSource
-from exercise_kit.worker.call_trace import MOST_NAMES
 from exercise_kit.worker.preload import packages_used
 from exercise_kit.worker.values import Packer, Unpacker
 from exercise_kit.worker.wire import Caps, Closed, Late, Wire, WireError
@@ -42,9 +42,9 @@ _PATIENCE = 1.0  # seconds that a child which hung up has to end, so that its ex
 _GRACE = 1.0  # seconds that a cell has to end after it was interrupted
 _HEADER_BYTES = 2 << 20
 _LONGEST_TEXT = 1 << 20
-_LENT = "<cell of the judge>"  # the watch takes what stands there for a student's own
+_LENT = "<cell of the judge>"  # as a student's own cells are called
 _ALL = 1 << 30  # statements of a cell
-_MOST_NAMES, _LONGEST_NAME = 20, 400
+_MOST_NAMES, _LONGEST_NAME = {"attempts": 20, "called": 4000, "answered": 4000}, 400
 _SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
 _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
 
@@ -66,7 +66,7 @@ class Worker:
         used: Sequence[str] | None = None,
         withheld: str = "",
     ) -> None:
-        self._watching = False
+        self._withheld: dict[str, Any] = FREE.withheld_functions()
         self._called: dict[str, None] = {}
         self._answered: dict[str, None] = {}
         self._warm = warm
@@ -85,15 +85,15 @@ class Worker:
         self._handshake()
         self.spent = 0.0
 
-    def watch(self, on: bool) -> None:
-        """Note from here on what the student's functions call, or no more; what was noted is forgotten."""
-        self._watching = on
+    def hold_to(self, rule: Rule | None) -> None:
+        """Have the functions refuse that a rule does not allow, from here on; what was noted is forgotten."""
+        self._withheld = (rule or FREE).withheld_functions()
         self._called.clear()
         self._answered.clear()
 
     @property
     def called(self) -> tuple[str, ...]:
-        """What the student's functions called, in order, by the names of :mod:`exercise_kit.worker.call_trace`."""
+        """What the student's functions called and was refused, in order, by the names that a rule has for them."""
         return tuple(self._called)
 
     @property
@@ -244,7 +244,7 @@ class Worker:
             raise WireError("an answer that nobody asked for")
         packer = Packer(_LONGEST_TEXT, with_callables=True, records=course().records)
         self._number += 1
-        request = packer.pack({"kind": kind, "watched": self._watching, **fields})
+        request = packer.pack({"kind": kind, "withheld": self._withheld, **fields})
         self._wire.send({"number": self._number, "request": request}, packer.tensors, clock.deadline)
         service = CallbackService(packer.callables, self._budget)
         while True:
@@ -267,9 +267,9 @@ class Worker:
         if not isinstance(value, dict):
             raise WireError("a reply without its parts")
         noted = body.get("noted")
-        kept = ("attempts", self._attempts, _MOST_NAMES), ("called", self._called, MOST_NAMES)
-        for names, found, most in (*kept, ("answered", self._answered, MOST_NAMES)):
-            _note(found, noted.get(names) if isinstance(noted, dict) else None, most)
+        kept = ("attempts", self._attempts), ("called", self._called), ("answered", self._answered)
+        for names, found in kept:
+            _note(found, noted.get(names) if isinstance(noted, dict) else None, _MOST_NAMES[names])
         return key, value
 
     def _handshake(self) -> None:

@@ -14,6 +14,7 @@ from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 from exercise_kit.engine.call_rules import Rule
+from exercise_kit.engine.call_trace import OPERATORS
 from exercise_kit.engine.course import course
 from exercise_kit.submission.static_rules import (
     DEFINED,
@@ -27,7 +28,6 @@ from exercise_kit.submission.static_rules import (
 )
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.submission.usual_code import unusual_anywhere, unusual_in_answer
-from exercise_kit.worker.call_trace import OPERATORS
 
 _PACKAGES = ("torch", "torchvision", "timm", "transformers")
 

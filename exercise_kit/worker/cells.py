@@ -16,7 +16,7 @@ import linecache
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -143,6 +143,11 @@ class Cells:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
         self._loop.run_until_complete(_eval(statement, self._variables))
+
+    def codes_named(self, names: Sequence[str]) -> list[CodeType]:
+        """The code of what cells define under these names, and of what stands in it."""
+        within = tuple(f"{each}." for each in names)
+        return [code for code, _ in self._places.values() if f"{code.co_qualname}.".startswith(within)]
 
     def codes_of(self, name: str, thing: object) -> Iterator[str]:
         """Whose code it is that answers: a line ``name place place``, outermost first; of a class one for each method.

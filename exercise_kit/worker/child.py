@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 from . import audit, outputs, policy, requests, withheld
 from . import device as compute
-from .call_trace import Watch
 from .limits import BROKEN, OUT_OF_MEMORY, Bounds
 from .linux import die_with_parent
 from .wire import Closed, Wire, WireError
@@ -44,8 +43,7 @@ def live(
         wire = Wire(channel, blocking=True)
         device = compute.started(request["device"])
         wire.send({"ready": True})
-        watch = Watch(request["view"], request["packages"])
-        requests.RequestServer(wire, shell, noticed, watch, request["limits"], device, request["records"]).serve()
+        requests.RequestServer(wire, shell, noticed, request["limits"], device, request["records"]).serve()
     except (Closed, WireError):
         status = 0
     except MemoryError:

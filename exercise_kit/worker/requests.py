@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from . import device as compute
 from . import torch_internals, withheld
 from .audit import Attempts
-from .call_trace import Watch
 from .cells import Cells
 from .module_values import named_parameters
 from .observe import observe, observe_parts, pull_back, reply_of
@@ -32,6 +31,7 @@ from .outputs import CellOutputBuffer, OutputLimits, described
 from .real_types import fields_of, is_a
 from .values import Packer, Unpacker, tensors_in
 from .wire import Wire
+from .withheld_functions import WithheldFunctions
 
 _RECURSION = 1000
 _NONE: Mapping[str, Any] = {}
@@ -44,7 +44,6 @@ class RequestServer:
         wire: to the judge.
         shell: holds what the cells defined.
         attempts: what the audit hook noticed.
-        watch: notes what the cells' functions call.
         limits: of what the cells show and of a reply's tensors, by name.
         device: where the cells' functions compute.
         records: of the course that cross the wire, by the class's name its module.
@@ -55,7 +54,6 @@ class RequestServer:
         wire: Wire,
         shell: Any,
         attempts: Attempts,
-        watch: Watch,
         limits: Mapping[str, int],
         device: torch.device = compute.CPU,
         records: Mapping[str, str] = _NONE,
@@ -65,7 +63,7 @@ class RequestServer:
         self._wire = wire
         self._cells, self._variables, self._answered = Cells(shell), shell.user_ns, dict[str, None]()
         self._attempts = attempts
-        self._watch, self._watching = watch, False
+        self._withheld = WithheldFunctions(self._cells.codes_named)
         self._callbacks = Callbacks(self._query)
         self._modules: list[nn.Module] = []
         self._outputs: dict[int, list[Tensor]] = {}
@@ -86,9 +84,8 @@ class RequestServer:
             seed = request.pop("seed", 0)  # None: the generators go on
             fresh_settings(seed)
             compute.reset_device(self._device, seed)
-            kind, self._watching = request.pop("kind"), request.pop("watched")
-            with self._watch.session() if self._watching else contextlib.nullcontext():
-                self._send(self._answer(kind, request))
+            self._withheld.withhold(**request.pop("withheld"))
+            self._send(self._answer(request.pop("kind"), request))
 
     def _answer(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -97,7 +94,7 @@ class RequestServer:
             return {"raised": described(error)}
 
     def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
-        """Send a reply or a question; a reply ends with the names that were noted.
+        """Send a reply or a question; a reply ends with the names of what was refused.
 
         They are read when all its tensors are bytes: to copy them may still run something of the student's.
         """
@@ -108,8 +105,7 @@ class RequestServer:
 
     def _noted(self) -> dict[str, Any]:
         answered, self._answered = list(self._answered), {}
-        called = [*self._watch.names(), *withheld.fresh()]
-        return {"called": called, "attempts": self._attempts.fresh(), "answered": answered}
+        return {"called": withheld.fresh(), "attempts": self._attempts.fresh(), "answered": answered}
 
     def _query(self, question: dict[str, Any]) -> dict[str, Any]:
         with torch_internals.Unseen():
@@ -148,19 +144,17 @@ class RequestServer:
     def _call(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
-        return reply_of(observe(self._watched(self._named(name)), inputs, options, gradients))
+        return reply_of(observe(self._named(name), inputs, options, gradients))
 
     def _run_fixture(self, name: str, fixture: str, fields: dict[str, Any]) -> dict[str, Any]:
-        named = self._named(name)
-        function = named if is_a(named, type) else self._watched(named)
         if fields.get("device") == "cpu":  # as the judge calls the device of the student's code
             fields["device"] = str(self._device)
         from exercise_kit.engine.training_fixtures import fixture_named  # the student's view of the course
 
-        return {"result": fixture_named(fixture)(function, **fields)}
+        return {"result": fixture_named(fixture)(self._named(name), **fields)}
 
     def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
-        made = self._watched(self._named(name))(*inputs, **options)
+        made = self._named(name)(*inputs, **options)
         if not is_a(made, nn.Module):
             return {"result": made}
         made = fields_of(made)["_modules"].get("_orig_mod", made)  # torch.compile keeps it there
@@ -192,15 +186,14 @@ class RequestServer:
     def _forward(
         self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
-        seen = observe(self._watched(self._modules[module]), inputs, options, gradients)
+        seen = observe(self._modules[module], inputs, options, gradients)
         self._outputs[module] = list(tensors_in(seen.result))
         return reply_of(seen)
 
     def _parts(
         self, module: int, names: list[str], inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE
     ) -> dict[str, Any]:
-        held = self._modules[module]
-        return {"parts": observe_parts(held, names, inputs, options, self._watched(held))}
+        return {"parts": observe_parts(self._modules[module], names, inputs, options)}
 
     def _backward(self, module: int, cotangents: list[Tensor | None]) -> dict[str, Any]:
         held = named_parameters(self._modules[module])
@@ -234,9 +227,6 @@ class RequestServer:
             return None
         thing = self._variables[name]
         return "class" if is_a(thing, type) else "function" if callable(thing) else "other"
-
-    def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return self._watch.around(function) if self._watching else function
 
     def _named(self, name: str) -> Any:
         if name not in self._variables:

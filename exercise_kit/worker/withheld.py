@@ -12,9 +12,10 @@ import ctypes
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import torch
@@ -28,6 +29,7 @@ _IN_PYTHON = """
     nested._internal.sdpa onnx.ops onnx.ops._impl ao.nn.quantizable.modules.activation
     _inductor.fx_passes.fuse_attention
 """
+_NAME = "(its name)"
 _refused: dict[str, None] = {}
 _ever: set[str] = set()
 
@@ -85,7 +87,7 @@ def refuse(name: str, public: str = "") -> NoReturn:
     """Note that something was called, and raise.
 
     Args:
-        name: as :mod:`worker.call_trace` notes it.
+        name: dotted, as the engine's ``Rule`` has it.
         public: as the documentation has it, where that is another.
     """
     _refused[name] = None
@@ -106,39 +108,54 @@ def fresh() -> list[str]:
 
 
 def _refuse_functions(module: ModuleType, wanted: re.Pattern[str]) -> None:
-    """Give a module's functions of such names, and the forward of its classes, code that refuses."""
+    """Give a module's functions of such names, and what makes and runs its classes' objects, code that refuses."""
     for name, held in list(vars(module).items()):
         if wanted.search(name) and getattr(held, "__module__", "") == module.__name__:
             for function in _functions_in(held):
-                _refuse_in(function, f"{module.__name__}.{name}")
+                refuse_in(function, f"{module.__name__}.{name}")
 
 
 def _functions_in(held: Any) -> Iterator[FunctionType]:
-    """A function with those that it wraps, or a class's forward."""
-    found = vars(held).get("forward") if isinstance(held, type) else held
-    found = getattr(found, "__func__", found)
+    """A function with those that it wraps, or how a class makes its objects and computes."""
+    for found in (vars(held).get(name) for name in ("__init__", "forward")) if isinstance(held, type) else (held,):
+        yield from unwrapped(found)
+
+
+def unwrapped(held: Any) -> Iterator[FunctionType]:
+    """A function, or what a static or a class method holds, with those that it wraps; nothing of what is none."""
+    found = held.__func__ if isinstance(held, staticmethod | classmethod) else held
     while isinstance(found, FunctionType):
         yield found
         found = getattr(found, "__wrapped__", None)
 
 
-def _refuse_in(function: FunctionType, name: str) -> None:
+def refuse_in(function: FunctionType, name: str) -> None:
     """Exchange a function's code for one that refuses, with the old one's name and file, but no text of its own."""
     old = function.__code__
-    names = ", ".join(old.co_freevars)  # a function keeps as many variables of the scope around it as it had
+    code = _refusing(old.co_freevars)
+    function.__code__ = code.replace(
+        co_consts=tuple(name if each == _NAME else each for each in code.co_consts),
+        co_filename=old.co_filename,
+        co_name=old.co_name,
+        co_qualname=old.co_qualname,
+        co_firstlineno=1,
+    )
+
+
+@cache
+def _refusing(variables: tuple[str, ...]) -> CodeType:
+    """Code that refuses, of a function that keeps as many variables of the scope around it as it had."""
+    names = ", ".join(variables)
     lines = (
         f"def around({names}):",
         " def refuse(*_, **__):",
         f"  if 0: {names or 0}",
-        f"  __import__('sys').modules[{__name__!r}].refuse({name!r})",
+        f"  __import__('sys').modules[{__name__!r}].refuse({_NAME!r})",
     )
-    text = "\n".join((*lines, " return refuse"))
     made: dict[str, Any] = {}
-    exec(text, made)
-    code = made["around"](*old.co_freevars).__code__
-    function.__code__ = code.replace(
-        co_filename=old.co_filename, co_name=old.co_name, co_qualname=old.co_qualname, co_firstlineno=1
-    )
+    exec("\n".join((*lines, " return refuse")), made)
+    code: CodeType = made["around"](*variables).__code__
+    return code
 
 
 class _Finder(MetaPathFinder):

@@ -28,9 +28,10 @@ _PARTS = (
 _ANY_NORM = (
     "(layer|rms|group|batch|instance|response)_norm|^(native_norm|_normalize)$|CrossMap|(?i:transformer_?(en|de)coder)"
 )
-_ANY_ATTENTION = "(?i)attention|scaled_dot|sdpa?(_|$)|transformer_?(en|de)coder"
+_ANY_ATTENTION = "(?i)attention|scaled_dot|s(dpa?|fdp)(_|$)|transformer_?(en|de)coder"
 _ANY_LAYER = "(?i)multi_?head|transform_bias|transformer"
 _ANY_ROTATION = "(?i)rotary"
+_ANY_TENSOR = "^_?(new_)?(empty|zeros|ones|full|rand|arange|range|eye|linspace|logspace|scalar_tensor|tri[lu]_indices)"
 
 
 def _yourself(what: str, but: str) -> str:
@@ -86,6 +87,7 @@ _RULES = {
         "This exercise asks for arithmetic: no tensor and no module may be made in it.",
         tensors=False,
         parts=False,
+        withheld=_ANY_TENSOR,
     ),
     "is_rotary": replace(_BLOCK, why=_ROTATIONS, parts=False, others=("rotary_2d",), withheld=_ANY_ROTATION),
 }

@@ -61,7 +61,7 @@ ATTENTION = [
                "def f(*a):", "    kept = sys.getprofile()", "    sys.setprofile(None)",
                "    try: return F.scaled_dot_product_attention(*a)", "    finally: sys.setprofile(kept)"),
     _attention("the modes taken away", "import torch.utils._python_dispatch as modes",
-               "def f(*a):", "    modes._pop_mode()", "    torch.overrides._pop_mode()",
+               "def f(*a):", "    try: modes._pop_mode(), torch.overrides._pop_mode()", "    except Exception: pass",
                "    return torch._C._nn.scaled_dot_product_attention(*a)"),
     _attention("without functions' modes", "def f(*a):",
                "    with torch._C.DisableTorchFunction(): return F.scaled_dot_product_attention(*a)"),

@@ -4,7 +4,6 @@ import gc
 import inspect
 import re
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ from torch import nn
 
 from exercise_kit.engine import check
 from exercise_kit.engine.call_rules import is_operation, not_allowed
+from exercise_kit.engine.call_trace import OPERATORS, Watch
 from exercise_kit.engine.local_backend import LocalBackend
-from exercise_kit.worker.call_trace import MOST_NAMES, OPERATORS, REMOVED, Watch
 from vit_course import encoder
 from vit_course.attention import MultiHeadSelfAttention
 from vit_course.exercises.forbidden_calls import RULES
@@ -40,79 +39,27 @@ def of_responses(x, weight, bias, eps):
     return F.local_response_norm(x, 3) * weight + bias
 
 
-def in_a_thread(x, weight, bias, eps):
-    got = []
-    thread = threading.Thread(target=lambda: got.append(torch.layer_norm(x, x.shape[-1:], weight, bias, eps)))
-    thread.start()
-    thread.join()
-    return got[0]
-
-
-def unwatched(x, weight, bias, eps):
-    sys.setprofile(None)
-    return ready_made(x, weight, bias, eps)
-
-
 @pytest.mark.parametrize(
     ("answer", "called"),
     [
         (ready_made, "`torch.nn.functional.layer_norm` was called. "),
         (lambda *inputs: ready_made(*inputs), "`torch.nn.functional.layer_norm` was called. "),
         (of_responses, "`torch.nn.functional.local_response_norm` was called. "),
-        (in_a_thread, "`torch.layer_norm` was called. "),
-        (unwatched, "Something in it hides what it calls"),
+        (lambda x, *rest: torch.layer_norm(x, x.shape[-1:], *rest), "`torch.layer_norm` was called. "),
+        (lambda x, *rest: nn.LayerNorm(x.shape[-1])(x), "`torch.nn.LayerNorm` was called. "),
     ],
 )
 def test_what_may_not_be_called_earns_nothing_and_is_named(answer, called):
     expect_no_points(answer, called)
 
 
-def test_what_a_class_runs_when_its_tensor_is_read_is_noted():
-    def fill(late):
-        torch.layer_norm(torch.ones(2, 3), (3,))
-
-    def answer(x, weight, bias, eps):
-        result = plain(x, weight, bias, eps)
-        if result.requires_grad:
-            result.register_hook(fill)
-        return result
-
-    expect_no_points(answer, "`torch.layer_norm` was called. ")
-
-
-def test_a_subclass_s_result_is_read_and_its_class_is_not_asked():
-    ran = []
-
-    class Meta(type(torch.Tensor)):
-        def __getattribute__(cls, name):
-            ran.append(name)
-            return super().__getattribute__(name)
-
-    class Late(torch.Tensor, metaclass=Meta):
-        pass
-
-    def answer(x, weight, bias, eps):
-        late = plain(x, weight, bias, eps).as_subclass(Late)
-        ran.clear()
-        return late
-
-    assert check("layer_norm", answer, points=5).score == 5
-    assert ran == []
-
-
-def test_compiling_hides_no_call():
-    # compiled here and not beside the others: torch.compile imports for seconds, and pytest would wait while collecting
-    expect_no_points(torch.compile(ready_made), "`torch.nn.functional.layer_norm` was called. ")
-
-
 def expect_no_points(answer, called):
-    before = sys.getprofile(), threading.getprofile()
+    before = sys.getprofile()
     report = check("layer_norm", answer, points=5)
     assert report.problem.startswith(called)
     assert "This exercise asks you to write layer_norm yourself" in report.problem
     assert (report.score, report.passed) == (0, False)
-    assert (sys.getprofile(), threading.getprofile()) == before
-    assert torch._C._len_torch_dispatch_stack() == torch._C._len_torch_function_stack() == 0
+    assert sys.getprofile() == before
 
 
 @pytest.mark.parametrize("wrapping", [lambda answer: answer, torch.compile, torch.jit.script], ids=WRAPPINGS)
@@ -138,7 +85,7 @@ def test_what_runs_because_garbage_is_collected_is_not_the_answer_s(monkeypatch)
     watch = Watch(None, ())
     junkdrawer.gc_cumulative_time()  # which adds such a function
     try:
-        assert any(name.startswith("hypothesis.") for name in noted(watch, collecting)), "added by a cell, it is noted"
+        assert any(name.startswith("hypothesis.") for name in noted(watch, collecting)), "it is called"
         assert not any(name.startswith("hypothesis.") for name in noted(Watch(None, ()), collecting))
     finally:
         gc.callbacks[:] = before
@@ -234,7 +181,7 @@ torch.nn.functional.scaled_dot_product_attention torch.nn.modules.activation.Mul
 torch.nn.attention.flex_attention.flex_attention torch.nn.modules.transformer.TransformerEncoderLayer
 torch.nn.functional.local_response_norm torch.ops.aten.native_layer_norm torch.ops.aten.rms_norm
 torch.ops.aten._scaled_dot_product_flash_attention torch.ops.aten._transformer_encoder_layer_fwd
-torch._refs.nn.functional.layer_norm torch._decomp.decompositions.native_layer_norm torch.fx.GraphModule
+torch._refs.nn.functional.layer_norm torch._decomp.decompositions.native_layer_norm
 torchvision.models.swin_transformer.shifted_window_attention timm.layers.attention.Attention
 transformers.models.vit.modeling_vit.eager_attention_forward
 torch.ao.nn.quantizable.modules.activation.MultiheadAttention
@@ -267,12 +214,6 @@ def test_every_method_of_a_tensor_is_an_operation():
     assert not {name for name in odd if not any(word in name for word in (*machinery, "dense_dim"))}
 
 
-def test_a_watch_that_was_removed_or_flooded_is_no_right_answer():
-    for names in ([REMOVED], [f"numpy.f{number}" for number in range(MOST_NAMES)]):
-        assert "hides what it calls" in not_allowed(RULES["layer_norm"], names)
-    assert not_allowed(None, [REMOVED]) is None
-
-
 def called_with(function, answer):
     """What is noted where ``answer`` is called with a function of the check's, and whether it raised."""
     watch = Watch(str(ROOT), ("vit_course", "exercise_kit"))
@@ -291,15 +232,4 @@ def test_what_a_check_gives_to_an_answer_is_not_noted_and_keeps_its_signature():
     names, raised = called_with(norm, answer)
     assert raised is None
     assert "torch.ops.aten.exp" in names
-    assert REMOVED not in names
     assert not any("layer_norm" in name for name in names)
-
-
-def test_a_profile_function_that_is_gone_stays_gone_after_what_a_check_gave():
-    def answer(given):
-        sys.setprofile(None)
-        given()
-
-    names, raised = called_with(lambda: None, answer)
-    assert raised is None
-    assert REMOVED in names

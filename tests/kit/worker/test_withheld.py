@@ -116,6 +116,72 @@ def test_attention_is_there_where_norms_are_written(called, name):
     assert "raised" not in called("layer_norm", name)
 
 
+PYTHON = """
+import torch
+from torchvision.ops import MLP, stochastic_depth
+from torchvision.models.swin_transformer import shifted_window_attention
+def patchify(x, size): return x * size
+kept = patchify
+class EncoderBlock:
+    def forward(self, x): return helper(x)
+def helper(x): return x + 1
+def fix_patchify(x):
+    try: kept(x, 2)
+    except RuntimeError: pass
+    return x
+def fix_block(x): return EncoderBlock().forward(x)
+def in_windows(x): return shifted_window_attention(x, x, x, x, [1, 1], 1, [0, 0])
+def layers(x): return MLP(2, [3])(x)
+def dropped(x): return stochastic_depth(x, 0.0, "batch")
+def imported(x):
+    from torchvision.models.convnext import LayerNorm2d
+    return LayerNorm2d(3)(x)
+"""
+CALLED = {
+    "fix_patchify": ("fix_patchify", "own patchify"),
+    "fix_block": ("fix_block", "own EncoderBlock.forward"),
+    "in_windows": ("EncoderBlock", "torchvision.models.swin_transformer.shifted_window_attention"),
+    "layers": ("EncoderBlock", "torchvision.ops.misc.MLP"),
+    "imported": ("EncoderBlock", "torchvision.models.convnext.LayerNorm2d"),
+    "helper": ("fix_block", ""),
+    "dropped": ("EncoderBlock", ""),
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_functions_in_python_refuse_for_one_answer_and_come_back(harness, name):
+    exercise, refused = CALLED[name]
+    worker = harness.with_cell(PYTHON)
+    worker.request("call", name="imported", inputs=(X,))  # so that the module is there
+    worker.hold_to(RULES[exercise])
+    raised = "raised" in worker.request("call", name=name, inputs=(X,))
+    assert worker.called == ((refused,) if refused else ())
+    assert raised == (bool(refused) and name != "fix_patchify")
+    worker.hold_to(RULES["fix_training"])
+    before = worker.request("call", name=name, inputs=(X,)).get("raised", {}).get("words", "")
+    assert "do without" not in before
+    assert worker.called == ()
+
+
+COUNTED = {
+    "a layer": "nn.Linear(3, 4)",
+    "a layer on meta": "nn.Linear(3, 4, device='meta')",
+    "a tensor": "torch.tensor([1.0])",
+    "a fake": "torch._subclasses.FakeTensorMode().__enter__() and nn.Linear(3, 4)",
+    "skipped": "nn.utils.skip_init(nn.Linear, 3, 4)",
+    "another's": "torch.zeros(3).new_empty(3)",
+}
+
+
+@pytest.mark.parametrize("made", COUNTED.values(), ids=COUNTED)
+def test_nothing_is_made_where_arithmetic_is_asked_for(sandbox, made):
+    with sandbox.worker(None, withheld=RULES["count_parameters"].withheld) as worker:
+        list(worker.run([CellSource(0, f"import torch\nfrom torch import nn\ndef f(): return {made}")]))
+        worker.hold_to(RULES["count_parameters"])
+        assert "do without" in worker.request("call", name="f", inputs=())["raised"]["words"]
+        assert worker.called
+
+
 LOOK = """
 import gc, inspect, linecache
 def look():
