@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from exercise_kit.engine.cause_groups import CauseGroup, grouped
-from exercise_kit.engine.verdict import BETWEEN, CheckResult, Part, Report, Verdict, addresses
+from exercise_kit.engine.verdict import BETWEEN, CheckResult, Part, Report, Verdict, addresses, agreeing
 from exercise_kit.palette import BLUE, VERMILION
 from exercise_kit.reasons import Reason
 
@@ -156,6 +156,7 @@ def _folds(group: CauseGroup) -> list[tuple[str, Verdict, tuple[CheckResult, ...
     if group.waiting:
         more = "" if group.first.leads else " more"
         words = f"{_counted(group.waiting, more)} wait{'s' * (len(group.waiting) == 1)} until this one passes."
+        words = f"{len(group.waiting)} more for the same reason." if group.first.word else words
         folds.append((words, Verdict.UNDECIDED, group.waiting))
     return folds
 
@@ -166,6 +167,8 @@ def _counted(results: Sequence[CheckResult], more: str = "") -> str:
 
 def _passes(passing: Sequence[CheckResult]) -> str:
     """That these checks pass, and what it is worth where an answer passes them that does nothing."""
+    if passing[0].word:
+        return agreeing(len(passing), passing[0].word)
     verb = "passes" if len(passing) == 1 else "pass"
     says = "it says" if len(passing) == 1 else "they say"
     idle = f"; {says} little until the others pass" if all(each.guard for each in passing) else ""

@@ -127,7 +127,7 @@ class CheckResult:
             told as broken.
         same_as: the name of an earlier line that fails for the same reason, so that its own claim is undecided.
         is_anothers: as in :class:`Failure`.
-        word: what stands in the verdict's place where it has a finer name.
+        word: what stands in the verdict's place where it has a finer name, such as "wrong" or "holds".
     """
 
     name: str
@@ -311,6 +311,11 @@ class Report:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
         return dict(_rendering().as_mimebundle(self))
+
+
+def agreeing(count: int, word: str) -> str:
+    """A count and its word, which may be a verb: "1 holds", "42 hold", "3 wrong"."""
+    return f"{count} {word if count == 1 else word.removesuffix('s')}"
 
 
 def _rendering() -> Any:

@@ -99,16 +99,44 @@ def _scores_of(weights: Read) -> Op | None:
     return None
 
 
+def _letters(op: Op) -> tuple[str, str, str]:
+    """An einsum's letters: of its two operands, and of its result."""
+    equation = next(each for each in op.args if isinstance(each, str)).replace(" ", "").replace("...", "")
+    left, _, right = equation.partition("->")
+    first, _, second = left.partition(",")
+    return first, second, right
+
+
 def contracted(op: Op, operand: Tensor) -> int:
     """The axis of an operand that a product sums over."""
     is_left = factors(op)[0][0] is operand
-    if op.name == "einsum":
-        equation = next(each for each in op.args if isinstance(each, str)).replace(" ", "")
-        left, _, right = equation.partition("->")
-        letters = left.split(",")[0 if is_left else 1].replace("...", "")
-        summed = [place - len(letters) for place, each in enumerate(letters) if each not in right]
-        return operand.ndim + summed[-1] if summed else operand.ndim - 1
-    return operand.ndim - 1 if is_left else operand.ndim - 2
+    if op.name != "einsum":
+        return operand.ndim - 1 if is_left else operand.ndim - 2
+    *both, right = _letters(op)
+    letters = both[0 if is_left else 1]
+    summed = [place - len(letters) for place, each in enumerate(letters) if each not in right]
+    return operand.ndim + summed[-1] if summed else operand.ndim - 1
+
+
+def own_axis(op: Op, operand: Tensor) -> int | None:
+    """The axis of an operand of a product that is neither summed over nor shared with the other: that of its tokens."""
+    if op.name != "einsum":
+        return operand.ndim - 2
+    *both, right = _letters(op)
+    mine, other = both if factors(op)[0][0] is operand else both[::-1]
+    only = [letter for letter in mine if letter in right and letter not in other]
+    return operand.ndim - len(mine) + mine.index(only[-1]) if only else None
+
+
+def result_axis(site: Site) -> int | None:
+    """The axis of what attention gives on which its tokens stand."""
+    mixed = site.mix.out
+    if site.mix.name != "einsum":
+        return mixed.ndim - 2
+    *both, right = _letters(site.mix)
+    mine, other = both if site.weights and factors(site.mix)[0][0] is site.weights[0] else both[::-1]
+    only = [letter for letter in right if letter in mine and letter not in other]
+    return mixed.ndim - len(right) + right.index(only[-1]) if only else None
 
 
 @dataclass(eq=False)

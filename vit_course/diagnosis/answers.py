@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,9 +10,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
+import vit_course.exercises
+from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict, agreeing
 from exercise_kit.reasons import Reason
-from vit_course.diagnosis.watch import Op
+from vit_course.diagnosis.watch import Op, is_of_the_model
 
 
 class Answer(StrEnum):
@@ -63,24 +65,20 @@ class Finding:
     def as_result(self, waits_for: str = "") -> CheckResult:
         """The finding as a line of a report of the kind that ``check`` gives."""
         verdict, reason = _VERDICT[self.answer]
-        place = self.place()
-        seen = f"{self.seen}, in {place}" if place and self.seen else self.seen
+        seen = f"{self.seen}, in {self.place()}" if self.place() and self.seen else self.seen
         causes = (_cause(*self.mistake),) if self.mistake else ()
-        name = self.asked
-        return CheckResult(
-            name, self.claim, verdict, seen, causes=causes, reason=reason, word=str(self.answer), waits_for=waits_for
-        )
+        said = {"reason": reason, "word": str(self.answer), "waits_for": waits_for}
+        return CheckResult(self.asked, self.claim, verdict, seen, causes=causes, **said)  # type: ignore[arg-type]
 
     def as_dict(self) -> dict[str, object]:
         """The finding as JSON types."""
-        result = self.as_result()
         return {
             "property": self.asked,
             "claim": self.claim,
             "answer": str(self.answer),
             "seen": self.seen or None,
             "mistake": self.mistake[1] if self.mistake else None,
-            "pages": dict(result.pages()),
+            "pages": dict(_cause(*self.mistake).pages) if self.mistake else {},
             "module": self.module or None,
             "file": self.file or None,
             "line": self.line or None,
@@ -89,9 +87,11 @@ class Finding:
 
 @cache
 def _cause(exercise: str, name: str) -> Cause:
-    # the catalog takes seconds to load, and a right model has no need of it
-    exercises = import_module("vit_course.exercises.catalog").EXERCISES
-    return next(each.cause for each in exercises[exercise].misconceptions if each.name == name)
+    # one exercise is imported and not their catalog, which takes seconds
+    folder = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", exercise).lower()
+    (claims,) = Path(vit_course.exercises.__path__[0]).glob(f"*/{folder}/claims.py")
+    found = vars(import_module(f"vit_course.exercises.{claims.parts[-3]}.{folder}.claims"))
+    return next(each.mistake(name).cause for each in found.values() if getattr(each, "name", "") == exercise)
 
 
 @dataclass(frozen=True)
@@ -100,24 +100,54 @@ class Remark:
 
     answer: Answer
     seen: str
-    mistake: tuple[str, str] | None = None
-    at: Op | None = None
-    module: str = ""
+    mistake: tuple[str, str] | None
+    module: str
+    where: tuple[str, int]
 
 
-def wrong(seen: str, mistake: str = "", at: Op | None = None, module: str = "") -> Remark:
-    """A property is broken that every ViT has; ``mistake`` is "exercise: name" in the library."""
-    return Remark(Answer.WRONG, seen, _key(mistake), at, module)
+def wrong(
+    seen: str, mistake: str = "", at: Op | None = None, module: str = "", error: Exception | None = None
+) -> Remark:
+    """A property is broken that every ViT has.
+
+    Args:
+        seen: what was seen, with numbers.
+        mistake: "exercise: name" in the library.
+        at: the operation where it happened, whose module and line are told; else a ``module``, or the ``error`` raised.
+        module: as there.
+        error: as there.
+    """
+    return _remark(Answer.WRONG, seen, mistake, at, module, error)
 
 
-def unusual(seen: str, mistake: str = "", at: Op | None = None, module: str = "") -> Remark:
-    """A choice that has arguments, and differs from the plain ViT."""
-    return Remark(Answer.UNUSUAL, seen, _key(mistake), at, module)
+def unusual(
+    seen: str, mistake: str = "", at: Op | None = None, module: str = "", error: Exception | None = None
+) -> Remark:
+    """A choice that has arguments, and differs from the plain ViT; arguments as of :func:`wrong`."""
+    return _remark(Answer.UNUSUAL, seen, mistake, at, module, error)
 
 
-def _key(mistake: str) -> tuple[str, str] | None:
+def _remark(answer: Answer, seen: str, mistake: str, at: Op | None, module: str, error: Exception | None) -> Remark:
     exercise, _, name = mistake.partition(": ")
-    return (exercise, name) if name else None
+    where = line_of(error) if error else (at and at.where) or ("", 0)
+    return Remark(answer, seen, (exercise, name) if name else None, at.module if at else module, where)
+
+
+def told(error: BaseException) -> str:
+    """An exception in one line."""
+    words = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {words[0][:110]}" if words else type(error).__name__
+
+
+def line_of(error: BaseException) -> tuple[str, int]:
+    """The file and the last line outside torch that an exception passed; ("", 0) where it passed none."""
+    found, trace = ("", 0), error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if is_of_the_model(file) and Path(file).parent != Path(__file__).parent:
+            found = file, trace.tb_lineno
+        trace = trace.tb_next
+    return found
 
 
 Remarks = Iterator[Remark]
@@ -136,9 +166,14 @@ class Diagnosis(Report):
         """The findings with one answer."""
         return tuple(each for each in self.findings if each.answer == answer)
 
+    @property
+    def ran(self) -> bool:
+        """Whether the model ran on the images, so that something could be asked."""
+        return len(self.findings) != len(self.of(Answer.NOT_ASKED))
+
     def summary(self) -> str:
         """One line: how many findings of each of the four answers."""
-        counts = (f"{len(self.of(each))} {each}" for each in Answer if self.of(each))
+        counts = (agreeing(len(self.of(each)), each) for each in Answer if self.of(each))
         return f"{self.exercise}: {', '.join(counts)}"
 
     def as_dict(self) -> dict[str, object]:

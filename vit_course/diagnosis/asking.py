@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -10,17 +11,31 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from exercise_kit.engine.verdict import CheckResult
-from vit_course.diagnosis import attention, block, head, heads, learning, norms, parameters, patches, positions, whole
-from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remark, Remarks
+from vit_course.diagnosis import (
+    attention,
+    block,
+    head,
+    heads,
+    learning,
+    mlp,
+    norms,
+    parameters,
+    patches,
+    positions,
+    projections,
+    sizes,
+    training,
+    waves,
+    whole,
+)
+from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remarks, line_of, told
 from vit_course.diagnosis.case import Case
 from vit_course.diagnosis.subject import Subject, undisturbed
 
 Property = Callable[[Any], Remarks]
-OF_A_MODEL: tuple[Property, ...] = tuple(
-    each
-    for module in (whole, parameters, patches, positions, heads, attention, norms, block, head)
-    for each in module.PROPERTIES
-)
+_VIT = (patches, positions, waves, sizes, projections, heads, attention, norms, block, mlp, head)
+OF_ANY_MODEL: tuple[Property, ...] = (*whole.PROPERTIES, *parameters.PROPERTIES, *training.PROPERTIES)
+OF_A_VIT: tuple[Property, ...] = tuple(chain.from_iterable(module.PROPERTIES for module in _VIT))
 _AT_ONCE = 3  # images; more say no more
 
 
@@ -83,33 +98,33 @@ def _findings(model: nn.Module, images: Tensor, after_each: Callable[[], None]) 
         images = torch.cat([images, images.flip(-1) * 0.7 + 0.1 * torch.randn_like(images)])
     try:
         case: Case | None = Case(Subject(model, images))
-        alone: Finding | None = None
     except Exception as error:
-        case, alone = _case_of_one(model, images, error)
-    if alone:
-        yield alone
-    if case is not None:
-        for each in OF_A_MODEL:
-            yield from ask(each, case)
-            after_each()
+        case, stopped = _case_of_one(model, images, error)
+        yield stopped
+    if case is None:
+        return
+    try:
+        properties = OF_ANY_MODEL + OF_A_VIT if case.anatomy else ()
+    except NotAsked as reason:
+        claim = "The model is a Vision Transformer: tokens attend to tokens."
+        yield Finding("attention_there", claim, Answer.NOT_ASKED, f"{reason}; only what any classifier has was asked")
+        properties = OF_ANY_MODEL
+    for each in properties:
+        yield from ask(each, case)
+        after_each()
 
 
 def _case_of_one(model: nn.Module, images: Tensor, error: Exception) -> tuple[Case | None, Finding]:
     """What can still be asked of a model that a batch stops, and what is to be said of that."""
-    claim, file, line = "The model runs on the images.", *_line(whole.line_of(error))
+    claim, (file, line) = "The model runs on the images.", line_of(error)
     try:
         case = Case(Subject(model, images[:1]))
     except Exception:
-        seen = f"the model raises {whole.told(error)}"
+        seen = f"the model raises {told(error)}"
         return None, Finding("runs", claim, Answer.NOT_ASKED, seen, file=file, line=line)
-    seen = f"a batch of {len(images)} raises {whole.told(error)}; one image alone runs"
+    seen = f"a batch of {len(images)} raises {told(error)}; one image alone runs"
     mistake = ("add_class_token", "class token not expanded") if "Sizes of tensors must match" in seen else None
     return case, Finding("runs", claim, Answer.WRONG, seen, mistake, file=file, line=line)
-
-
-def _line(place: str) -> tuple[str, int]:
-    file, _, line = place.rpartition(":")
-    return (file, int(line)) if line.isdigit() else ("", 0)
 
 
 def ask(asked: Property, of: Any) -> list[Finding]:
@@ -118,20 +133,11 @@ def ask(asked: Property, of: Any) -> list[Finding]:
     found: list[Finding] = []
     try:
         for each in asked(of):
-            found.append(_finding(name, claim, each))
+            found.append(Finding(name, claim, each.answer, each.seen, each.mistake, each.module, *each.where))
     except NotAsked as reason:
         return found or [Finding(name, claim, Answer.NOT_ASKED, str(reason))]
     except Exception as error:  # whatever a strange model does to a question, the others are asked
-        file, line = _line(whole.line_of(error))
-        seen = f"asking raised {whole.told(error)}"
+        file, line = line_of(error)
+        seen = f"the model raises {told(error)} when it is asked"
         return found or [Finding(name, claim, Answer.NOT_ASKED, seen, file=file, line=line)]
     return found or [Finding(name, claim, Answer.HOLDS)]
-
-
-def _finding(name: str, claim: str, remark: Remark) -> Finding:
-    where = remark.at.where if remark.at else None
-    module = remark.at.module if remark.at else remark.module
-    if ".py:" in module:
-        module, where = "", _line(module)
-    file, line = where or ("", 0)
-    return Finding(name, claim, remark.answer, remark.seen, remark.mistake, module, file, line)

@@ -1,19 +1,25 @@
-"""Attention: weights that sum to one over the keys, scores over the root of the head's width, heads within a token."""
+"""Attention: weights that sum to one over the keys, scores over the root of a head's width, tokens without an order."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from vit_course.diagnosis.anatomy import Site
-from vit_course.diagnosis.answers import Remark, Remarks, unusual, wrong
+from vit_course.diagnosis.anatomy import Read, Site
+from vit_course.diagnosis.answers import NotAsked, Remark, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
+from vit_course.diagnosis.heads import heads_merged_within_token, norm_over_features
+from vit_course.diagnosis.positions import act_inside_attention
+from vit_course.diagnosis.projections import query_of_one_token
 from vit_course.diagnosis.watch import ADDS, LINEARS, Op, constant_factor, source
 
+_MODULE, _FUNCTION = "MultiHeadSelfAttention: ", "scaled_dot_product_attention: "
+_BEHIND = f"{_MODULE}scaled after the softmax"
 _AXES = {
-    2: ("the queries", "MultiHeadSelfAttention: softmax down the queries"),
-    3: ("the heads", "MultiHeadSelfAttention: softmax over the heads"),
+    2: ("the queries", f"{_MODULE}softmax down the queries"),
+    3: ("the heads", f"{_MODULE}softmax over the heads"),
 }
+_MASKS = ADDS | {"masked_fill", "masked_fill_", "sub", "__sub__", "where"}
 
 
 def weights_sum_to_one(case: Case) -> Remarks:
@@ -21,50 +27,38 @@ def weights_sum_to_one(case: Case) -> Remarks:
     for site in case.sites:
         if site.weights is None:
             continue
-        weights, made = site.weights
+        weights = site.weights[0]
         total = weights.sum(site.axis)
         if close(total, torch.ones_like(total)) and weights.min() >= -1e-6:
             continue
-        factor = source(weights, made).factor
+        factor = source(*site.weights).factor
         if factor is not None and abs(factor - 1) > 1e-4 and site.softmax is not None:
-            yield wrong(
-                f"the weights are multiplied by {factor:.4g} behind the softmax",
-                "MultiHeadSelfAttention: scaled after the softmax",
-                site.mix,
-            )
+            yield wrong(f"the weights are multiplied by {factor:.4g} behind the softmax", _BEHIND, site.mix)
         elif (weights < -1e-6).any() and site.softmax is None:
-            yield unusual(
-                "no softmax stands between scores and values, as in linear attention",
-                "scaled_dot_product_attention: softmax forgotten",
-                site.mix,
-            )
+            seen = "no softmax stands between scores and values, as in linear attention"
+            yield unusual(seen, f"{_FUNCTION}softmax forgotten", site.mix)
         else:
             yield _wrong_axis(site, weights.detach())
         return
 
 
 def _wrong_axis(site: Site, weights: Tensor) -> Remark:
-    total = weights.sum(site.axis)
+    total, count = weights.sum(site.axis), weights.ndim
     seen = f"the weights of one query add up to {float(total.min()):.3g} to {float(total.max()):.3g}"
-    if site.softmax is not None and site.softmax.reads[0][0].ndim == weights.ndim:
-        for axis in range(weights.ndim):
+    if site.softmax is not None and site.softmax.reads[0][0].ndim == count:
+        for axis in range(count):
             over = weights.sum(axis)
             if axis != site.axis and close(over, torch.ones_like(over)):
-                back = weights.ndim - axis
-                words, mistake = _AXES.get(back, ("another axis", ""))
-                if back == 3 and weights.ndim == 3:
-                    words, mistake = "the batch", ""
+                words, mistake = _AXES.get(count - axis, ("another axis", ""))
+                words, mistake = ("the batch", "") if count - axis == count == 3 else (words, mistake)
                 return wrong(f"{seen}: softmax runs over {words} (axis {axis})", mistake, site.softmax)
-    for axes in ((-2, -1), tuple(range(1, weights.ndim)), tuple(range(weights.ndim))):
+    for axes in ((-2, -1), tuple(range(1, count)), tuple(range(count))):
         over = weights.sum(axes)
         if close(over, torch.ones_like(over)):
-            return wrong(
-                f"{seen}: one softmax runs over all pairs",
-                "scaled_dot_product_attention: one softmax for everything",
-                site.softmax,
-            )
+            name = f"{_FUNCTION}one softmax for everything"
+            return wrong(f"{seen}: one softmax runs over all pairs", name, site.softmax)
     if site.softmax is None:
-        return unusual(f"{seen}: no softmax", "scaled_dot_product_attention: softmax forgotten", site.mix)
+        return unusual(f"{seen}: there is no softmax", f"{_FUNCTION}softmax forgotten", site.mix)
     return unusual(f"{seen}: something changes them behind the softmax", at=site.mix)
 
 
@@ -75,66 +69,57 @@ def scaled_by_root(case: Case) -> Remarks:
         factor = _scale_of(site)
         if factor is None or abs(factor * width**0.5 - 1) < 2e-3:
             continue
-        behind = site.weights is not None and abs((source(*site.weights).factor or 1) - 1) > 1e-4
-        if not behind:
+        if site.weights is None or abs((source(*site.weights).factor or 1) - 1) < 1e-4:
             ratio = 1 / factor if factor else float("inf")
-            yield unusual(
-                f"scores are divided by {ratio:.4g}; a head {width} wide asks for {width**0.5:.4g}",
-                _scale_mistake(site, case, factor, width),
-                site.scores,
-            )
+            seen = f"scores are divided by {ratio:.4g}; for a head {width} wide the root is {width**0.5:.4g}"
+            yield unusual(seen, _scale_mistake(site, case, factor, width), site.scores)
         return
 
 
 def _scale_mistake(site: Site, case: Case, factor: float, width: int) -> str:
-    query = site.query[0]
-    heads = query.shape[-3] if query.ndim > 3 else 1
-    whole, keys = case.start.shape[-1], case.start.shape[1]
+    heads = site.query[0].shape[-3] if site.query[0].ndim > 3 else 1
+    keys, whole = case.start.shape[1:]
     if abs(factor - 1) < 2e-3 and _scaled_behind(case, site, width):
-        return "MultiHeadSelfAttention: scaled after the softmax"
+        return _BEHIND
     known = {
-        1.0: "MultiHeadSelfAttention: heads not scaled",
-        1 / width: "MultiHeadSelfAttention: head dim without the root",
-        width**0.5: "scaled_dot_product_attention: multiplied by the root",
-        heads**-0.5: "MultiHeadSelfAttention: root of the number of heads",
-        whole**-0.5: "MultiHeadSelfAttention: root of embed dim",
-        keys**-0.5: "scaled_dot_product_attention: root of the number of keys",
-        1 / max(1, int(width**0.5)): "MultiHeadSelfAttention: root cut to whole numbers",
+        1.0: f"{_MODULE}heads not scaled",
+        1 / width: f"{_MODULE}head dim without the root",
+        width**0.5: f"{_FUNCTION}multiplied by the root",
+        heads**-0.5: f"{_MODULE}root of the number of heads",
+        whole**-0.5: f"{_MODULE}root of embed dim",
+        keys**-0.5: f"{_FUNCTION}root of the number of keys",
+        1 / max(1, int(width**0.5)): f"{_MODULE}root cut to whole numbers",
     }
     return next((name for value, name in known.items() if abs(factor / value - 1) < 2e-3), "")
 
 
 def _scaled_behind(case: Case, site: Site, width: int) -> bool:
     """Whether what attention gives is divided by the root in place of the scores."""
-    for op in case.watch.ops[site.mix.number :]:
-        step = constant_factor(op)
-        if step and step[0][1] is site.mix and step[1] is not None and abs(step[1] * width**0.5 - 1) < 2e-3:
-            return True
-    return False
+    steps = [constant_factor(op) for op in case.watch.ops[site.mix.number :]]
+    return any(
+        step and step[0][1] is site.mix and step[1] is not None and abs(step[1] * width**0.5 - 1) < 2e-3
+        for step in steps
+    )
 
 
 def _scale_of(site: Site) -> float | None:
     """By what the product of query and key is multiplied, None where it is no constant or both are normed."""
     if site.mix is site.scores:
         given = site.mix.kwargs.get("scale")
-        factor = float(given) if given is not None else site.query[0].shape[-1] ** -0.5
+        factor: float | None = float(given) if given is not None else site.query[0].shape[-1] ** -0.5
     else:
-        soft = site.softmax or site.mix
-        start = soft.reads[0] if site.softmax else site.weights
+        start = site.softmax.reads[0] if site.softmax else site.weights
         factor = _down_to(start, site.scores) if start else None
-        if factor is None:
-            return None
-    for tensor, made in (site.query, site.key):
-        found = source(tensor, made)
-        if found.factor is None or (
-            found.op and found.op.name not in LINEARS | ADDS | {"cat"} and found.op.name != "stack"
-        ):
+    for read in (site.query, site.key):
+        found = source(*read)
+        normed = found.op and found.op.name not in LINEARS | ADDS | {"cat", "stack"}
+        if factor is None or found.factor is None or normed:
             return None
         factor *= found.factor
     return factor
 
 
-def _down_to(read: tuple[Tensor, Op | None], scores: Op) -> float | None:
+def _down_to(read: Read, scores: Op) -> float | None:
     """The constant factor between two operations, through masks and biases that are added."""
     factor = 1.0
     for _ in range(12):
@@ -144,8 +129,8 @@ def _down_to(read: tuple[Tensor, Op | None], scores: Op) -> float | None:
         factor *= found.factor
         if found.op is scores:
             return factor
-        on = [each for each in found.op.reads if each[1] is not None and (each[1] is scores or each[1].needs(scores))]
-        if len(on) != 1 or found.op.name not in ADDS | {"masked_fill", "masked_fill_", "sub", "__sub__", "where"}:
+        on = [each for each in found.op.reads if each[1] is not None and each[1].needs(scores)]
+        if len(on) != 1 or found.op.name not in _MASKS:
             return None
         read = on[0]
     return None
@@ -159,35 +144,44 @@ def softmax_of_large_scores(case: Case) -> Remarks:
     with torch.no_grad():
         large, _ = case.subject.watch(case.images, {site.scores.number: lambda scores: scores * 0 + 500.0})
     if site.mix.number < len(large.ops) and not large.ops[site.mix.number].out.isfinite().all():
-        mistake = "scaled_dot_product_attention: softmax that overflows"
-        yield wrong(
-            "scores of 500 give weights that are no numbers: the largest is not taken off before the exponential",
-            mistake,
-            site.mix,
-        )
+        seen = "scores of 500 give weights that are no numbers: the largest is not subtracted before the exponential"
+        yield wrong(seen, f"{_FUNCTION}softmax that overflows", site.mix)
 
 
 def every_token_sees_all(case: Case) -> Remarks:
     """Every token sees every other: nothing is masked."""
     for site in case.sites:
         weights = site.weights[0] if site.weights else None
-        if site.mix.kwargs.get("is_causal"):
-            yield unusual(
-                "a causal mask hides the tokens behind each token",
-                "scaled_dot_product_attention: causal mask",
-                site.mix,
-            )
+        causal = bool(site.mix.kwargs.get("is_causal"))
+        if not causal and weights is not None and weights.shape[-1] == weights.shape[-2] >= 3:
+            hidden = weights.detach()[(0,) * (weights.ndim - 2)] == 0
+            causal = bool(hidden.triu(1).sum() == hidden.sum() == len(hidden) * (len(hidden) - 1) // 2)
+        if causal:
+            seen = "a causal mask hides from each token those behind it"
+            yield unusual(seen, f"{_FUNCTION}causal mask", site.mix)
             return
-        if weights is None or weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 3:
-            continue
-        hidden = weights.detach()[(0,) * (weights.ndim - 2)] == 0
-        if hidden.triu(1).sum() == hidden.sum() == len(hidden) * (len(hidden) - 1) // 2:
-            yield unusual(
-                "a causal mask hides the tokens behind each token",
-                "scaled_dot_product_attention: causal mask",
-                site.mix,
-            )
-            return
+
+
+def tokens_have_no_order(case: Case) -> Remarks:
+    """The blocks know no order of tokens: moved tokens give what they gave, moved."""
+    if act_inside_attention(case):
+        yield unusual("positions act inside attention, as rotary and relative ones do", at=case.sites[0].scores)
+        return
+    for other in (query_of_one_token, norm_over_features, heads_merged_within_token, every_token_sees_all):
+        if any(True for _ in other(case)):
+            raise NotAsked("tokens are mixed or hidden already")
+    first, last = case.anatomy.start[1], case.steps[-1].sum
+    count = case.start.shape[1]
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(9))
+    if first is None or case.tokens(last.out).shape[1] != count or not case.repeats:
+        raise NotAsked("the tokens behind the blocks are not those before them")
+    axis = next(axis for axis in range(first.out.ndim) if case.tokens(first.out).shape[1] == first.out.shape[axis])
+    with torch.no_grad():
+        moved, _ = case.subject.watch(case.images, {first.number: lambda tokens: tokens.index_select(axis, order)})
+    after, before = (case.tokens(ops[last.number].out) for ops in (moved.ops, case.watch.ops))
+    if not close(after, before[:, order], 1e-3):
+        far = float((after - before[:, order]).norm() / before.norm())
+        yield unusual(f"moved tokens give what differs by {far:.0%}: something in the blocks depends on their order")
 
 
 PROPERTIES = (
@@ -195,4 +189,5 @@ PROPERTIES = (
     weights_sum_to_one,
     softmax_of_large_scores,
     every_token_sees_all,
+    tokens_have_no_order,
 )

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from exercise_kit.progress_bar import progress_bar
-from vit_course.diagnosis.asking import OF_A_MODEL, diagnose
-from vit_course.diagnosis.whole import told
+from vit_course.diagnosis.answers import line_of, told
+from vit_course.diagnosis.asking import OF_A_VIT, OF_ANY_MODEL, diagnose
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,8 @@ def diagnose_file(source: str, call: str | None, images: str, output: str | None
         console: for the report.
 
     Raises:
-        DiagnoseError: the file, the name, the expression or the sizes do not give a model and images.
+        DiagnoseError: the file, the name, the expression or the sizes do not give a model and images; or the model does
+            not run on them, which the report tells, too.
     """
     sizes = _SIZES.fullmatch(images)
     if not sizes or not all(int(each) for each in sizes.groups()):
@@ -51,7 +52,7 @@ def diagnose_file(source: str, call: str | None, images: str, output: str | None
     with contextlib.redirect_stdout(sys.stderr):
         model = _model(source, call)
         drawn = torch.randn(2, *map(int, sizes.groups()), generator=torch.Generator().manual_seed(0))
-        with progress_bar(_errors(console), "asking", len(OF_A_MODEL)) as step:
+        with progress_bar(_errors(console), "asking", len(OF_ANY_MODEL + OF_A_VIT)) as step:
             report = diagnose(model, drawn, after_each=step)
     if output is None:
         console.print(str(report), markup=False)
@@ -59,6 +60,8 @@ def diagnose_file(source: str, call: str | None, images: str, output: str | None
         print(json.dumps(report.as_dict(), indent=1))
     else:
         Path(output).write_text(json.dumps(report.as_dict(), indent=1), "utf-8")
+    if not report.ran:
+        raise DiagnoseError(f"nothing could be asked: {report.findings[0].seen}")
 
 
 def _errors(console: Console) -> Console:
@@ -81,7 +84,8 @@ def _model(source: str, call: str | None) -> nn.Module:
         if isinstance(made, type):
             made = made()
     except Exception as error:
-        raise DiagnoseError(f"{call or name + '()'} raises {told(error)}; say with --call how to make it") from error
+        how = "" if call else f"say with --call how to make {name}: "
+        raise DiagnoseError(f"{how}{call or name + '()'} raises {told(error)}{_at(error)}") from error
     if not isinstance(made, nn.Module):
         raise DiagnoseError(f"{call or name} gives {type(made).__name__}, and not a torch.nn.Module")
     return made
@@ -98,10 +102,16 @@ def _run(path: Path) -> dict[str, Any]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise DiagnoseError(f"running {path} raises {told(error)}") from error
+        raise DiagnoseError(f"running {path} raises {told(error)}{_at(error)}") from error
     finally:
         sys.path.pop(0)
     return vars(module)
+
+
+def _at(error: BaseException) -> str:
+    """The line of the file that failed."""
+    file, line = line_of(error)
+    return f" ({Path(file).name}, line {line})" if line and Path(file).is_file() else ""
 
 
 def _models_in(space: dict[str, Any]) -> list[str]:

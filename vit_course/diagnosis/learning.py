@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -19,69 +20,81 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 class Lesson:
-    """What the model is to learn with: ``labels`` (n,), the ``optimizer`` or None, the ``loss``."""
+    """What the model is to learn with: ``images``, ``labels`` (n,), an optimizer or none, and the ``loss``."""
 
     def __init__(
         self, model: nn.Module, images: Tensor, labels: Tensor | None, optimizer: Optimizer | None, loss: Loss | None
     ) -> None:
-        self.model, self.images, self.labels, self.optimizer = model, images, labels, optimizer
+        self.model, self.images, self._labels, self._optimizer = model, images, labels, optimizer
         self.loss: Loss = loss or F.cross_entropy
+
+    @property
+    def labels(self) -> Tensor:
+        """The labels (NotAsked: there are none)."""
+        if self._labels is None:
+            raise NotAsked("no labels were given")
+        return self._labels
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer (NotAsked: there is none)."""
+        if self._optimizer is None:
+            raise NotAsked("no optimizer was given")
+        return self._optimizer
+
+    @cached_property
+    def misfit(self) -> str:
+        """How the labels differ from class numbers; "" where they are such, or probabilities."""
+        labels = self.labels
+        if len(labels) != len(self.images):
+            return f"there are {len(labels)} labels for {len(self.images)} images"
+        if labels.is_floating_point():
+            return ""
+        with torch.no_grad():
+            classes = logits_of(twin(self.model).eval()(self.images)).shape[-1]
+        least, most = int(labels.min()), int(labels.max())
+        return f"labels run from {least} to {most}; the model has {classes} classes" * (least < 0 or most >= classes)
+
+    def fitting_labels(self) -> Tensor:
+        """The labels, to learn from (NotAsked: they are none for these logits)."""
+        if self.misfit:
+            raise NotAsked("the labels do not fit the logits")
+        return self.labels
 
 
 def labels_in_range(lesson: Lesson) -> Remarks:
     """Labels are class numbers from 0, one for each image."""
-    if lesson.labels is None:
-        raise NotAsked("no labels were given")
-    with torch.no_grad():
-        logits = logits_of(twin(lesson.model).eval()(lesson.images))
-    labels = lesson.labels
-    if labels.is_floating_point():
-        return
-    if len(labels) != len(lesson.images):
-        yield wrong(f"there are {len(labels)} labels for {len(lesson.images)} images")
-    elif int(labels.min()) < 0 or int(labels.max()) >= logits.shape[-1]:
-        yield wrong(
-            f"labels run from {int(labels.min())} to {int(labels.max())}; the model has {logits.shape[-1]} classes"
-        )
+    if lesson.misfit:
+        yield wrong(lesson.misfit)
 
 
 def optimizer_holds_all(lesson: Lesson) -> Remarks:
     """The optimizer holds every parameter once."""
-    optimizer = _optimizer(lesson)
-    held = [id(each) for group in optimizer.param_groups for each in group["params"]]
+    groups = lesson.optimizer.param_groups
+    held = {id(each) for group in groups for each in group["params"]}
     named = {name: each for name, each in lesson.model.named_parameters() if each.requires_grad}
     missing = [name for name, each in named.items() if id(each) not in held]
     if missing:
-        yield wrong(
-            f"{len(missing)} of {len(named)} parameters are not in the optimizer, such as `{missing[0]}`: "
-            "was it made before the head was replaced?",
-            module=missing[0].rpartition(".")[0],
-        )
-    if strangers := len(set(held) - {id(each) for each in lesson.model.parameters()}):
+        seen = f"{len(missing)} of {len(named)} parameters are not in the optimizer, such as `{missing[0]}`"
+        seen += ": was it made before the head was replaced?"
+        yield wrong(seen, module=missing[0].rpartition(".")[0])
+    if strangers := len(held - {id(each) for each in lesson.model.parameters()}):
         yield wrong(f"the optimizer holds {strangers} tensors that are no parameters of this model")
-    decayed = [
-        name
-        for name, each in named.items()
-        if each.ndim < 2
-        for group in optimizer.param_groups
-        if group.get("weight_decay") and any(each is one for one in group["params"])
-    ]
-    if decayed:
+    pulled = {id(each) for group in groups if group.get("weight_decay") for each in group["params"]}
+    if decayed := [name for name, each in named.items() if each.ndim < 2 and id(each) in pulled]:
         yield unusual(f"weight decay also pulls {len(decayed)} norms and biases toward 0, such as `{decayed[0]}`")
 
 
 def step_changes_all(lesson: Lesson) -> Remarks:
     """One step changes every parameter that the optimizer holds."""
-    optimizer = _optimizer(lesson)
-    if lesson.labels is None:
-        raise NotAsked("no labels were given")
-    model, mine = _both_copied(lesson.model, optimizer)
-    stale = [name for name, each in lesson.model.named_parameters() if each.grad is not None]
+    model, mine = _both_copied(lesson.model, lesson.optimizer)
+    labels = lesson.fitting_labels()
+    stale = sum(each.grad is not None for each in lesson.model.parameters())
     if stale:
-        yield unusual(f"{len(stale)} parameters still hold a gradient of an earlier step, to which the next is added")
+        yield unusual(f"{stale} parameters still hold the gradient of an earlier step, to which the next is added")
     mine.zero_grad()
     before = {name: each.detach().clone() for name, each in model.named_parameters()}
-    loss = lesson.loss(logits_of(model.train()(lesson.images)), lesson.labels)
+    loss = lesson.loss(logits_of(model.train()(lesson.images)), labels)
     if not bool(torch.isfinite(loss)):
         yield wrong(f"the loss is {float(loss)}")
         return
@@ -90,45 +103,32 @@ def step_changes_all(lesson: Lesson) -> Remarks:
     held = {id(each) for group in mine.param_groups for each in group["params"]}
     same = [name for name, each in model.named_parameters() if id(each) in held and torch.equal(each, before[name])]
     if same and all(group["lr"] > 0 for group in mine.param_groups):
-        yield unusual(
-            f"a step leaves {len(same)} parameters as they were, such as `{same[0]}`: their gradient is 0",
-            module=same[0].rpartition(".")[0],
-        )
+        seen = f"a step leaves {len(same)} parameters as they were, such as `{same[0]}`: their gradient is 0"
+        yield unusual(seen, module=same[0].rpartition(".")[0])
 
 
 def learns_by_heart(lesson: Lesson) -> Remarks:
     """Sixteen images can be learned by heart."""
-    if lesson.labels is None:
-        raise NotAsked("no labels were given")
-    model, images, labels = twin(lesson.model).train(), lesson.images[:16], lesson.labels[:16]
+    labels, images = lesson.fitting_labels()[:16], lesson.images[:16]
+    model = twin(lesson.model).train()
     for each in model.modules():
         if isinstance(each, nn.modules.dropout._DropoutNd):
             each.p = 0.0
-    optimizer = torch.optim.AdamW(
-        [each for each in model.parameters() if each.requires_grad], lr=1e-3, weight_decay=0.0
-    )
-    first = None
+    learned = [each for each in model.parameters() if each.requires_grad]
+    optimizer = torch.optim.AdamW(learned, lr=1e-3, weight_decay=0.0)
+    losses: list[float] = []
     for _ in range(_STEPS):
         loss = lesson.loss(logits_of(model(images)), labels)
-        first = first if first is not None else float(loss)
-        if float(loss) < 0.1 * first:
+        losses.append(float(loss))
+        if losses[-1] < 0.1 * losses[0]:
             return
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    dead = [
-        name for name, each in model.named_parameters() if each.grad is not None and float(each.grad.abs().max()) < 1e-9
-    ]
-    yield unusual(
-        f"after {_STEPS} steps of AdamW on {len(images)} images the loss is {float(loss):.2f}, from {first:.2f}"
-        + (f"; no gradient comes to `{dead[0]}`" if dead else "")
-    )
-
-
-def _optimizer(lesson: Lesson) -> Optimizer:
-    if lesson.optimizer is None:
-        raise NotAsked("no optimizer was given")
-    return lesson.optimizer
+    named = [(name, each.grad) for name, each in model.named_parameters()]
+    dead = [name for name, grad in named if grad is not None and float(grad.abs().max()) < 1e-9]
+    seen = f"after {_STEPS} steps of AdamW on {len(images)} images the loss is {losses[-1]:.2f}, from {losses[0]:.2f}"
+    yield unusual(seen + (f"; no gradient comes to `{dead[0]}`" if dead else ""))
 
 
 def _both_copied(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Any]:

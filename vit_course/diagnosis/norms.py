@@ -7,10 +7,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course.diagnosis.anatomy import Step, first_linears, norm_behind
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remark, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.heads import norm_over_features
 from vit_course.diagnosis.watch import NORMS, STATISTICS, Edit, Op, between, source
+
+_BLOCK = "EncoderBlock: "
+# by whether the branches that read the stream as it is hold attention; None: some do
+_RAW = {
+    True: ("attention reads", "norm1 forgotten"),
+    False: ("the MLP reads", "norm2 forgotten"),
+    None: ("branches read", "norms never used"),
+}
 
 
 def norm_before_branch(case: Case) -> Remarks:
@@ -18,50 +26,37 @@ def norm_before_branch(case: Case) -> Remarks:
     steps = case.steps
     if any(step.twice for step in steps):
         raise NotAsked("the stream is added to itself")
-    on_stream = [step for step in steps if step.relation == "norm"]
-    raw = [step for step in steps if not _reads_norm(step, case)]
-    if on_stream:
-        yield from _post_norm(case, on_stream, raw)
+    raw = [step for step in steps if not _reads_norm(step)]
+    if on_stream := [step for step in steps if step.relation == "norm"]:
+        yield _post_norm(case, on_stream)
         return
     behind = [step for step in steps if norm_behind(step)]
     if raw and len(behind) >= len(steps) / 2:
-        yield unusual(
-            "branches read the stream as it is, and what they give is normed before the sum",
-            "EncoderBlock: norm on the branch output",
-            behind[0].sum,
-        )
+        seen = "branches read the stream as it is, and what they give is normed before it is added"
+        yield unusual(seen, f"{_BLOCK}norm on the branch output", behind[0].sum)
     elif raw:
         kinds = {bool(case.anatomy.sites_of(step)) for step in raw}
-        which = "attention reads" if kinds == {True} else "the MLP reads" if kinds == {False} else "branches read"
-        name = {"attention reads": "norm1 forgotten", "the MLP reads": "norm2 forgotten"}.get(which, "norms never used")
-        say = wrong if len(raw) < len(steps) or not case.anatomy else unusual
-        yield say(
-            f"{which} the stream as it is in {len(raw)} of {len(steps)} branches: no norm",
-            f"EncoderBlock: {name}",
-            (first_linears(raw[0]) or [raw[0].sum])[0],
-        )
+        which, name = _RAW[kinds.pop() if len(kinds) == 1 else None]
+        say = wrong if len(raw) < len(steps) else unusual
+        seen = f"{which} the stream as it is in {len(raw)} of {len(steps)} branches: no norm stands there"
+        yield say(seen, f"{_BLOCK}{name}", (first_linears(raw[0]) or [raw[0].sum])[0])
 
 
-def _post_norm(case: Case, on_stream: list[Step], raw: list[Step]) -> Remarks:
-    steps = case.anatomy.steps
-    at = on_stream[0].sum
+def _post_norm(case: Case, on_stream: list[Step]) -> Remark:
+    """What is said of a model in which sums start from a normed stream."""
+    steps, at = case.anatomy.steps, on_stream[0].sum
     later = steps[1:]
-    if len(on_stream) >= len(later) and all(step in on_stream for step in later):
-        again = [step for step in later if _norms_on_way(step) > 1]
-        if again and len(again) > len(later) / 2:
-            yield unusual(
-                "each branch reads a norm of a stream that is normed itself",
-                "EncoderBlock: second norm on the stream",
-                at,
-            )
-        else:
-            early = case.anatomy.start[1]
-            mistake = "residual from the normed stream" if early is not None and early.name in NORMS else "post norm"
-            yield unusual("norms stand on the stream, behind each sum (post-norm)", f"EncoderBlock: {mistake}", at)
-        return
+    if all(step in on_stream for step in later):
+        if sum(_norms_on_way(step) > 1 for step in later) > len(later) / 2:
+            seen = "each branch reads a norm of a stream that is normed itself"
+            return unusual(seen, f"{_BLOCK}second norm on the stream", at)
+        early = case.anatomy.start[1]
+        name = "residual from the normed stream" if early is not None and early.name in NORMS else "post norm"
+        return unusual("norms stand on the stream, behind each sum (post-norm)", f"{_BLOCK}{name}", at)
     attends = any(case.anatomy.sites_of(step) for step in on_stream)
-    mistake = "EncoderBlock: residual from the normed stream" if attends else "EncoderBlock: second norm on the stream"
-    yield wrong(f"{len(on_stream)} of {len(steps)} sums start from a normed stream, the others do not", mistake, at)
+    name = "residual from the normed stream" if attends else "second norm on the stream"
+    seen = f"{len(on_stream)} of {len(steps)} sums start from a normed stream, the others do not"
+    return wrong(seen, f"{_BLOCK}{name}", at)
 
 
 def _norms_on_way(step: Step) -> int:
@@ -73,16 +68,13 @@ def _norms_on_way(step: Step) -> int:
     return sum(op.name in NORMS for op in between(first[0], start, step.ops))
 
 
-def _reads_norm(step: Step, case: Case) -> bool:
-    """Whether a norm stands between the stream and the branch's first linear maps (or before the stream itself)."""
-    start = step.before[1]
-    firsts = first_linears(step) or ([step.branch[1]] if step.branch[1] else [])
-    if start is None or not firsts or (step.branch[1] is not None and not step.branch[1].needs(start)):
+def _reads_norm(step: Step) -> bool:
+    """Whether a norm stands between the stream and the branch's first linear map (or before the stream itself)."""
+    start, end = step.before[1], step.branch[1]
+    first = next(iter(first_linears(step)), end)
+    if start is None or first is None or start.name in NORMS or (end is not None and not end.needs(start)):
         return True
-    if start.name in NORMS:
-        return True
-    ways = [op for first in firsts[:1] for op in between(first, start, step.ops)]
-    return any(op.name in STATISTICS or op.name in ("pow", "__pow__") for op in ways)
+    return any(op.name in STATISTICS or op.name in ("pow", "__pow__") for op in between(first, start, step.ops))
 
 
 def norm_is_layer_norm(case: Case) -> Remarks:
@@ -93,57 +85,50 @@ def norm_is_layer_norm(case: Case) -> Remarks:
         raise NotAsked("attention reads the stream as it is")
     out, op = normed
     if op.name == "layer_norm":
-        if (eps := _eps_of(op)) > 1.1e-4:
-            yield unusual(f"the norm's eps is {eps:.2g}", "layer_norm: eps of its own", op)
-        return
-    if op.name in NORMS:
-        yield unusual(f"the norm is torch's {op.name}", "layer_norm: batch norm" if op.name == "batch_norm" else "", op)
-        return
-    yield from _own_norm(case, step, out, op)
+        given = [each for each in (*op.args, *op.kwargs.values()) if isinstance(each, float)]
+        if given and given[-1] > 1.1e-4:
+            yield unusual(f"the norm's eps is {given[-1]:.2g}", "layer_norm: eps of its own", op)
+    elif op.name in NORMS:
+        yield unusual(f"the norm is torch's {op.name}", "layer_norm: batch norm" * (op.name == "batch_norm"), op)
+    else:
+        yield from _own_norm(case, step, out, op)
 
 
 def _own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
+    """What is said of a norm that is written by hand."""
     stream, found = case.tokens(step.before[0]).detach(), case.tokens(out).detach()
     if found.shape != stream.shape:
         raise NotAsked("the normed tokens have another shape than the stream")
     if any(True for _ in norm_over_features(case)):
         raise NotAsked("the norm takes its statistics over more than a token's numbers")
-    spread = float(stream.std())
-    doubled, shifted, still = (
-        _again(case, step, op, change) for change in (lambda x: x * 4, lambda x: x + spread, torch.zeros_like)
-    )
+    spread, size = float(stream.std()), float((found - found.mean((0, 1))).norm())
+    changes: tuple[Edit, ...] = (lambda x: x * 4, lambda x: x + spread, torch.zeros_like)
+    grown, shifted, still = (_again(case, step, op, change) for change in changes)
     if still.isnan().any():
-        yield wrong(
-            "a token whose numbers are all alike is normed to nan: there is no eps", "layer_norm: eps left out", op
-        )
-    size = float((found - found.mean((0, 1))).norm())
-    if (grown := float((doubled - found).norm()) / size) > 0.1:
-        yield wrong(
-            f"a stream four times as large is normed to tokens that differ by {grown:.0%}",
-            "layer_norm: divided by the variance",
-            op,
-        )
-        return
+        seen = "a token of equal numbers is normed to nan: there is no eps"
+        yield wrong(seen, "layer_norm: eps left out", op)
     flat, target, width = stream.flatten(0, 1), found.flatten(0, 1), stream.shape[-1]
-    if float((shifted - found).norm()) / size > 0.1:
-        rooted = flat * flat.square().mean(-1, keepdim=True).add(1e-6).rsqrt()
-        is_rms = _fit(rooted, target)[2] < 1e-2
-        ratio = F.layer_norm(flat, (width,), eps=1e-6) + flat.mean(-1, keepdim=True) / flat.std(
-            -1, correction=0, keepdim=True
-        )
-        name = (
-            "layer_norm: mean left in"
-            if is_rms and _fit(ratio, target)[2] > 1e-2
-            else "layer_norm: divided but not centered"
-        )
-        yield unusual("the norm leaves each token's mean in" + (", as RMSNorm" if is_rms else ""), name, op)
-        return
-    fits = [_fit(F.layer_norm(flat, (width,), eps=eps), target) for eps in (1e-12, 1e-6, 1e-5)]
-    weight, bias, miss = min(fits, key=lambda fit: fit[2])
-    if miss > 2e-2:
-        yield wrong(f"the norm differs from any LayerNorm by {miss:.0%}", "layer_norm: deviations never squared", op)
+    if (far := float((grown - found).norm()) / size) > 0.1:
+        seen = f"a stream four times as large is normed to tokens that differ by {far:.0%}"
+        yield wrong(seen, "layer_norm: divided by the variance", op)
+    elif float((shifted - found).norm()) / size > 0.1:
+        yield _mean_left_in(flat, target, op)
     else:
-        yield from _size_of_norm(case, weight, bias, width, op)
+        fits = [_fit(F.layer_norm(flat, (width,), eps=eps), target) for eps in (1e-12, 1e-6, 1e-5)]
+        weight, bias, miss = min(fits, key=lambda fit: fit[2])
+        if miss > 2e-2:
+            seen = f"the norm differs from any LayerNorm by {miss:.0%}"
+            yield wrong(seen, "layer_norm: deviations never squared", op)
+        else:
+            yield from _size_of_norm(case, weight, bias, op)
+
+
+def _mean_left_in(flat: Tensor, target: Tensor, op: Op) -> Remark:
+    mean, spread = flat.mean(-1, keepdim=True), flat.std(-1, correction=0, keepdim=True)
+    is_rms = _fit(flat * flat.square().mean(-1, keepdim=True).add(1e-6).rsqrt(), target)[2] < 1e-2
+    ratio = F.layer_norm(flat, flat.shape[-1:], eps=1e-6) + mean / spread
+    name = "mean left in" if is_rms and _fit(ratio, target)[2] > 1e-2 else "divided but not centered"
+    return unusual(f"the norm leaves each token's mean in{', as RMSNorm' * is_rms}", f"layer_norm: {name}", op)
 
 
 def _again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
@@ -158,26 +143,20 @@ def _again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
     return case.tokens(watch.ops[op.number].out)
 
 
-def _size_of_norm(case: Case, weight: Tensor, bias: Tensor, width: int, op: Op) -> Remarks:
-    given = [each.detach() for each in case.subject.model.parameters() if each.numel() == width]
-    ratios = {
-        float((weight / each.flatten()).median())
-        for each in given
-        if close(weight / weight.norm(), each.flatten() / each.norm(), 1e-3)
-    }
-    near = min(ratios, key=lambda each: abs(each - 1), default=1.0)
+def _size_of_norm(case: Case, weight: Tensor, bias: Tensor, op: Op) -> Remarks:
+    """How the weight and bias that a norm seems to have differ from parameters that are there."""
+    width = len(weight)
+    given = [each.detach().flatten() for each in case.subject.model.parameters() if each.numel() == width]
+    same = [each for each in given if close(weight / weight.norm(), each / each.norm(), 1e-3)]
+    near = min((float((weight / each).median()) for each in same), key=lambda each: abs(each - 1), default=1.0)
     if abs(near - 1) > 1e-3:
         is_bessel = abs(near - ((width - 1) / width) ** 0.5) < 1e-3
-        mistake = "layer_norm: divided by one less" if is_bessel else "layer_norm: squares summed not averaged"
-        yield (unusual if is_bessel else wrong)(
-            f"the norm's numbers are {near:.4g} times those of a LayerNorm", mistake, op
-        )
-    elif (
-        any(close(weight, each.flatten(), 1e-3) for each in given)
-        and not any(close(bias, each.flatten(), 5e-3) for each in given)
-        and bias.std() > 1e-3
-    ):
-        yield wrong("what the norm adds is weighed, too", "layer_norm: bias added before the weight", op)
+        say, name = (unusual, "divided by one less") if is_bessel else (wrong, "squares summed not averaged")
+        yield say(f"the norm's numbers are {near:.4g} times those of a LayerNorm", f"layer_norm: {name}", op)
+        return
+    weighed, shifted = (any(close(one, each, by) for each in given) for one, by in ((weight, 1e-3), (bias, 5e-3)))
+    if weighed and not shifted and bias.std() > 1e-3:
+        yield wrong("the weight multiplies the bias, too", "layer_norm: bias added before the weight", op)
 
 
 def _fit(plain: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -201,12 +180,4 @@ def _normed(step: Step) -> tuple[Tensor, Op] | None:
     return made.tensor, made.op
 
 
-def _eps_of(op: Op) -> float:
-    given = [each for each in (*op.args, *op.kwargs.values()) if isinstance(each, float)]
-    return given[-1] if given else 1e-5
-
-
-PROPERTIES = (
-    norm_before_branch,
-    norm_is_layer_norm,
-)
+PROPERTIES = (norm_before_branch, norm_is_layer_norm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -64,15 +65,25 @@ def test_a_known_mistake_is_seen_and_named(right, key):
     assert key.partition(": ")[2] in str(report)
 
 
-def test_what_is_not_asked_for_one_reason_is_one_entry(right):
-    class Convolution(nn.Sequential):
-        pass
-
-    model = Convolution(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+def test_of_what_is_no_vit_only_what_any_classifier_has_is_asked():
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
     report = diagnose(model, IMAGES)
-    assert report.of("wrong") == ()
-    assert str(report).count("no attention was found") == 1
-    assert "more checks wait until this one passes" in str(report)
+    assert report.of("wrong") == report.of("unusual") == ()
+    assert [each.asked for each in report.of("not asked")] == ["attention_there"]
+    assert {"image_alone", "used", "dropout_used"} <= {each.asked for each in report.of("holds")}
+    assert "no attention was found" in str(report)
+    assert report.ran
+
+
+def test_the_report_counts_in_its_own_words(right):
+    broken = copy.deepcopy(right)
+    broken.norm, broken.blocks[0].norm1 = nn.Identity(), nn.Identity()
+    text = " ".join(str(diagnose(broken, IMAGES, labels=torch.tensor([1, 2]))).split())
+    assert "2 wrong, 3 not asked, " in text
+    assert re.search(r"✓ \d+ hold$", text)
+    assert "○ 1 more for the same reason." in text
+    assert "check" not in text
+    assert "wait" not in text
 
 
 def test_nothing_is_changed():
@@ -150,6 +161,8 @@ def test_bad_input_is_refused(model, images, error):
 
 FILE = """
 print("running")
+class needs:
+    def __init__(self, size): ...
 from vit_course import VisionTransformer, ViTConfig
 class ViT(VisionTransformer):
     def __init__(self, dim=16):
@@ -181,7 +194,10 @@ def test_the_command_runs_a_file(tmp_path):
         (["mine.py"], "FILE:MODEL"),
         (["none.py:ViT"], "there is no file"),
         (["mine.py:Vit"], "it has ViT, VisionTransformer"),
-        (["mine.py:ViT", "--call", "ViT(dim='a')"], "--call"),
+        (["mine.py:ViT", "--call", "ViT(dim='a')"], "ViT(dim='a') raises TypeError: '<' not supported"),
+        (["mine.py:ViT", "--call", "ViT(dim=7)"], "(config.py, line "),
+        (["mine.py:needs"], "say with --call how to make needs: needs() raises TypeError"),
+        (["mine.py:ViT", "--images", "3x20x20"], "nothing could be asked: the model raises ValueError"),
         (["mine.py:ViT", "--call", "3"], "not a torch.nn.Module"),
         (["mine.py:ViT", "--images", "32"], "CxHxW"),
     ],

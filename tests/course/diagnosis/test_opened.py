@@ -73,4 +73,4 @@ def test_a_scripted_model_is_asked_from_outside():
     report = diagnose(torch.jit.script(Small()), IMAGES)
     assert report.of("wrong") == ()
     assert "image_alone" in {each.asked for each in report.of("holds")}
-    assert "final_norm" in {each.asked for each in report.of("not asked")}
+    assert "attention_there" in {each.asked for each in report.of("not asked")}
