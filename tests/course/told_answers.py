@@ -1,5 +1,6 @@
 """Wrong answers as beginners write them, each with words that its report says and words that would be false of it."""
 
+import copy
 import math
 
 import torch
@@ -354,6 +355,12 @@ def strongest_head(weights):
 @told("attention_rollout", never=("Two mistakes", "CPU", "This looks like"))
 def class_row_for_all(weights):
     return _rollout(weights, fused=lambda layer: layer.mean(dim=1)[:, :1].expand_as(layer[:, 0]))
+
+
+@told("replace_head", "changed: `head.weight`", never="copy.copy")
+def a_new_head_before_the_copy(model, num_classes):
+    model.head = nn.Linear(model.head.in_features, num_classes, dtype=model.head.weight.dtype)
+    return copy.deepcopy(model)
 
 
 @told("EarlyStopping", "`step` writes into `best`, a name that ends with the call", never="This looks like")
