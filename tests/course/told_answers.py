@@ -91,6 +91,15 @@ def channels_in_front_of_the_grid(images, patch_size):
     return x.transpose(3, 4).reshape(b, -1, c * patch_size**2)
 
 
+@told(
+    "patchify",
+    "starts with 1.5, which is no pixel",
+    never="starts with the pixel of image 0, channel 0, row 0, column 0 Exp",
+)
+def half_added(images, patch_size):
+    return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[2]) + 0.5
+
+
 @told("patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never="This looks like")
 def order_changed_for_nobody(images, patch_size):
     b, c, h, w = images.shape
