@@ -1,5 +1,6 @@
 """Wrong answers as beginners write them, each with words that its report says and words that would be false of it."""
 
+import copy
 import math
 
 import torch
@@ -88,6 +89,15 @@ def channels_in_front_of_the_grid(images, patch_size):
         raise ValueError(f"{h} and {w} do not fit {patch_size}")
     x = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
     return x.transpose(3, 4).reshape(b, -1, c * patch_size**2)
+
+
+@told(
+    "patchify",
+    "starts with 1.5, which is no pixel",
+    never="starts with the pixel of image 0, channel 0, row 0, column 0 Exp",
+)
+def half_added(images, patch_size):
+    return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[2]) + 0.5
 
 
 @told("patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never="This looks like")
@@ -354,6 +364,12 @@ def strongest_head(weights):
 @told("attention_rollout", never=("Two mistakes", "CPU", "This looks like"))
 def class_row_for_all(weights):
     return _rollout(weights, fused=lambda layer: layer.mean(dim=1)[:, :1].expand_as(layer[:, 0]))
+
+
+@told("replace_head", "changed: `head.weight`", never="copy.copy")
+def a_new_head_before_the_copy(model, num_classes):
+    model.head = nn.Linear(model.head.in_features, num_classes, dtype=model.head.weight.dtype)
+    return copy.deepcopy(model)
 
 
 @told("EarlyStopping", "`step` writes into `best`, a name that ends with the call", never="This looks like")

@@ -63,7 +63,7 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
         wrong = (tokens[:, :, 0] != right[:, :, 0]).nonzero()
         if len(wrong):
             image, token = (int(index) for index in wrong[0])
-            here, there = (_pixel(int(each[image, token, 0]), *images.shape[1:]) for each in (tokens, right))
+            here, there = (_pixel(float(each[image, token, 0]), *images.shape[1:]) for each in (tokens, right))
             raise Failure(
                 f"{gave} token {token} of image {image} starts with {here}",
                 f"it starts with {there}",
@@ -80,7 +80,7 @@ def a_token_goes_channel_row_column(student: Student, probe: Probe) -> None:
 
         def describe(actual: Tensor, expected: Tensor, images: Tensor = images) -> tuple[str, str]:
             entry = int((actual != expected)[0, 0].nonzero()[0]) if (actual != expected)[0, 0].any() else 0
-            here, there = (_pixel(int(each[0, 0, entry]), *images.shape[1:]) for each in (actual, expected))
+            here, there = (_pixel(float(each[0, 0, entry]), *images.shape[1:]) for each in (actual, expected))
             return f"entry {entry} of the token is {here}", there
 
         look = "Which of the three axes inside a patch varies fastest when you flatten it?"
@@ -227,11 +227,11 @@ def _numbered(probe: Probe, batch: int, channels: int, height: int, width: int) 
     return probe.numbered_images(batch, channels, height, width) + 1
 
 
-def _pixel(number: int, channels: int, height: int, width: int) -> str:
+def _pixel(number: float, channels: int, height: int, width: int) -> str:
     """Which pixel of numbered images a value is."""
-    if number < 1:
-        return f"{number}, which is no pixel of the images"
-    image, rest = divmod(number - 1, channels * height * width)
+    if number < 1 or not number.is_integer():
+        return f"{number:g}, which is no pixel of the images"
+    image, rest = divmod(int(number) - 1, channels * height * width)
     channel, rest = divmod(rest, height * width)
     row, column = divmod(rest, width)
     return f"the pixel of image {image}, channel {channel}, row {row}, column {column}"

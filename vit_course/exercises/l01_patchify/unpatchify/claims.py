@@ -91,7 +91,7 @@ def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
         def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
             place = [int(index) for index in (actual != expected).nonzero()[0]]
             where = ", ".join(f"{axis} {index}" for axis, index in zip(PIXEL_AXES, place, strict=True))
-            here = _pixel(int(actual[tuple(place)]), *expected.shape[1:])
+            here = _pixel(float(actual[tuple(place)]), *expected.shape[1:])
             return f"at {where} there is {here}", "the pixel of that very place"
 
         expect_images(student, (patches_of(images, side), side, (down * side, across * side)), describe=describe)

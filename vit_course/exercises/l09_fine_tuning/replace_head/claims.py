@@ -124,6 +124,11 @@ def the_two_share_no_memory(student: Student, probe: Probe) -> None:
         raise Failure(f"copy and model share {in_code(notes['shared'])}", "parameters of the copy's own", look)
 
 
+def both_share_their_parts(student: Student, probe: Probe) -> bool:
+    """Whether the parameters of the copy are the model's."""
+    return bool(notes_of(student, probe, *a_case(probe))["shared"])
+
+
 @replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
 def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
     """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""
