@@ -451,7 +451,7 @@ def judge_with_key(key: bytes, task: Task, submission: Submission, refused: Refu
 
 
 def _judge(task: Task, submission: Submission, act: Callable[[Judge], Result]) -> Result:
-    from exercise_kit.judge.pytest_host import HiddenChecksError
+    from exercise_kit.judge.own_functions import HiddenChecksError
 
     try:
         result = _judge_pool.with_judge(task, act)

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
+from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.python_slips import Definition, line_left_over, slip_in
 from exercise_kit.engine.run import abbreviate_repetitions, follow_needs
 from exercise_kit.engine.verdict import CheckResult, Part, Verdict
-from exercise_kit.judge.hidden import HiddenCheck, Outcome
+from exercise_kit.judge.hidden import Outcome
 from exercise_kit.judge.name_mistakes import commonest
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason
@@ -60,9 +61,14 @@ def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
     """
     if course().exercises[exercise].is_class and any(each.result.unwritten for each in outcomes):
         return 0.0
-    counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
-    earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)
-    return earned / sum(each.check.points for each in counted) if counted else 0.0
+    counted = _decided(outcomes)
+    earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
+    return earned / sum(each.check.worth for each in counted) if counted else 0.0
+
+
+def _decided(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """What the checks found that give points and could decide."""
+    return [each for each in outcomes if each.check.worth and each.result.verdict != Verdict.UNDECIDED]
 
 
 def score_checks(
@@ -86,7 +92,7 @@ def score_checks(
         written: what the student wrote, in which slips of Python are looked for.
     """
     if max_score is None:
-        max_score = sum(each.check.points for each in outcomes)
+        max_score = sum(each.check.worth for each in outcomes)
     results = _told(outcomes, written)
     if problem is None and any(each.unwritten for each in results):
         begun = any(each.verdict == Verdict.PASS for each in results)
@@ -98,7 +104,7 @@ def score_checks(
             for each in results
         )
     waits_for = ""
-    if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
+    if problem is None and outcomes and not _decided(outcomes):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
         waits_for = next((each.broke for each in outcomes if each.broke), "")
     score = round(max_score * fraction(exercise, outcomes), 4)
@@ -117,7 +123,7 @@ def not_graded(exercise: str, max_score: float | None, problem: str) -> Exercise
 def unevaluated(
     exercise: str,
     max_score: float | None,
-    checks: Sequence[HiddenCheck],
+    checks: Sequence[Check],
     problem: str | None,
     reason: Reason | None,
     kind: str,
@@ -173,7 +179,7 @@ def refusing_checks(model: Result) -> RefusingChecks:
 
 
 def not_counted(
-    result: ExerciseResult, refused: Mapping[str, str], checks: Sequence[HiddenCheck]
+    result: ExerciseResult, refused: Mapping[str, str], checks: Sequence[Check]
 ) -> tuple[ExerciseResult, Iterator[LogEntry]]:
     """A result in which the refused checks are undecided, and entries for the instructor.
 
@@ -199,13 +205,13 @@ def not_counted(
     )
     leads = (each for each in result.checks if each.leads)
     result = replace(result, checks=(*leads, *outcomes))
-    if not found:
+    if not any(each.worth and each.name in found for each in checks):
         result = replace(
             result,
             score=0.0,
             misconception=None,
             problem=NOTHING_DECIDED.format(result.name),
             reason=Reason.NOTHING_DECIDED,
-            waits_for=f"{next(each.place for each in checks if each.points)}: {REFUSED}",
+            waits_for=f"{next(each.place for each in checks if each.worth)}: {REFUSED}",
         )
     return result, entries

@@ -16,6 +16,7 @@ from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_index import look_up
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.find import FoundFile
+from tests.kit.batch.conftest import write_own_checks
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -42,7 +43,7 @@ def task(work, tmp_path, monkeypatch):
     monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(Judge()))
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
     folder = tmp_path / "class"
-    shutil.copytree(ROOT / "tests" / "hidden", folder / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
+    write_own_checks(folder / "hidden")
     for step, home in (("release", "notebooks"), ("source", "solutions")):
         (folder / step / "01_patchify").mkdir(parents=True)
         shutil.copy(ROOT / home / "01_patchify.ipynb", folder / step / "01_patchify")

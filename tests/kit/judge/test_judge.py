@@ -106,7 +106,7 @@ def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
     assert all("your instructor can read why" in each.message for each in exercise.checks if each.message)
     reported = [line for line in map(str, result.log) if "refuses the lesson's model answer. " in line]
     assert len(reported) == len(refused["fix_patchify"])
-    assert re.match(r"fix_patchify, (test_\w+): hidden/test_patchify.py:\d+: \1 refuses", reported[0])
+    assert re.match(r"fix_patchify, (test_\w+): patchify/\w+.py:\d+: \1 refuses", reported[0])
     assert judge.grade(wrong).score == model.score, "the next lesson has its own"
 
 
@@ -117,7 +117,7 @@ def test_an_exercise_without_a_check_that_counts_is_undecided(judge):
     assert [each.score for each in result.exercises] == [0.0, 3.0]
     assert {each.verdict for each in result.exercises[0].checks} == {"undecided"}
     assert result.exercises[0].problem == NOTHING_DECIDED.format("patchify")
-    assert re.match(r"hidden/test_patchify.py:\d+: ", result.exercises[0].waits_for)
+    assert re.match(r"patchify/claims.py:\d+: ", result.exercises[0].waits_for)
     assert result.points == "3 of 3, – of 8"
 
 
