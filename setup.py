@@ -1,5 +1,5 @@
-"""What a wheel leaves out: right programs are packed, so that nobody reads one by accident; right variants stay in
-the clone. Everything else about the project stands in pyproject.toml.
+"""What a wheel leaves out: right programs are packed, so that nobody reads one by accident; right variants and what
+only grading asks stay in the clone. Everything else about the project stands in pyproject.toml.
 """
 
 import zlib
@@ -20,8 +20,9 @@ class PackPrograms(build_py):
         for program in Path(self.build_lib).glob("*/exercises/*/*/program.py"):
             program.with_name("program.packed").write_bytes(zlib.compress(program.read_bytes(), 9))
             program.unlink()
-        for variants in Path(self.build_lib).glob("*/exercises/*/*/variants.py"):
-            variants.unlink()
+        for name in ("variants.py", "graded.py"):
+            for file in Path(self.build_lib).glob(f"*/exercises/*/*/{name}"):
+                file.unlink()
 
 
 setup(cmdclass={"build_py": PackPrograms})

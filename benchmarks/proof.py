@@ -34,11 +34,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the proof is part of the tests
 
 from exercise_kit.engine.diagnosis import Observe, Record  # noqa: E402
-from exercise_kit.engine.exercise import Misconception  # noqa: E402
+from exercise_kit.engine.exercise import Check, Misconception  # noqa: E402
 from exercise_kit.engine.records import same_record  # noqa: E402
 from exercise_kit.engine.two_mistakes import Pair, pairs_of  # noqa: E402
 from exercise_kit.engine.verdict import Verdict  # noqa: E402
-from exercise_kit.judge.hidden import HiddenCheck, Outcome  # noqa: E402
+from exercise_kit.judge.hidden import Outcome  # noqa: E402
 from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures  # noqa: E402
 from tests.course.test_checks import right_variants_of  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
@@ -96,7 +96,7 @@ class Diagnoses:
                 return []
         return outcomes
 
-    def _checks(self) -> Sequence[HiddenCheck]:
+    def _checks(self) -> Sequence[Check]:
         return hidden_checks().exercises()[self.exercise]
 
     def _name(self, outcomes: Sequence[Outcome], observe: Observe) -> str | None:

@@ -22,14 +22,11 @@ def check_grade_id(exercise: str) -> str:
     return f"check-{exercise}"
 
 
-AS_HIDDEN = "as_hidden"  # exercise_kit.judge.claims has it
 _MARK = re.compile(r"""\.exercise\(\s*["']([^"']+)["']""")
 
 
 def marked_exercises(content: bytes) -> set[str]:
-    """The exercises that a check file names, in marks, ``@pytest.mark.exercise("one_hot", points=2)``, or with claims.
-
-    A claim is taken over by ``as_hidden(claims.each_label_is_a_row, one_hot=2)``.
+    """The exercises that a check file names in marks: ``@pytest.mark.exercise("one_hot", points=2)``.
 
     Args:
         content: of the file, which need not be Python without an error.
@@ -42,6 +39,4 @@ def marked_exercises(content: bytes) -> set[str]:
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "exercise":
             named |= {str(part.value) for part in call.args if isinstance(part, ast.Constant)}
-        elif isinstance(call.func, ast.Name) and call.func.id == AS_HIDDEN:
-            named |= {part.arg for part in call.keywords if part.arg}
     return named

@@ -158,6 +158,12 @@ def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
     return REFERENCE
 
 
+def _load_graded() -> None:
+    from vit_course.exercises.catalog import load_graded
+
+    load_graded()
+
+
 def _measure(secret: bytes) -> Measure:
     from vit_course.exercises.l07_experiments.model_accuracy import accuracy_of_class
 
@@ -194,6 +200,7 @@ COURSE = Course(
     modules=_MODULES,
     reference_modules=_REFERENCE_MODULES,
     references=_references,
+    load_graded=_load_graded,
     results=Results(_measure, _fingerprint, _results, _ON_RESULTS),
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},

@@ -246,8 +246,6 @@ def _of_files(class_dir: Path) -> Iterator[Problem]:
             yield Problem(where, f'no file in {LESSONS}/ has a cell with exercise="{name}"')
         elif lessons[name] != exercise.lesson:
             yield Problem(where, f"its lesson is {exercise.lesson!r}, and {LESSONS}/{lessons[name]}.py asks for it")
-        if not (class_dir / "hidden" / f"test_{name}.py").is_file():
-            yield Problem(where, f"there is no hidden/test_{name}.py, which holds its hidden checks")
 
 
 def _as_the_class_has_it(problem: Problem, class_dir: Path) -> Problem:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import keyword
 import re
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import cast
 
 from exercise_kit.authoring.build import SOURCES
 from exercise_kit.authoring.class_lessons import sources_of
-from exercise_kit.conventions import AS_HIDDEN, marked_exercises
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
@@ -55,7 +52,6 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
     else:
         contents = {
             Path(EXERCISES, f"{name}.py"): _filled("checks", values),
-            Path("hidden", f"test_{name}.py"): _filled("hidden", values),
             Path(LESSONS, f"{lesson}.py"): _filled("cells", values),
         }
     place = Path(LESSONS, f"{lesson}.py")
@@ -77,9 +73,9 @@ def _refuse(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> 
     ours = known.exercises.keys() - (known.own.exercises.keys() if known.own else set())
     if name in ours:
         raise NewExerciseError(f"the course has an exercise called {name!r}; choose another name")
-    for path in (Path(EXERCISES, f"{name}.py"), Path("hidden", f"test_{name}.py")):
-        if (class_dir / path).exists():
-            raise NewExerciseError(f"there is already a file {path}; choose another name")
+    path = Path(EXERCISES, f"{name}.py")
+    if (class_dir / path).exists():
+        raise NewExerciseError(f"there is already a file {path}; choose another name")
     if variant_of and (variant_of not in ours or known.exercises[variant_of].file):
         raise NewExerciseError(f"{variant_of!r} is no exercise of the course to make a variant of")
 
@@ -93,54 +89,25 @@ def _filled(kind: str, values: dict[str, str]) -> str:
 
 
 def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: str) -> dict[Path, str]:
-    """The files of a variant: its checks begin with the original's, its hidden checks and its cell are copies."""
+    """The files of a variant: its checks begin with the original's, points and all, and its cell is a copy."""
     original = course().exercises[variant_of]
     module = getattr(original.checks[0].function, "__module__", "")
     checks = (
-        f'"""`{name}`: a variant of `{variant_of}`, with its public checks and known mistakes, and yours."""\n\n'
+        f'"""`{name}`: a variant of `{variant_of}`, with its checks and known mistakes, and yours."""\n\n'
         f"from {module} import {variant_of} as original\n\n"
         f'LESSON = "{lesson}"  # the lesson\'s file, without .py\n'
         f'{name} = original.variant("{name}", LESSON)\n\n'
         f"# Add to it as to any exercise: @{name}.check, @{name}.misconception(question, section)\n"
     )
-    texts = (path.read_bytes() for path in sorted((class_dir / "hidden").glob("test_*.py")))
-    hidden = next((text.decode() for text in texts if variant_of in marked_exercises(text)), None)
     source = (root / SOURCES / f"{original.lesson}.py").read_text("utf-8")
     cell = cell_of(source, variant_of)
-    if hidden is None or cell is None:
-        raise NewExerciseError(f"there is no hidden check or no cell of {variant_of!r} to make a variant of")
+    if cell is None:
+        raise NewExerciseError(f"there is no cell of {variant_of!r} to make a variant of")
     around = "\n".join([f"from {package()} import check", *surroundings(source, original.objects, package())])
     cells = f"\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n"
     cells += f'\n# %%\n{around}\n\n\n# %% exercise="{name}"\n{cell}'
     cells = f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {", ".join(original.objects)})\n'
     return {
         Path(EXERCISES, f"{name}.py"): checks,
-        Path("hidden", f"test_{name}.py"): _checks_of(hidden, variant_of, name),
         Path(LESSONS, f"{lesson}.py"): cells,
     }
-
-
-def _checks_of(text: str, exercise: str, name: str) -> str:
-    """A file of an exercise's hidden checks for its variant ``name``, without the checks and points of others."""
-    lines: list[str | None] = [*text.splitlines(keepends=True)]
-
-    def replace_lines(node: ast.stmt | ast.expr, first: int, by: str | None) -> None:
-        for number in range(first, (node.end_lineno or node.lineno) + 1):
-            lines[number - 1] = None
-        lines[first - 1] = by
-
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            marks = [each for each in node.decorator_list if ".exercise(" in ast.unparse(each)]
-            own = [each for each in marks if f"'{exercise}'" in ast.unparse(each)]
-            if marks and not own:
-                replace_lines(node, node.decorator_list[0].lineno, None)
-            for mark in marks if own else ():
-                renamed = f"@{ast.unparse(mark)}\n".replace(f"'{exercise}'", f'"{name}"') if mark in own else None
-                replace_lines(mark, mark.lineno, renamed)
-        elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith(f"{AS_HIDDEN}("):
-            call = cast(ast.Call, node.value)
-            points = next((each for each in call.keywords if each.arg == exercise), None)
-            call.keywords = [ast.keyword(name, points.value)] if points else []
-            replace_lines(node, node.lineno, f"{ast.unparse(node)}\n" if points else None)
-    return "".join(line for line in lines if line is not None)

@@ -98,7 +98,7 @@ def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
     for folder in folders:
         if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
             raise PlaceError(f"the hidden checks cannot be read: {folder}: Permission denied")
-    checks = next((folder for folder in folders if any(folder.glob("test_*.py"))), None)
+    checks = next((folder for folder in folders if folder.is_dir()), None)
     if checks is None:
         where = " nor in ".join(str(folder) for folder in folders)
         raise PlaceError(

@@ -140,11 +140,12 @@ def _hidden_checks(folder: Path) -> Finding:
     if why_closed(folder):
         seen, advice = f"this account may not read {folder}", "Students do without; grade as the account that owns them"
         return Finding("Hidden checks", "missing", seen, advice)
-    files = sorted(folder.glob("test_*.py")) if folder.is_dir() else []
-    if files:
-        return Finding("Hidden checks", "fine", f"{len(files)} {'file' if len(files) == 1 else 'files'} in {folder}")
+    if folder.is_dir():
+        own = len(list(folder.glob("test_*.py")))
+        more = f", and {own} {'file' if own == 1 else 'files'} of your own in {folder}" if own else ""
+        return Finding("Hidden checks", "fine", f"the course's{more}")
     advice = "They are not in the package that students install: grade from a clone of the course"
-    return Finding("Hidden checks", "missing", f"none in {folder}", advice)
+    return Finding("Hidden checks", "missing", f"there is no {folder}", advice)
 
 
 def _sandbox(protections: SandboxCapabilities) -> list[Finding]:

@@ -12,7 +12,7 @@ from functools import cache
 
 import torch
 
-from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
+from exercise_kit.engine.exercise import Check, Exercise, Misconception
 from exercise_kit.engine.expect import RANDOM
 from exercise_kit.engine.probes import Probe, fresh_settings
 from exercise_kit.engine.records import same_record
@@ -54,16 +54,16 @@ def _is_of_chance(exercise: Exercise, objects: Mapping[str, object], name: str) 
 
 
 @cache
-def _is_alike_for(wrong: Misconception, names: tuple[str, ...], check: PublicCheck) -> bool:
+def _is_alike_for(wrong: Misconception, names: tuple[str, ...], check: Check) -> bool:
     return _is_alike(check, dict(zip(names, wrong.objects, strict=True)))
 
 
-def _is_alike(check: PublicCheck, objects: Mapping[str, object]) -> bool:
+def _is_alike(check: Check, objects: Mapping[str, object]) -> bool:
     """Whether a check finds the same with two seeds."""
     return same_record(*(_record(check, objects, seed) for seed in _SEEDS))
 
 
-def _record(check: PublicCheck, objects: Mapping[str, object], seed: int) -> list[object]:
+def _record(check: Check, objects: Mapping[str, object], seed: int) -> list[object]:
     student = Student(objects)
     with fresh_settings():
         torch.default_generator.manual_seed(seed)

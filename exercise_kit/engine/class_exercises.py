@@ -182,7 +182,7 @@ class ClassExercises:
         if name in self._course:
             return f"{where}: the course has an exercise called {name!r}; give the file and the exercise another name"
         try:
-            with _without_bytecode():
+            with without_bytecode():
                 module = importlib.import_module(f"{self._package}.{PACKAGE}.{name}")
         except (Exception, SystemExit) as error:
             return with_line(error, self.folder.parent, where)
@@ -213,7 +213,7 @@ class ClassExercises:
 
 
 @contextmanager
-def _without_bytecode() -> Iterator[None]:
+def without_bytecode() -> Iterator[None]:
     """Python writes no compiled file beside an exercise, which would hide a change within the same second."""
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:

@@ -156,6 +156,7 @@ class Course:
         training_fixtures: the modules of the course's own (see :mod:`exercise_kit.engine.training_fixtures`).
         fixture_inputs: gives the arguments that such a fixture makes of its fields, as messages name them; None: the
             fields themselves.
+        load_graded: adds the checks that only grading asks to the exercises; ImportError where they are not installed.
         copied_from: the modules from which an answer may have been copied, by their paths without ".py".
         prescribed: exercises whose lesson gives the code, or every line of it.
         own_parts: the name of the file in which students keep their answers.
@@ -181,6 +182,7 @@ class Course:
     examples: Mapping[str, str] = field(default_factory=dict)
     training_fixtures: tuple[str, ...] = ()
     fixture_inputs: Callable[[Mapping[str, Any]], Sequence[object] | None] = lambda fields: None
+    load_graded: Callable[[], None] = lambda: None
     copied_from: tuple[str, ...] = ()
     prescribed: frozenset[str] = frozenset()
     own_parts: str = "my_parts.py"

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 
 from exercise_kit.engine.errors import same_operation
-from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck, its_own_example_comes_out
+from exercise_kit.engine.exercise import Check, Exercise, Misconception, its_own_example_comes_out
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Evidence, Pair, likeliest_first, most_evaluated, pairs_of
@@ -331,7 +331,7 @@ def _has_values(record: Record) -> bool:
 
 
 @cache
-def observed(wrong: Misconception, names: tuple[str, ...], check: PublicCheck) -> tuple[bool, Record]:
+def observed(wrong: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
     """Whether a misconception fails a check, and what the check wrote down on the way."""
     student = Student(dict(zip(names, wrong.objects, strict=True)))
     try:

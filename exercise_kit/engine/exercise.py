@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from exercise_kit.engine.course_named import package
@@ -22,23 +24,30 @@ from exercise_kit.engine.watchdog import TimeIsUpError
 if TYPE_CHECKING:
     from exercise_kit.engine.student import Student
 
-CheckFunction = Callable[["Student", Probe], None]
+CheckFunction = Callable[..., None]  # of (student, probe)
 Needs = CheckFunction | tuple[CheckFunction, ...]
+Points = float | Mapping[str, float]
+First = CheckFunction | str | None
+Given = Mapping[str, Callable[[], object]]
+NOTHING: Given = MappingProxyType({})
 Holds = Callable[["Student", Probe], bool]
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class PublicCheck:
+class Check:
     """One check: a claim about the student's code, and the function that raises Failure where it is false.
 
     Attributes:
         name: of the check.
         claim: its docstring.
-        function: of (student, probe).
+        function: of (student, probe), and of what else it names: ``device``, ``reference``, ``results``, ``exercise``.
         needs: the checks that have to pass before this one can decide anything.
         worth: its weight among the exercise's checks.
         guard: whether an answer can pass it without doing what the exercise asks for.
+        points: exercise → what it is worth there in grading.
+        first: what grading asks before it. Code that does nothing leaves its input alone, and earns nothing for it.
+        graded_only: whether only grading asks it.
     """
 
     name: str
@@ -47,9 +56,43 @@ class PublicCheck:
     needs: tuple[str, ...] = ()
     worth: float = 1.0
     guard: bool = False
+    points: Mapping[str, float] = field(default_factory=dict, hash=False)
+    first: First = None
+    graded_only: bool = False
 
-    def ask(self, student: Student) -> None:
-        """Ask it with its own probe, so that all answer to the same draws, and with fresh global settings.
+    @property
+    def is_decisive(self) -> bool:
+        """Whether nobody passes it who does not do what the exercise asks for, as far as that is known."""
+        return not (self.guard or self.graded_only)
+
+    @property
+    def file(self) -> Path:
+        """The file in which it is written."""
+        return Path(inspect.unwrap(self.function).__code__.co_filename)
+
+    @property
+    def line(self) -> int:
+        """At which line of the file."""
+        return inspect.unwrap(self.function).__code__.co_firstlineno
+
+    @property
+    def place(self) -> str:
+        """hidden/test_one_hot.py:12: test_each_label_is_a_row."""
+        return f"{self.file.parent.name}/{self.file.name}:{self.line}: {self.name}"
+
+    @property
+    def names_device(self) -> bool:
+        """Whether it puts what it draws where it is told to."""
+        return "device" in inspect.signature(self.function).parameters
+
+    def ask(self, student: Student, probe: Probe | None = None, given: Given = NOTHING) -> None:
+        """Ask it, with fresh global settings.
+
+        Args:
+            student: whom.
+            probe: from which it draws in grading, where what comes ``first`` is asked before it; None: ``check`` asks,
+                with its own probe, so that all answer to the same draws.
+            given: how to make what a check can name beside student and probe.
 
         Raises:
             Failure: with what is wrong. An answer at which the check itself breaks off is wrong too.
@@ -58,11 +101,30 @@ class PublicCheck:
         """
         with fresh_settings():
             try:
-                self.function(student, Probe(self.name, is_secret=False))
+                if probe is not None and callable(self.first):
+                    ask_first(self.first, student, probe)
+                named = inspect.signature(self.function).parameters if given else ()
+                more = {name: given[name]() for name in named if name in given}
+                self.function(student, Probe(self.name, is_secret=False) if probe is None else probe, **more)
             except (Failure, Undecided, KeyboardInterrupt, TimeIsUpError):
                 raise
             except BaseException as error:  # whatever an odd answer sets off
-                raise incomparable(student.name, student.record, error) from None
+                failure = incomparable(student.name, student.record, error)
+                failure.error = error
+                raise failure from None
+
+
+def ask_first(claim: CheckFunction, student: Student, probe: Probe) -> None:
+    """Ask a claim before another one.
+
+    Raises:
+        Failure: it does not hold.
+    """
+    try:
+        claim(student, probe)
+    except Failure as failure:  # that is told where it is asked, and the check behind it waits for it
+        failure.is_anothers = True
+        raise
 
 
 @dataclass(frozen=True)
@@ -129,6 +191,7 @@ class Exercise:
         objects: names of what ``check`` is given; by default the exercise's own name.
         is_class: whether the objects are nn.Module classes.
         checks: in the order in which a student reads them.
+        graded_only: the checks that only grading asks; one with the name of another takes its place there.
         misconceptions: its known mistakes.
         file: the file that it asks for instead of code; such an exercise has no cell to write.
         in_training: how most of its mistakes look in training; None: as was measured.
@@ -142,7 +205,7 @@ class Exercise:
     lesson: str
     objects: tuple[str, ...] = ()
     is_class: bool = False
-    checks: list[PublicCheck] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
     misconceptions: list[Misconception] = field(default_factory=list)
     file: FileAnswer | None = None
     in_training: InTraining | None = None
@@ -150,13 +213,40 @@ class Exercise:
     problem: str = ""
     package: str = ""
     program: Program | None = None
+    graded_only: list[Check] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.objects = self.objects or (self.name,)
 
     def share_checks(self, name: str, lesson: str | None = None, objects: tuple[str, ...] = ()) -> Exercise:
         """Another exercise with the same checks and misconceptions, and its own ``objects``: a bug hunt."""
-        return Exercise(name, lesson or self.lesson, objects, self.is_class, self.checks, self.misconceptions)
+        lists = self.checks, self.misconceptions
+        return Exercise(name, lesson or self.lesson, objects, self.is_class, *lists, graded_only=self.graded_only)
+
+    def graded_checks(self, original: Exercise | None = None) -> tuple[Check, ...]:
+        """What grading asks, as it asks it: by names that begin with "test_", each ``worth`` its points here.
+
+        In the order of ``check``, and behind that what grading alone asks. A check without points is asked as well, so
+        that a graded report tells what ``check`` tells.
+
+        Args:
+            original: the exercise that this one is a variant of.
+        """
+        alone = {each.name: each for each in (*(original.graded_only if original else ()), *self.graded_only)}
+        found = []
+        for each in self.checks:
+            if stronger := alone.pop(each.name, None):
+                each = replace(stronger, needs=each.needs, guard=each.guard, graded_only=False)
+            found.append(each)
+        return tuple(self._as_graded(each) for each in (*found, *alone.values()))
+
+    def _as_graded(self, check: Check) -> Check:
+        points = check.points.get(self.name, check.points.get(self.variant_of, 0.0))
+        needs = tuple(f"test_{each}" for each in check.needs)
+        first = check.first
+        if isinstance(first, str):
+            first = next(each.function for each in self.checks if each.name == first)
+        return replace(check, name=f"test_{check.name}", needs=needs, worth=points, first=first)
 
     def mistake(self, name: str) -> Misconception:
         """The known mistake of that name.
@@ -179,41 +269,65 @@ class Exercise:
             name, lesson, self.objects, self.is_class, *known, in_training=self.in_training, variant_of=self.name
         )
 
-    def example(self, text: str, of: str = "") -> None:
+    def example(self, text: str, of: str = "", points: Points = 0.0, first: First = None) -> None:
         """Make the worked example of a docstring a check, once for an exercise.
 
         Args:
             text: the doctest, to the letter as in the lesson.
             of: the object in whose docstring it stands; the exercise's first unless named.
+            points, first: of the check, as :meth:`check` has them.
         """
         EXAMPLES[of or self.objects[0]] = text
         if not any(each.function is its_own_example_comes_out for each in self.checks):
-            first = self.checks[0].function if self.checks else ()
+            needs = self.checks[0].function if self.checks else ()
             # of a class it shows shapes
-            self.check(needs=first, worth=0.5, guard=self.is_class)(its_own_example_comes_out)
+            make = self.check(needs=needs, worth=0.5, guard=self.is_class, points=points, first=first)
+            make(its_own_example_comes_out)
 
     @overload
     def check(self, function: CheckFunction) -> CheckFunction: ...
     @overload
     def check(
-        self, *, needs: Needs = (), worth: float = 1.0, guard: bool = False
+        self,
+        *,
+        needs: Needs = (),
+        worth: float = 1.0,
+        guard: bool = False,
+        points: Points = 0.0,
+        first: First = None,
+        graded_only: bool = False,
     ) -> Callable[[CheckFunction], CheckFunction]: ...
     def check(
-        self, function: CheckFunction | None = None, *, needs: Needs = (), worth: float = 1.0, guard: bool = False
+        self,
+        function: CheckFunction | None = None,
+        *,
+        needs: Needs = (),
+        worth: float = 1.0,
+        guard: bool = False,
+        points: Points = 0.0,
+        first: First = None,
+        graded_only: bool = False,
     ) -> Any:
-        """Decorate a public check; its docstring is the sentence that the student reads.
+        """Decorate a check; its docstring is the sentence that the student reads.
 
         Args:
             needs: the check, or the checks, that have to pass first; they come before this one.
             worth: its weight among the exercise's checks; 0 where a later one earns for it.
             guard: whether an answer can pass it without doing what the exercise asks for; one that returns nothing, for
                 instance, leaves its input unchanged. A guard earns the share of its points that the other checks earn.
+            points: what it is worth in grading, as a share of the lesson's points: a number, or exercise → number
+                where others share it.
+            first: the check that grading asks before it, or its name where it stands below; where that one fails, this
+                one earns nothing.
+            graded_only: whether ``check`` leaves it out.
         """
 
         def register(checked: CheckFunction) -> CheckFunction:
-            claim = " ".join((checked.__doc__ or "").split())
+            claim = " ".join((checked.__doc__ or "").partition("\n\n")[0].split())
             names = tuple(each.__name__ for each in (needs if isinstance(needs, tuple) else (needs,)))
-            self.checks.append(PublicCheck(checked.__name__, claim, checked, names, worth, guard))
+            shares = points if isinstance(points, Mapping) else {self.name: points} if points else {}
+            made = Check(checked.__name__, claim, checked, names, worth, guard, shares, first, graded_only)
+            (self.graded_only if graded_only else self.checks).append(made)
             return checked
 
         return register(function) if function else register

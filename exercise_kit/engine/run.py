@@ -19,6 +19,7 @@ from typing import Any
 
 from torch import nn
 
+from exercise_kit.engine.asking import asked
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.call_trace import Watch
 from exercise_kit.engine.chance import with_chance_named
@@ -27,7 +28,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.diagnosis import Record, diagnose
 from exercise_kit.engine.errors import LIBRARIES, OURS
-from exercise_kit.engine.exercise import Exercise, Misconception, PublicCheck
+from exercise_kit.engine.exercise import Check, Exercise, Misconception
 from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.lent import is_lent
 from exercise_kit.engine.local_backend import LocalBackend
@@ -37,12 +38,12 @@ from exercise_kit.engine.printed import first_call_printed
 from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.python_slips import definitions_of, line_left_over, renamed, slip_in
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
+from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 from exercise_kit.engine.waiting_cells import noting_failures
-from exercise_kit.engine.watchdog import TimeIsUpError, Watchdog, not_watched, watching
+from exercise_kit.engine.watchdog import Watchdog, not_watched, watching
 from exercise_kit.progress.log import noting
 from exercise_kit.quoting import quoted
-from exercise_kit.reasons import Reason, failure_kind
+from exercise_kit.reasons import Reason
 
 
 def find(name: object) -> Exercise | None:
@@ -370,7 +371,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
                 continue
             watching(each.claim)
             student = Student(objects, LocalBackend(objects, watch))
-            results[each.name] = replace(_run_one(each, student), worth=each.worth, guard=each.guard)
+            results[each.name] = replace(asked(each, student)[0], worth=each.worth, guard=each.guard)
             records[each.name] = student.record
             late = results[each.name] if results[each.name].reason == Reason.TIME else None
         undiagnosed = (Reason.NOT_WRITTEN, Reason.TIME)
@@ -435,32 +436,7 @@ def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
     return f"on the public checks of {exercise.name}, {pair.name} looks like {diagnosis}"
 
 
-def _run_one(each: PublicCheck, student: Student) -> CheckResult:
-    try:
-        each.ask(student)
-    except (Failure, Undecided) as found:
-        return as_result(each.name, each.claim, found)
-    except TimeIsUpError as late:
-        wanted, look = "an answer in less than a second", "Is there a loop that does not end, or a line that waits?"
-        return as_result(each.name, each.claim, Failure(f"{student.name} {late}", wanted, look, Reason.TIME))
-    return CheckResult(each.name, each.claim, Verdict.PASS)
-
-
-def as_result(name: str, claim: str, found: Failure | Undecided) -> CheckResult:
-    """The line of a report for a check that ended in a failure or could not decide."""
-    if isinstance(found, Undecided):
-        return CheckResult(name, claim, Verdict.UNDECIDED, seen=str(found), reason=found.reason)
-    return CheckResult(
-        *(name, claim, Verdict.FAIL, found.seen, found.expected),
-        look=found.look,
-        reason=found.reason,
-        stumbled_over=found.stumbled_over,
-        kind=failure_kind(found.seen),
-        is_anothers=found.is_anothers,
-    )
-
-
-def _wait(each: PublicCheck | CheckResult, waits_for: CheckResult) -> CheckResult:
+def _wait(each: Check | CheckResult, waits_for: CheckResult) -> CheckResult:
     reason = f"it waits until “{waits_for.claim}” passes"
     waiting = CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
     return replace(waiting, worth=each.worth, guard=each.guard, waits_for=waits_for.waits_for or waits_for.name)

@@ -42,10 +42,12 @@ class Failure(Exception):
         reason: what kind of failure it is.
         stumbled_over: what is the same in other checks that stumble over the same, whatever their inputs.
 
-    Attributes: as its arguments, and ``is_anothers``: whether a claim failed that is asked before this one.
+    Attributes: as its arguments; ``is_anothers``: whether a claim failed that is asked before this one; ``error``: with
+    what a check broke off, which is no verdict of its own.
     """
 
     is_anothers = False
+    error: BaseException | None = None
 
     def __init__(
         self,

@@ -72,9 +72,8 @@ class Judge:
         self.close()
 
     def close(self) -> None:
-        """End the sandbox and close the hidden checks."""
+        """End the sandbox."""
         self._sandbox.close()
-        self._checks.close()
 
     def grade(self, submission: Submission, key: bytes | None = None) -> Result:
         """Grade a submission; a rejected one gets its reason as the result, and where the grader fails, an "error".

@@ -176,8 +176,8 @@ def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) 
             found[name] = _explain(everyone, records, names, name, seen, found, decisive)
     except _TooManyReplays:
         pass
-    # as their file has them: its author begins with what tells most
-    by_name = [each.check.name for each in sorted(failed, key=lambda each: each.check.line)]
+    # what earns nothing comes last: its author begins with what tells most
+    by_name = [each.check.name for each in sorted(failed, key=lambda each: not each.check.worth)]
     found = explain_by_two(course().exercises[exercise], records, by_name, found, observe, decisive)
     found = for_refusals(found, refusals_among(each.result for each in outcomes))
     return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]

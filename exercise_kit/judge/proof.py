@@ -14,7 +14,7 @@ from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided, Verdict
-from exercise_kit.judge.hidden import HiddenChecks, Outcome, file_of
+from exercise_kit.judge.hidden import HiddenChecks, Outcome
 
 _KEYS = (b"proof 1", b"proof 2", b"proof 3")  # other sizes and numbers each time
 Objects = Sequence[Callable[..., Any]]
@@ -50,21 +50,18 @@ def prove(hidden: Path) -> Proof:
     checks = HiddenChecks(hidden)
     found: list[str] = list(dict.fromkeys(checks.problems.values()))
     caught: dict[str, Mapping[str, tuple[str, ...]]] = {}
-    try:
-        for name, exercise in own.exercises.items():
-            if name in checks.problems:
-                continue
-            if broken := [*_broken_public(exercise, own.answers[name], own.folder.parent)]:
-                found += broken  # whatever else was said would follow from that
-                continue
-            found += _public(exercise, own.answers[name])
-            right = _by_check(exercise, own.answers[name], checks)
-            mistakes = [(wrong, _by_check(exercise, wrong.objects, checks)) for wrong in exercise.misconceptions]
-            found += _hidden(exercise, right, mistakes, f"{hidden.name}/{file_of(name)}")
-            caught[name] = {wrong.name: _caught_by(exercise, wrong, outcomes) for wrong, outcomes in mistakes}
-    finally:
-        checks.close()
-    single = (name for name in caught if sum(each.points > 0 for each in checks.exercises()[name]) == 1)
+    for name, exercise in own.exercises.items():
+        if name in checks.problems:
+            continue
+        if broken := [*_broken_public(exercise, own.answers[name], own.folder.parent)]:
+            found += broken  # whatever else was said would follow from that
+            continue
+        found += _public(exercise, own.answers[name])
+        right = _by_check(exercise, own.answers[name], checks)
+        mistakes = [(wrong, _by_check(exercise, wrong.objects, checks)) for wrong in exercise.misconceptions]
+        found += _hidden(exercise, right, mistakes, f"{EXERCISES}/{name}.py")
+        caught[name] = {wrong.name: _caught_by(exercise, wrong, outcomes) for wrong, outcomes in mistakes}
+    single = (name for name in caught if sum(each.worth > 0 for each in checks.exercises()[name]) == 1)
     return Proof(tuple(found), caught, tuple(single))
 
 
@@ -142,7 +139,7 @@ def _by_check(exercise: Exercise, objects: Objects, checks: HiddenChecks) -> Out
     found: dict[str, list[Outcome]] = {}
     named = dict(zip(exercise.objects, objects, strict=True))
     for key in _KEYS:
-        outcomes = (each for each in checks.run(exercise.name, lambda: Student(named), key) if each.check.points)
+        outcomes = (each for each in checks.run(exercise.name, lambda: Student(named), key) if each.check.worth)
         for each in outcomes:
             found.setdefault(each.check.name, []).append(each)
     return found

@@ -2,7 +2,7 @@
 
 An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with the
 model solutions in place of its parts: a check that passes then counts as passed, and the report says where the mistake
-is.
+is. Hidden checks that refuse the lesson's own model answer count for nobody; the instructor reads which they are.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
+from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.python_slips import line_left_over, slip_in
 from exercise_kit.engine.run import abbreviate_repetitions, follow_needs
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.hidden import HiddenCheck, Outcome
+from exercise_kit.judge.hidden import Outcome
 from exercise_kit.judge.name_mistakes import commonest
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.reasons import Reason
@@ -60,9 +61,14 @@ def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
     """
     if course().exercises[exercise].is_class and any(each.result.unwritten for each in outcomes):
         return 0.0
-    counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
-    earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)
-    return earned / sum(each.check.points for each in counted) if counted else 0.0
+    counted = _decided(outcomes)
+    earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
+    return earned / sum(each.check.worth for each in counted) if counted else 0.0
+
+
+def _decided(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """What the checks found that give points and could decide."""
+    return [each for each in outcomes if each.check.worth and each.result.verdict != Verdict.UNDECIDED]
 
 
 def score_checks(
@@ -86,7 +92,7 @@ def score_checks(
         written: what the student wrote, in which slips of Python are looked for.
     """
     if max_score is None:
-        max_score = sum(each.check.points for each in outcomes)
+        max_score = sum(each.check.worth for each in outcomes)
     results = _told(outcomes, written)
     if problem is None and any(each.unwritten for each in results):
         begun = any(each.verdict == Verdict.PASS for each in results)
@@ -98,7 +104,7 @@ def score_checks(
             for each in results
         )
     waits_for = ""
-    if problem is None and results and all(each.verdict == Verdict.UNDECIDED for each in results):
+    if problem is None and outcomes and not _decided(outcomes):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
         waits_for = next((each.broke for each in outcomes if each.broke), "")
     score = round(max_score * fraction(exercise, outcomes), 4)
@@ -117,7 +123,7 @@ def not_graded(exercise: str, max_score: float | None, problem: str) -> Exercise
 def unevaluated(
     exercise: str,
     max_score: float | None,
-    checks: Sequence[HiddenCheck],
+    checks: Sequence[Check],
     problem: str | None,
     reason: Reason | None,
     kind: str,

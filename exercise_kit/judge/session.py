@@ -10,18 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from exercise_kit.engine.asking import as_result
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
+from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import definitions_in
-from exercise_kit.engine.run import as_result, sentence_on_parts
+from exercise_kit.engine.run import sentence_on_parts
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
 from exercise_kit.judge.findings import Findings
-from exercise_kit.judge.hidden import HiddenCheck, HiddenChecks, Outcome
+from exercise_kit.judge.hidden import HiddenChecks, Outcome
 from exercise_kit.judge.name_mistakes import Replays, name_failures
-from exercise_kit.judge.pytest_host import HiddenChecksError
+from exercise_kit.judge.own_functions import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import merge, not_graded, score_checks, unevaluated
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
@@ -115,7 +117,7 @@ class GradingSession:
         problem, kind = (f"{whose} was not evaluated: the submission {words}" for whose in (answer.name, "the answer"))
         return unevaluated(answer.name, answer.max_score, checks, problem, Reason.NOT_RUN, kind)
 
-    def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[HiddenCheck]) -> ExerciseResult:
+    def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[Check]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
         if answer.problem:
             return _unevaluated(answer, checks)
@@ -138,7 +140,7 @@ class GradingSession:
             self.findings.reasons.append(f"{name} could not be measured: {lack.advice}")
             return f"{name} could not be measured"
 
-    def _evaluate(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck], worker: Worker) -> ExerciseResult:
+    def _evaluate(self, answer: ExerciseAnswer, checks: Sequence[Check], worker: Worker) -> ExerciseResult:
         undefined, kind, nothing = self._undefined(answer, worker)
         problem = " ".join(filter(None, (answer.problem, undefined))) or None
         reason = Reason.NOT_DEFINED if undefined else answer.reason
@@ -187,7 +189,7 @@ class GradingSession:
         """What the answer's cell defines for the exercise; it is read, and not run."""
         return definitions_in(answer.source or "", course().exercises[answer.name].objects)
 
-    def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> list[Outcome]:
+    def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
         outcomes: list[Outcome] = []
         lent = self._workers.with_model_parts(answer, _withheld(answer.name))
@@ -204,7 +206,7 @@ class GradingSession:
         return outcomes
 
     def _outcomes(
-        self, name: str, checks: Sequence[HiddenCheck], worker: Worker
+        self, name: str, checks: Sequence[Check], worker: Worker
     ) -> tuple[list[Outcome], Collection[str], list[str]]:
         """What the checks find; what the answer called, where its exercise has a rule about that; whose code it was.
 
@@ -245,7 +247,7 @@ class GradingSession:
             text = "\n".join(filter(None, (outcome.broke, outcome.log)))
             self.findings.log.append(LogEntry(kind, text, name, outcome.check.name))
 
-    def _after_failure(self, name: str, check: HiddenCheck, failure: GraderFailed) -> Worker:
+    def _after_failure(self, name: str, check: Check, failure: GraderFailed) -> Worker:
         """Tell the instructor how the grader failed in a check; a fresh worker for the next.
 
         Raises:
@@ -272,9 +274,7 @@ class GradingSession:
             self.findings.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
             return list(outcomes)
 
-    def _lost_checks(
-        self, name: str, running: Outcome, checks: Sequence[HiddenCheck], lost: WorkerLost
-    ) -> Iterator[Outcome]:
+    def _lost_checks(self, name: str, running: Outcome, checks: Sequence[Check], lost: WorkerLost) -> Iterator[Outcome]:
         """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
         self._workers.record_loss(lost, name)
         first = running.result
@@ -307,6 +307,6 @@ def _withheld(name: str) -> str:
     return course().rules[name].withheld if name in course().rules else ""
 
 
-def _unevaluated(answer: ExerciseAnswer, checks: Sequence[HiddenCheck]) -> ExerciseResult:
+def _unevaluated(answer: ExerciseAnswer, checks: Sequence[Check]) -> ExerciseResult:
     """The result of an answer that was found to be none when it was read."""
     return unevaluated(answer.name, answer.max_score, checks, answer.problem, answer.reason, answer.kind)

@@ -19,6 +19,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--submission", help="a notebook or .py file to evaluate; without it the reference is evaluated")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the mark of a teacher's own functions."""
+    words = "the exercise that a graded check belongs to, and what it is worth"
+    config.addinivalue_line("markers", f"exercise(name, points): {words}")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Refuse to go on where pytest took its settings from beside the submission."""

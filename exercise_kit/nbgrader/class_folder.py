@@ -41,7 +41,7 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     Args:
         directory: where to make it; it must not exist, or be empty.
         lessons_root: the repository's root, whose `solutions/` holds the built notebooks with answers, and whose
-            `tests/hidden/` the checks that grade.
+            `tests/hidden/` what collects the graded checks for pytest.
 
     Raises:
         ClassFolderError: the directory is in use, no lesson has been built, or this account may not read them.
@@ -118,7 +118,7 @@ def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
 
 
 def _copy_checks(checks: Path, target: Path) -> None:
-    """The hidden checks, so that an instructor edits the class's own; nbgrader gives them to nobody."""
+    """What collects the graded checks for pytest; beside it an instructor adds some, which nbgrader gives to nobody."""
     target.mkdir()
     for path in sorted(checks.glob("*.py")):
         shutil.copyfile(path, target / path.name)

@@ -17,7 +17,7 @@ from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.hidden import Outcome as Found
 from exercise_kit.judge.name_mistakes import Replays, commonest, isolated_student, name_failures
-from exercise_kit.judge.pytest_host import HiddenChecksError
+from exercise_kit.judge.own_functions import HiddenChecksError
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 # from which the checks draw when the name of a mistake is looked for: that does not depend on the draws
@@ -38,7 +38,7 @@ class Expected:
 
 
 class Oracle:
-    """Knows what grading has to find; a context manager that holds the hidden checks open.
+    """Knows what grading has to find.
 
     Args:
         checks: the folder of hidden checks.
@@ -50,16 +50,9 @@ class Oracle:
     def __init__(self, checks: Path) -> None:
         self._checks = HiddenChecks(checks)
         if problems := self._checks.problems:
-            self._checks.close()
             raise HiddenChecksError("\n".join(dict.fromkeys(problems.values())))
         self._replays: dict[str, Replays] = {}
         self._named: dict[tuple[str, str, tuple[str, ...]], str | None] = {}
-
-    def __enter__(self) -> Oracle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._checks.close()
 
     def expected(self, answer: SimulatedAnswer, key: Callable[[], bytes]) -> Expected:
         """What the checks of an answer's exercise find.
@@ -78,8 +71,8 @@ class Oracle:
         outcomes = self._outcomes(answer, replays)
         verdicts = {each.check.name: str(each.result.verdict) for each in outcomes}
         counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
-        earned = sum(each.check.points for each in counted if each.result.verdict == Verdict.PASS)
-        share = earned / sum(each.check.points for each in counted) if counted else 0.0
+        earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
+        share = earned / sum(each.check.worth for each in counted) if counted else 0.0
         return Expected(verdicts, share, self._name(answer, outcomes, replays))
 
     def _outcomes(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:

@@ -195,8 +195,7 @@ def _fill(
         "seed": seed,
         "due": {lesson.name: lesson.due for lesson in handed_in},
     }
-    with Oracle(folder / "hidden") as oracle:
-        _write_truth(folder / TRUTH, head, entries(oracle))
+    _write_truth(folder / TRUTH, head, entries(Oracle(folder / "hidden")))
     _keep_secret(folder / ".vit_course" / "secret", secret)
     return dict(kinds)
 

@@ -21,9 +21,9 @@ from exercise_kit.engine.cause_groups import grouped
 from exercise_kit.engine.rendering import as_text
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge import fixtures, hidden
-from exercise_kit.judge.fixtures import reference_student
+from exercise_kit.judge import hidden
 from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.hidden import reference_student
 from exercise_kit.judge.name_mistakes import name_failures
 from exercise_kit.judge.scoring import fraction, score_checks
 from tests.course.test_checks import EACH_EXERCISE, FIRST_SCREEN, checked_as, evaluated, right_variants_of
@@ -103,10 +103,7 @@ def test_a_graded_misconception_is_reported_on_one_screen(exercise):
 def test_every_check_is_failed_by_a_misconception(exercise):
     first = checked_as(EXERCISES[exercise]).name
     if first != exercise:  # then they are that exercise's, which are failed there
-        functions = [
-            {(each.item or each.public).function for each in hidden_checks().exercises()[name]}
-            for name in (exercise, first)
-        ]
+        functions = [{each.function for each in hidden_checks().exercises()[name]} for name in (exercise, first)]
         assert functions[0] <= functions[1]
         return
     failed = {
@@ -124,8 +121,7 @@ def test_every_check_is_failed_by_a_misconception(exercise):
 @EACH_EXERCISE
 def test_every_check_reads_as_a_claim(exercise):
     for each in hidden_checks().exercises()[exercise]:
-        function = each.item.function if each.item else each.public.function
-        assert function.__doc__, f"{each.name} lacks the sentence that a student reads"
+        assert each.function.__doc__, f"{each.name} lacks the sentence that a student reads"
         assert each.claim.endswith("."), each.claim
 
 
@@ -134,14 +130,13 @@ def test_every_check_draws_afresh(exercise, monkeypatch):
     """Somebody who has read the hidden checks does not know which sizes and numbers will come."""
     made = []
 
-    class Watched(fixtures.Probe):
+    class Watched(hidden.Probe):
         def __init__(self, seed):
             super().__init__(seed)
             made.append((self._generator, self._generator.get_state()))
 
-    for module in (fixtures, hidden):
-        monkeypatch.setattr(module, "Probe", Watched)
-    for check in (each for each in hidden_checks().exercises()[exercise] if each.points):
+    monkeypatch.setattr(hidden, "Probe", Watched)
+    for check in (each for each in hidden_checks().exercises()[exercise] if each.worth):
         made.clear()
         hidden_checks().evaluate(exercise, check, reference_student(exercise), KEYS[0])
         assert any(not torch.equal(generator.get_state(), before) for generator, before in made), check.name
@@ -271,6 +266,6 @@ def points_of_lessons():
 
 
 def test_points_are_those_of_the_lessons():
-    marked = {name: sum(each.points for each in checks) for name, checks in hidden_checks().exercises().items()}
+    marked = {name: sum(each.worth for each in checks) for name, checks in hidden_checks().exercises().items()}
     assert marked == pytest.approx(dict(points_of_lessons()))
     assert marked.keys() == EXERCISES.keys() == REFERENCE.keys()

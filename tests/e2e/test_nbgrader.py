@@ -313,7 +313,7 @@ def test_what_is_no_notebook_waits_for_the_instructor(graded):
 @pytest.mark.parametrize("student", STUDENTS)
 def test_feedback_shows_the_reports_and_no_answer(graded, student):
     page = graded.feedback(student)
-    assert not any(line in page for line in hidden_lines(graded.folder / "hidden"))
+    assert not any(line in page for line in hidden_lines())
     assert "checks pass" in page or "is not written yet" in page
     assert RUBRIC.strip("*") not in page
     assert "test-cell-edited" not in page, "flags are for graders"
@@ -337,10 +337,11 @@ def test_feedback_opens_with_the_report_on_a_screen_and_on_a_phone(graded):
             assert opened.locator("a[name=check-fix_patchify]").bounding_box()["y"] < 900
 
 
-def hidden_lines(folder: Path) -> set[str]:
-    """Lines of code of the hidden checks that stand nowhere else."""
-    lines = {line.strip() for path in folder.glob("test_*.py") for line in path.read_text("utf-8").splitlines()}
-    return {line for line in lines if line.startswith(("def test_", "@pytest", "expect_", "reference."))}
+def hidden_lines() -> set[str]:
+    """Lines of code of what only grading asks."""
+    files = (ROOT / "vit_course" / "exercises").rglob("graded.py")
+    lines = {line.strip() for path in files for line in path.read_text("utf-8").splitlines()}
+    return {line for line in lines if line.startswith(("def ", "@claims", "expect_", "claims."))}
 
 
 def test_the_export_has_every_student_s_points(graded):
@@ -360,7 +361,7 @@ def test_a_changed_check_grades_its_exercise_again_and_keeps_what_a_person_gave(
     checks = graded.folder / "hidden" / "test_unpatchify.py"
     with checks.open("a", encoding="utf-8") as file:
         file.write(
-            '\n\n@pytest.mark.exercise("unpatchify", points=5)\ndef test_impossible(student):\n'
+            'import pytest\n\n\n@pytest.mark.exercise("unpatchify", points=5)\ndef test_impossible(student):\n'
             '    """It does what nobody can."""\n    assert False\n'
         )
     before = graded.auto_scores("ada")

@@ -53,7 +53,7 @@ def test_everything_that_is_not_fine_has_advice(findings: dict[str, Finding]) ->
 def test_hidden_checks_are_counted(tmp_path: Path) -> None:
     (tmp_path / "test_patchify.py").touch()
     found = {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
-    assert found["Hidden checks"].seen.startswith("1 file in ")
+    assert ", and 1 file of your own in " in found["Hidden checks"].seen
     assert {finding.subject: finding for finding in inspect_machine(tmp_path / "none")[0]}[
         "Hidden checks"
     ].verdict == "missing"

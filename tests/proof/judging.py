@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.hidden import HiddenCheck, Outcome
+from exercise_kit.judge.hidden import Outcome
 from tests.our_hidden_checks import hidden_checks
 from tests.proof.mutants import Mutant, exercises_with, is_helper
 from tests.proof.solutions import SolutionMutant
@@ -64,7 +65,7 @@ class MutantJudge:
                 return check.name
         return None
 
-    def evaluate(self, check: HiddenCheck, objects: Sequence[Callable[..., Any]]) -> Outcome:
+    def evaluate(self, check: Check, objects: Sequence[Callable[..., Any]]) -> Outcome:
         """What one check finds about some objects."""
         student = Student(dict(zip(EXERCISES[self.exercise].objects, objects, strict=True)))
         with time_limit():

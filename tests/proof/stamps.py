@@ -49,13 +49,12 @@ def changed(proved: dict[str, str], now: dict[str, str]) -> list[str]:
 
 
 def _sources_of(exercise: Exercise) -> Iterable[Path]:
-    """Its folder or file, what its lesson's exercises share, its hidden checks, its lesson and its reference."""
+    """Its folder or file, what its lesson's exercises share, its lesson and its reference."""
     home = ROOT / SHARED
     folder = home.joinpath(*(exercise.checks[0].function.__module__).split(".")[2:-1])
     yield from folder.glob("*")
     yield from (folder if folder.parent == home else folder.parent).glob("*.py")
     yield ROOT / "solutions" / f"{exercise.lesson}.py"
-    yield from (path for path in (ROOT / "tests" / "hidden").rglob("*.py") if exercise.name in path.read_text("utf-8"))
     modules = {module for module, _ in definitions_of(exercise.name)} if exercise.name in REFERENCE else ()
     yield from (ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules)
 

@@ -71,8 +71,7 @@ def class_files(folder: Path) -> None:
     hidden, kept = folder / "hidden", folder / ".vit_course"
     for made in (hidden, kept / "results"):
         made.mkdir(parents=True)
-    fixtures = "from exercise_kit.judge.fixtures import *\n"
-    (hidden / "conftest.py").write_text(f"open('/tmp/attacked-conftest', 'w')\n{fixtures}")
+    (hidden / "conftest.py").write_text("open('/tmp/attacked-conftest', 'w')\n")
     names = ("patchify", "unpatchify", "fix_patchify", "PatchEmbedding", "conv_from_linear")
     for name in names:
         mark = f'import pytest\n@pytest.mark.exercise("{name}", points=8)\n'

@@ -152,11 +152,15 @@ def test_a_lesson_that_asks_for_an_exercise_that_there_is_not(folder):
     assert 'no lesson in lessons/ has its cell, which begins with # %% exercise="count_tokens"' in message
 
 
-def test_hidden_checks_that_are_missing_and_an_exercise_of_ours(folder):
-    (folder / "hidden" / "test_count_tokens.py").unlink()
+def test_checks_without_points_and_an_exercise_of_ours(folder):
+    checks = folder / "exercises" / "count_tokens.py"
+    checks.write_text(re.sub(r"check\(points=\d\)", "check", checks.read_text()))
+    use_class(folder)
+    assert prove(folder / "hidden").problems == (
+        "exercises/count_tokens.py: none of its checks has points; give a claim some: @count_tokens.check(points=1)",
+    )
     shutil.copy(folder / "exercises" / "count_tokens.py", folder / "exercises" / "patchify.py")
     message = problems(folder)
-    assert "there is no hidden/test_count_tokens.py" in message
     assert "exercises/patchify.py: the course has an exercise called 'patchify'" in message
 
 
@@ -224,7 +228,7 @@ def test_one_more(student, reference, probe):
     ],
 )
 def test_of_a_check_that_breaks_the_first_cause_alone_is_reported(folder, file, old, message):
-    append(folder / "hidden" / "test_count_tokens.py", HIDDEN)
+    (folder / "hidden" / "test_count_tokens.py").write_text(HIDDEN)
     path = folder / file
     text = path.read_text()
     assert old in text
@@ -309,12 +313,15 @@ def test_an_exercise_goes_to_the_end_of_a_lesson_of_ours(folder):
 
 def test_every_exercise_of_ours_has_a_variant_that_is_complete(tmp_path):
     known = [name for name, each in course().exercises.items() if not each.file]
-    without = shutil.ignore_patterns("variants", "__pycache__")
-    shutil.copytree(ROOT / "tests" / "hidden", tmp_path / "hidden", ignore=without)
+    (tmp_path / "hidden").mkdir()
     for name in known:
         new_exercise(tmp_path, ROOT, f"my_{name}", f"20_my_{name.lower()}", name)
     use_class(tmp_path)
     assert list(course().own.answers) == sorted(f"my_{name}" for name in known)
     checks = HiddenChecks(tmp_path / "hidden")
-    checks.close()
     assert checks.problems == {}
+    for name in known:  # the points of the original, and what grading alone asks of it
+        original, variant = (
+            [(check.name, check.worth) for check in checks.all_of(each)] for each in (name, f"my_{name}")
+        )
+        assert variant == original

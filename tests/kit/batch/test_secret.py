@@ -1,5 +1,6 @@
 """The grader's secret and where things are kept."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -40,8 +41,7 @@ def test_a_class_has_its_own_places(tmp_path):
     assert place.checks == folder / "hidden"
     assert place.results == folder / ".vit_course" / "results"
     assert (folder / ".vit_course" / "secret").read_bytes() == place.secret
-    for check in place.checks.iterdir():
-        check.unlink()
+    shutil.rmtree(place.checks)
     assert place_of(folder).checks == ROOT / "tests" / "hidden"
 
 

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from exercise_kit.engine.asking import as_result
+from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import definitions_in
 from exercise_kit.engine.rendering import as_html
-from exercise_kit.engine.run import as_result
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
 from exercise_kit.judge.graded_report import graded_report
-from exercise_kit.judge.hidden import HiddenCheck, Outcome
+from exercise_kit.judge.hidden import Outcome
 from exercise_kit.judge.scoring import fraction, score_checks, unevaluated
 from exercise_kit.reasons import Reason
 from vit_course.exercises.catalog import EXERCISES
@@ -18,7 +19,7 @@ CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fast
 
 
 def found(verdict, points=1.0, name="test_it", **fields):
-    check = HiddenCheck(name, f"{name} holds.", points, None)
+    check = Check(name, f"{name} holds.", lambda student, probe: None, worth=points)
     return Outcome(check, CheckResult(name, check.claim, Verdict(verdict), **fields), [])
 
 
@@ -79,17 +80,14 @@ def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_told_as_check_t
 
 def test_a_claim_that_needs_another_waits_for_it():
     """A check of `check` that has to pass first; a failure behind it says nothing of its own."""
-    first, second = EXERCISES["patchify"].checks[:2]
-    outcomes = [
-        found("fail", name=f"test_{each.name}", seen=each.name, reason=Reason.SHAPE) for each in (first, second)
-    ]
+    first, second = EXERCISES["patchify"].graded_checks()[:2]
     bound = [
-        replace(each, check=replace(each.check, public=one))
-        for each, one in zip(outcomes, (first, second), strict=True)
+        replace(found("fail", name=each.name, seen=each.name, reason=Reason.SHAPE), check=replace(each, worth=1.0))
+        for each in (first, second)
     ]
     told = score_checks("patchify", 8.0, bound).checks
-    assert [(each.verdict, each.waits_for) for each in told] == [("fail", ""), ("undecided", f"test_{first.name}")]
-    passed = [found("undecided", name=f"test_{first.name}"), bound[1]]
+    assert [(each.verdict, each.waits_for) for each in told] == [("fail", ""), ("undecided", first.name)]
+    passed = [found("undecided", name=first.name), bound[1]]
     assert [each.verdict for each in score_checks("patchify", 8.0, passed).checks] == ["undecided", "fail"]
 
 

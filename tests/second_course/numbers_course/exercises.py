@@ -22,18 +22,20 @@ def windows_mean(values, width):
 moving_average = Exercise("moving_average", LESSON, in_training=InTraining.UNSEEN)
 
 
-@moving_average.check
+@moving_average.check(points=1)
 def every_window_has_its_mean(student, probe):
     """Place i holds the mean of the width values that begin at i."""
-    for length, width in ((7, 3), (9, 4)):
-        values = probe.normal(2, length)
+    for length, width in ((7, 3), probe.sizes(2, low=3, high=9, shown=(9, 4))):
+        values = probe.normal(2, length + width)
         expect_equal(student(values, width), windows_mean(values, width), "moving_average", AXES)
 
 
-@moving_average.check
+@moving_average.check(points=1)
 def a_window_that_is_too_wide_is_refused(student, probe):
     """A width above the number of values raises ValueError naming both."""
-    expect_value_error(student, (probe.normal(2, 5), 6), (5, 6), "5 values and width 6")
+    rows, places = probe.sizes(2, shown=(2, 5))
+    described = f"{places} values and width {places + 2}"
+    expect_value_error(student, (probe.normal(rows, places), places + 2), (places, places + 2), described)
 
 
 @moving_average.misconception("How many windows fit?", "00_numbers, Windows")
@@ -70,11 +72,12 @@ moving_average.example("""
 one_hot = Exercise("one_hot", LESSON, in_training=InTraining.UNSEEN)
 
 
-@one_hot.check
+@one_hot.check(points=2)
 def each_label_is_a_row_with_one_one(student, probe):
     """Row i has a one at the place of label i, and zeros elsewhere, in float32."""
-    labels = probe.integers(6, high=4)
-    expect_equal(student(labels, 4), torch.eye(4)[labels], "one_hot", AXES)
+    count, classes = probe.sizes(2, low=3, shown=(6, 4))
+    labels = probe.integers(count, high=classes)
+    expect_equal(student(labels, classes), torch.eye(classes)[labels], "one_hot", AXES)
 
 
 @one_hot.misconception("Which axis counts the classes?", "00_numbers, Labels")
@@ -109,7 +112,7 @@ def _loaded(student, probe):
     return module, weights
 
 
-@Standardize.check
+@Standardize.check(points=3)
 def columns_are_standardized(student, probe):
     """Every column gets mean 0 and variance 1, and is then scaled and shifted."""
     module, weights = _loaded(student, probe)

@@ -1,14 +1,9 @@
-"""Fixtures of the hidden checks. ``pytest tests/hidden`` asks every one of them of the reference."""
+"""``pytest tests/hidden`` asks every graded check of the reference, and of a homework with ``--submission FILE``."""
 
-from exercise_kit.judge.fixtures import (  # noqa: F401  # pytest finds them by their names here
-    _fresh_settings,
-    device,
-    exercise,
-    probe,
+from exercise_kit.judge.pytest_door import (  # noqa: F401  # pytest finds them by their names here
     pytest_addoption,
+    pytest_collect_file,
     pytest_configure,
-    pytest_generate_tests,
-    reference,
-    results,
-    student,
+    pytest_pycollect_makemodule,
+    pytest_terminal_summary,
 )

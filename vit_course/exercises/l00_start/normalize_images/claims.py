@@ -70,7 +70,7 @@ def expect_normalized(
     expect_equal(student(images, mean, std), normalized(images, mean, std), name, AXES, describe, LOOK)
 
 
-@normalize_images.check
+@normalize_images.check(points=0.45)
 def every_channel_has_its_own_statistics(student: Student, probe: Probe) -> None:
     """Each channel has its own mean subtracted, and is then divided by its own std."""
     images, mean, std = some_inputs(probe)
@@ -80,7 +80,7 @@ def every_channel_has_its_own_statistics(student: Student, probe: Probe) -> None
     expect_normalized(student, *some_inputs(probe, batch, channels, height, width))  # other numbers of the first sizes
 
 
-@normalize_images.check(needs=every_channel_has_its_own_statistics, worth=0.5)
+@normalize_images.check(needs=every_channel_has_its_own_statistics, worth=0.5, points=0.3)
 def one_image_of_one_channel_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A single image, a single channel and a single pixel are normalized like any others, and keep their four axes."""
     batch, height, width = probe.sizes(3, high=6, shown=(3, 4, 6))
@@ -89,14 +89,14 @@ def one_image_of_one_channel_is_a_batch_too(student: Student, probe: Probe) -> N
         expect_normalized(student, *some_inputs(probe, *sizes))
 
 
-@normalize_images.check
+@normalize_images.check(points=0.25)
 def no_other_axis_is_taken_for_the_channels(student: Student, probe: Probe) -> None:
     """As many images as channels, as high and as wide, are still normalized by channel."""
     size = probe.choice((2, 4, 5, 6), shown=3)
     expect_normalized(student, *some_inputs(probe, size, size, size, size))
 
 
-@normalize_images.check(needs=every_channel_has_its_own_statistics)
+@normalize_images.check(needs=every_channel_has_its_own_statistics, points=0.25)
 def lists_and_tuples_will_do(student: Student, probe: Probe) -> None:
     """Mean and std may be tensors, lists or tuples of numbers."""
     images, *statistics = some_inputs(probe)
@@ -105,7 +105,7 @@ def lists_and_tuples_will_do(student: Student, probe: Probe) -> None:
     expect_normalized(student, images, tuple(mean), tuple(std), "normalize_images with tuples")
 
 
-@normalize_images.check(needs=every_channel_has_its_own_statistics, guard=True)
+@normalize_images.check(needs=every_channel_has_its_own_statistics, guard=True, points=0.2)
 def images_keep_their_dtype(student: Student, probe: Probe) -> None:
     """Images keep their dtype, whichever mean and std have, and those not contiguous in memory are read right."""
     images, mean, std = some_inputs(probe)
@@ -129,7 +129,9 @@ def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@normalize_images.check(needs=lists_and_tuples_will_do, worth=0.5, guard=True)
+@normalize_images.check(
+    needs=lists_and_tuples_will_do, worth=0.5, guard=True, points=0.15, first=every_channel_has_its_own_statistics
+)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the images, also where mean and std are plain numbers."""
     images, mean, std = some_inputs(probe)
@@ -137,7 +139,7 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, images, mean, std)
 
 
-@normalize_images.check(guard=True)
+@normalize_images.check(guard=True, points=0.2, first=every_channel_has_its_own_statistics)
 def a_wrong_number_of_means_is_refused(student: Student, probe: Probe) -> None:
     """Images and means that differ in their number of channels raise ValueError naming both numbers."""
     some, other = probe.sizes(2, low=3, high=8, shown=(4, 3))
@@ -149,11 +151,15 @@ def a_wrong_number_of_means_is_refused(student: Student, probe: Probe) -> None:
     expect_value_error(student, (images, *lists), (channels, means), f"{described} in a list")
 
 
-normalize_images.example("""
+normalize_images.example(
+    """
 >>> image = torch.tensor([0.5, 1.0, 0.25, 0.75]).reshape(1, 2, 1, 2)
 >>> normalize_images(image, (0.5, 0.25), (0.5, 0.25)).flatten().tolist()
 [0.0, 1.0, 0.0, 2.0]
-""")
+""",
+    points=0.1,
+    first=every_channel_has_its_own_statistics,
+)
 
 
 read_mistakes(normalize_images, __name__)

@@ -64,7 +64,7 @@ def a_linear(probe: Probe, channels: int, patch_size: int, embed_dim: int, bias:
     return linear
 
 
-@conv_from_linear.check(guard=True)
+@conv_from_linear.check(guard=True, points=0.5, first="both_give_the_same_tokens")
 def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> None:
     """The convolution's kernel is one patch, and it strides from patch to patch."""
     for shown in ((3, 3, 7), (2, 4, 7)):
@@ -74,7 +74,7 @@ def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> Non
         expect_strided_by_its_kernel(student, made, linear, patch_size)
 
 
-@conv_from_linear.check(needs=the_convolution_strides_by_its_kernel)
+@conv_from_linear.check(needs=the_convolution_strides_by_its_kernel, points=2.55)
 def both_give_the_same_tokens(student: Student, probe: Probe) -> None:
     """On the same image the convolution gives what the Linear gives on the patches."""
     batch, channels, rows, columns, patch_size = probe.sizes(5, high=6, shown=(4, 3, 6, 5, 2))
@@ -116,7 +116,9 @@ def _convolved(convolution: nn.Conv2d, images: Tensor) -> Tensor:
     return output
 
 
-@conv_from_linear.check(needs=the_convolution_strides_by_its_kernel, guard=True)
+@conv_from_linear.check(
+    needs=the_convolution_strides_by_its_kernel, guard=True, points=0.7, first=both_give_the_same_tokens
+)
 def a_linear_without_bias_works_too(student: Student, probe: Probe) -> None:
     """A Linear without a bias becomes a convolution without a bias."""
     channels, patch_size, embed_dim = probe.sizes(3, high=7, shown=(3, 2, 7))

@@ -70,7 +70,7 @@ def its_parameters_are_one_linear(student: Student, probe: Probe) -> None:
         embedding(student, probe, channels, patch_size)
 
 
-@PatchEmbedding.check(needs=its_parameters_are_one_linear)
+@PatchEmbedding.check(needs=its_parameters_are_one_linear, points=1.3)
 def tokens_are_projected_patches(student: Student, probe: Probe) -> None:
     """A token is the projection of its patch, for tall and wide images alike."""
     images, patch_size = some_images(probe)
@@ -81,7 +81,7 @@ def tokens_are_projected_patches(student: Student, probe: Probe) -> None:
     expect_embedded(module, weights, probe.images(batch, channels, width, height), look=look)
 
 
-@PatchEmbedding.check(needs=its_parameters_are_one_linear)
+@PatchEmbedding.check(needs=its_parameters_are_one_linear, points=0.7)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """The right gradient reaches the weight and the bias of the projection."""
     images, patch_size = some_images(probe)
@@ -95,7 +95,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     expect_gradients_of_inputs([found[name] for name in weights], wanted, list(weights))
 
 
-@PatchEmbedding.check(needs=tokens_are_projected_patches)
+@PatchEmbedding.check(needs=tokens_are_projected_patches, points=0.4)
 def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
     """One and the same embedding takes many images or one, of any size, the same images twice and others after them."""
     batch, channels, rows, columns = probe.sizes(4, high=6, shown=(3, 4, 2, 5))
@@ -107,14 +107,16 @@ def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
         expect_embedded(module, weights, images, name)
 
 
-@PatchEmbedding.check(needs=tokens_are_projected_patches, worth=0.5, guard=True)
+@PatchEmbedding.check(
+    needs=tokens_are_projected_patches, worth=0.5, guard=True, points=0.25, first=tokens_are_projected_patches
+)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """Moved to another device, it gives tokens that lie there."""
     images, patch_size = some_images(probe)
     expect_device_of_input(student, images, arguments=(images.shape[1], patch_size, 7))
 
 
-@PatchEmbedding.check(needs=its_parameters_are_one_linear, guard=True)
+@PatchEmbedding.check(needs=its_parameters_are_one_linear, guard=True, points=0.4)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` all of it is float64, and it embeds float64 images."""
     images, patch_size = some_images(probe, torch.float64)
@@ -128,9 +130,13 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
         raise Failure(f"after .double() it still holds {kinds}", "float64 everywhere")
 
 
-PatchEmbedding.example("""
+PatchEmbedding.example(
+    """
 >>> tuple(PatchEmbedding(3, 4, 10)(torch.zeros(2, 3, 8, 12)).shape)
 (2, 6, 10)
-""")
+""",
+    points=0.15,
+    first=tokens_are_projected_patches,
+)
 
 read_mistakes(PatchEmbedding, __name__)

@@ -48,7 +48,7 @@ def every_patch_becomes_one_token(student: Student, probe: Probe) -> None:
         expect_tensor(student(images, 2), patches_of(images, 2).shape, name)
 
 
-@patchify.check(needs=every_patch_becomes_one_token)
+@patchify.check(needs=every_patch_becomes_one_token, points={"patchify": 1.75, "fix_patchify": 0.55})
 def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
     """Tokens follow the image row by row, each row from left to right."""
     batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 2, 3, 4))
@@ -71,7 +71,7 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
             )
 
 
-@patchify.check(needs=every_patch_becomes_one_token)
+@patchify.check(needs=every_patch_becomes_one_token, points={"patchify": 1.5, "fix_patchify": 0.45})
 def a_token_goes_channel_row_column(student: Student, probe: Probe) -> None:
     """Inside a token the order is channel, then pixel row, then pixel column."""
     batch, size, channels = probe.sizes(3, low=3, high=7, shown=(2, 4, 3))
@@ -87,7 +87,7 @@ def a_token_goes_channel_row_column(student: Student, probe: Probe) -> None:
         _expect_right(student, images, side, "one patch", describe, look)
 
 
-@patchify.check(needs=every_patch_becomes_one_token)
+@patchify.check(needs=every_patch_becomes_one_token, points={"patchify": 1.5, "fix_patchify": 0.5})
 def tall_and_wide_images_are_right(student: Student, probe: Probe) -> None:
     """Images that are taller than wide, or wider than tall, with any number of channels, come out right."""
     batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(4, 2, 6, 5, 3))
@@ -105,7 +105,7 @@ def tall_and_wide_images_are_right(student: Student, probe: Probe) -> None:
         _expect_right(student, images, side, f"{depth} x {down * side} x {across * side} images")
 
 
-@patchify.check(needs=tall_and_wide_images_are_right, guard=True)
+@patchify.check(needs=tall_and_wide_images_are_right, guard=True, points={"patchify": 1.25, "fix_patchify": 0.35})
 def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> None:
     """Integer, half and double images keep their dtype, and non-contiguous images are read right."""
     batch, channels, rows, columns = probe.sizes(4, low=4, high=7, shown=(2, 3, 4, 6))
@@ -127,14 +127,22 @@ def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
         _expect_right(student, probe.images(1, channels, down * size, across * size), size, "one image")
 
 
-@patchify.check(needs=tall_and_wide_images_are_right, worth=0.5, guard=True)
+@patchify.check(
+    needs=tall_and_wide_images_are_right, worth=0.5, guard=True, points={"patchify": 0.5, "fix_patchify": 0.15}
+)
 def every_pixel_gets_its_gradient(student: Student, probe: Probe) -> None:
     """The gradient of every number in a token returns to the pixel that it came from."""
     inputs = some_images(probe)
     expect_input_gradients(student, inputs, ("images",), patches_of, PIXEL_AXES)
 
 
-@patchify.check(needs=tall_and_wide_images_are_right, worth=0.5, guard=True)
+@patchify.check(
+    needs=tall_and_wide_images_are_right,
+    worth=0.5,
+    guard=True,
+    points={"patchify": 0.3, "fix_patchify": 0.15},
+    first=tall_and_wide_images_are_right,
+)
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The tokens lie on the device of the images."""
     expect_device_of_input(student, *some_images(probe))
@@ -147,7 +155,7 @@ def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@patchify.check(guard=True)
+@patchify.check(guard=True, points={"patchify": 0.5, "fix_patchify": 0.45}, first=tall_and_wide_images_are_right)
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """A height or a width that patch_size does not divide raises ValueError naming both numbers."""
     batch, channels, small, large = probe.sizes(4, low=2, high=8, shown=(2, 3, 2, 3))
@@ -163,10 +171,14 @@ def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
         expect_value_error(student, inputs, numbers, f"{height} x {width} images", side)
 
 
-patchify.example("""
+patchify.example(
+    """
 >>> patchify(torch.arange(16).reshape(1, 1, 4, 4), 2)[0].tolist()
 [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
-""")
+""",
+    points={"patchify": 0.2, "fix_patchify": 0.1},
+    first=tall_and_wide_images_are_right,
+)
 
 fix_patchify = patchify.share_checks("fix_patchify")
 fix_patchify.example("""

@@ -71,7 +71,7 @@ def images_get_their_size_back(student: Student, probe: Probe) -> None:
         expect_tensor(result, (2, 5, height, width), f"unpatchify for {height} x {width} pixels")
 
 
-@unpatchify.check(needs=images_get_their_size_back)
+@unpatchify.check(needs=images_get_their_size_back, points=0.45)
 def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
     """Patches made by a right patchify become the same image again."""
     batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 2, 5, 3))
@@ -97,7 +97,7 @@ def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
         expect_images(student, (patches_of(images, side), side, (down * side, across * side)), describe=describe)
 
 
-@unpatchify.check(needs=every_pixel_returns_to_its_place, guard=True)
+@unpatchify.check(needs=every_pixel_returns_to_its_place, guard=True, points=0.7)
 def dtypes_are_kept(student: Student, probe: Probe) -> None:
     """Integer, half and double patches keep their dtype, and non-contiguous patches are read right."""
     batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 2, 4, 5))
@@ -111,7 +111,7 @@ def dtypes_are_kept(student: Student, probe: Probe) -> None:
         expect_images(student, (patches, size, (rows * size, columns * size)), "unpatchify of non-contiguous patches")
 
 
-@unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True)
+@unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True, points=0.65)
 def one_image_comes_back_as_a_batch(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its four axes, and so do images of one channel, or one pixel wide."""
     batch, channels, rows, columns = probe.sizes(4, high=6, shown=(4, 3, 2, 5))
@@ -126,13 +126,15 @@ def one_image_comes_back_as_a_batch(student: Student, probe: Probe) -> None:
         expect_images(student, (patches, size, (down * size, across * size)), f"unpatchify of {described}")
 
 
-@unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True)
+@unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True, points=0.35)
 def every_number_gets_its_gradient(student: Student, probe: Probe) -> None:
     """The gradient of every pixel returns to the number of the patch that it came from."""
     expect_input_gradients(student, some_patches(probe), ("patches",), images_of, PATCH_AXES)
 
 
-@unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True)
+@unpatchify.check(
+    needs=every_pixel_returns_to_its_place, worth=0.5, guard=True, points=0.25, first=every_pixel_returns_to_its_place
+)
 def it_computes_where_the_patches_are(student: Student, probe: Probe) -> None:
     """The images lie on the device of the patches."""
     expect_device_of_input(student, *some_patches(probe))
@@ -145,10 +147,14 @@ def the_patches_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-unpatchify.example("""
+unpatchify.example(
+    """
 >>> unpatchify(torch.tensor([[[0, 1, 4, 5], [2, 3, 6, 7]]]), 2, (2, 4)).tolist()
 [[[[0, 1, 2, 3], [4, 5, 6, 7]]]]
-""")
+""",
+    points=0.2,
+    first=every_pixel_returns_to_its_place,
+)
 
 
 read_mistakes(unpatchify, __name__)

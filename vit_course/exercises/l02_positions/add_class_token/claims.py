@@ -71,7 +71,7 @@ def there_is_one_token_more(student: Student, probe: Probe) -> None:
         expect_tensor(result, (batch, 1 + num_patches, 8), name)
 
 
-@add_class_token.check(needs=there_is_one_token_more)
+@add_class_token.check(needs=there_is_one_token_more, points=0.9)
 def the_class_token_stands_first(student: Student, probe: Probe) -> None:
     """Token 0 of every image is the class token, and the patches follow in their order."""
     tokens, class_token, positions = some_inputs(probe)
@@ -88,7 +88,7 @@ def the_class_token_stands_first(student: Student, probe: Probe) -> None:
     expect_right(student, inputs, describe=describe, look=look)
 
 
-@add_class_token.check(needs=there_is_one_token_more)
+@add_class_token.check(needs=there_is_one_token_more, points=0.9)
 def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
     """Row 0 of positions is added to the class token, row 1 to the first patch, and so on, in every image."""
     inputs = tokens, class_token, positions = some_inputs(probe)
@@ -119,14 +119,14 @@ def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     expect_right(student, some_inputs(probe, 1, 6, 8), "add_class_token of one image")
 
 
-@add_class_token.check(needs=every_token_gets_its_own_position)
+@add_class_token.check(needs=every_token_gets_its_own_position, points=0.5, first=every_token_gets_its_own_position)
 def everything_can_be_learned(student: Student, probe: Probe) -> None:
     """The right gradients find their way to the tokens, to the class token and to the positions."""
     names = ("tokens", "class token", "positions")
     expect_input_gradients(student, some_inputs(probe), names, with_class_token, TOKEN_AXES)
 
 
-@add_class_token.check(needs=every_token_gets_its_own_position, guard=True)
+@add_class_token.check(needs=every_token_gets_its_own_position, guard=True, points=0.25)
 def double_tokens_stay_double(student: Student, probe: Probe) -> None:
     """Float64 tokens stay float64 and integers integers, and tokens not contiguous in memory are read right."""
     tokens, class_token, positions = some_inputs(probe)
@@ -138,7 +138,9 @@ def double_tokens_stay_double(student: Student, probe: Probe) -> None:
     expect_right(student, integers, "add_class_token of integers")
 
 
-@add_class_token.check(needs=every_token_gets_its_own_position, worth=0.5, guard=True)
+@add_class_token.check(
+    needs=every_token_gets_its_own_position, worth=0.5, guard=True, points=0.2, first=every_token_gets_its_own_position
+)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the tokens."""
     expect_device_of_input(student, *some_inputs(probe))
@@ -151,7 +153,7 @@ def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@add_class_token.check(guard=True)
+@add_class_token.check(guard=True, points=0.45, first=every_token_gets_its_own_position)
 def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + tokens rows, ValueError names the number of its rows."""
     tokens, class_token, _ = some_inputs(probe)
@@ -161,11 +163,15 @@ def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> No
         expect_value_error(student, (tokens, class_token, probe.normal(1, rows, embed_dim)), (rows,), described)
 
 
-add_class_token.example("""
+add_class_token.example(
+    """
 >>> tokens, class_token = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[9.0]]])
 >>> add_class_token(tokens, class_token, torch.tensor([[[10.0], [20.0], [30.0]]])).tolist()
 [[[19.0], [21.0], [32.0]]]
-""")
+""",
+    points=0.15,
+    first=every_token_gets_its_own_position,
+)
 
 
 read_mistakes(add_class_token, __name__)

@@ -65,7 +65,7 @@ def every_new_patch_has_a_row(student: Student, probe: Probe) -> None:
         expect_tensor(student(some_positions(probe, old), old, new), (1, 1 + new[0] * new[1], 6), name)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row)
+@resize_positions.check(needs=every_new_patch_has_a_row, points=0.5)
 def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
     """Row 0, the class token's, is returned unchanged."""
     rows, columns, length = probe.sizes(3, low=3, high=8, shown=(3, 4, 6))
@@ -77,7 +77,7 @@ def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
             raise Failure(f"row 0 was {wanted} and became {seen}", "the same numbers", "Where on the picture is row 0?")
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row)
+@resize_positions.check(needs=every_new_patch_has_a_row, points=0.35, first="the_grid_is_resampled_bicubically")
 def the_same_grid_changes_nothing(student: Student, probe: Probe) -> None:
     """From a grid to the same grid, the positions are returned unchanged."""
     rows, columns, length = probe.sizes(3, low=3, high=7, shown=(3, 5, 6))
@@ -86,7 +86,7 @@ def the_same_grid_changes_nothing(student: Student, probe: Probe) -> None:
         expect_resized(student, some_positions(probe, grid, length), grid, grid, look)
 
 
-@resize_positions.check(needs=every_new_patch_has_a_row, guard=True)
+@resize_positions.check(needs=every_new_patch_has_a_row, guard=True, points=0.65)
 def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) -> None:
     """Where a dimension holds a patch's row (or column) and nothing else, it has one value all along each new one."""
     rows, columns, more = probe.sizes(3, low=3, high=7, shown=(3, 4, 2))
@@ -109,7 +109,7 @@ def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) ->
         raise Failure("dimension 0 is the same in every row of the new grid", "a value a row", look)
 
 
-@resize_positions.check(needs=a_dimension_that_tells_the_row_still_does)
+@resize_positions.check(needs=a_dimension_that_tells_the_row_still_does, points=1.75)
 def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
     """Growing or shrinking, the new rows are the bicubic interpolation of the old grid."""
     rows, columns, half, length = probe.sizes(4, low=3, high=8, shown=(3, 4, 2, 6))
@@ -132,7 +132,7 @@ def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
         expect_equal(result[:, 1:], wanted[:, 1:], f"the patches' part of {name}", PATCH_AXES, look=look)
 
 
-@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5)
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, points=0.2)
 def the_new_grid_has_the_very_size_that_was_asked_for(student: Student, probe: Probe) -> None:
     """The new grid is as large as new_grid says, also where dividing the sizes leaves a rounded number."""
     side, other, embed_dim = probe.sizes(3, high=6, shown=(2, 3, 4))
@@ -141,7 +141,7 @@ def the_new_grid_has_the_very_size_that_was_asked_for(student: Student, probe: P
             expect_resized(student, some_positions(probe, old, embed_dim), old, new)
 
 
-@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True)
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True, points=0.35)
 def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
     """The gradient reaches every row of positions, to another grid and to the same one."""
     positions, old, another = some_inputs(probe)
@@ -149,13 +149,15 @@ def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
         expect_input_gradients(student, (positions, old, new), ("positions",), resized, TOKEN_AXES)
 
 
-@resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True)
+@resize_positions.check(
+    needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True, points=0.2, first=the_grid_is_resampled_bicubically
+)
 def it_computes_where_the_positions_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the positions."""
     expect_device_of_input(student, *some_inputs(probe))
 
 
-@resize_positions.check(needs=the_grid_is_resampled_bicubically, guard=True)
+@resize_positions.check(needs=the_grid_is_resampled_bicubically, guard=True, points=0.3)
 def double_positions_stay_double(student: Student, probe: Probe) -> None:
     """In float64 the result is float64, in half it is half, and positions not contiguous in memory are read right."""
     positions, old, new = some_inputs(probe)
@@ -174,7 +176,7 @@ def double_positions_stay_double(student: Student, probe: Probe) -> None:
     expect_equal(found.bfloat16(), right.bfloat16(), name, TOKEN_AXES, look=look)
 
 
-@resize_positions.check(guard=True)
+@resize_positions.check(guard=True, points=0.45, first=the_grid_is_resampled_bicubically)
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + rows · columns rows, ValueError names the number of its rows."""
     positions, (rows, columns), new = some_inputs(probe)

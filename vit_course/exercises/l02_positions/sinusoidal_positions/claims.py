@@ -97,7 +97,7 @@ def every_position_has_a_row(student: Student, probe: Probe) -> None:
         table_of(student, num_positions, embed_dim)
 
 
-@sinusoidal_positions.check(needs=every_position_has_a_row)
+@sinusoidal_positions.check(needs=every_position_has_a_row, points=0.5)
 def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
     """At position 0 all hands point up: its row is 0, 1, 0, 1, and so on."""
     num_positions, hands = probe.choice((11, 17, 23), shown=5), probe.choice((4, 5, 7), shown=4)
@@ -109,7 +109,7 @@ def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
         )
 
 
-@sinusoidal_positions.check(needs=every_position_has_a_row)
+@sinusoidal_positions.check(needs=every_position_has_a_row, points=0.6)
 def the_first_hand_turns_one_radian_a_step(student: Student, probe: Probe) -> None:
     """Dimensions 0 and 1 are the sine and the cosine of the position itself."""
     num_positions, hands = probe.choice((11, 17, 23), shown=6), probe.choice((4, 5, 7), shown=2)
@@ -119,7 +119,7 @@ def the_first_hand_turns_one_radian_a_step(student: Student, probe: Probe) -> No
     expect_equal(table[:, :2], wanted, f"the first hand of {name}", TABLE_AXES, look=look, any_float=True)
 
 
-@sinusoidal_positions.check(needs=every_position_has_a_row)
+@sinusoidal_positions.check(needs=every_position_has_a_row, points=0.4)
 def two_neighbors_are_one_hand(student: Student, probe: Probe) -> None:
     """Dimensions 2i and 2i + 1 are sine and cosine of one angle, so their squares sum to 1."""
     _, table = table_of(student, probe.choice((9, 13, 19), shown=6), 2 * probe.choice((3, 5, 6), shown=5))
@@ -135,7 +135,7 @@ def two_neighbors_are_one_hand(student: Student, probe: Probe) -> None:
         )
 
 
-@sinusoidal_positions.check(needs=two_neighbors_are_one_hand)
+@sinusoidal_positions.check(needs=two_neighbors_are_one_hand, points=1.8)
 def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -> None:
     """Hand i turns by 1 / 10000^(2i / embed_dim) radian a step."""
     first, second, third = probe.sizes(3, high=12, shown=(8, 3, 6))
@@ -147,7 +147,9 @@ def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -
         expect_right(student, num_positions, 2 * hands)
 
 
-@sinusoidal_positions.check(needs=every_position_has_a_row, worth=0.5, guard=True)
+@sinusoidal_positions.check(
+    needs=every_position_has_a_row, worth=0.5, guard=True, points=0.4, first=each_hand_turns_slower_than_the_one_before
+)
 def the_table_is_float32(student: Student, probe: Probe) -> None:
     """The table is float32, as the exercise says."""
     num_positions, hands = probe.sizes(2, shown=(6, 5))
@@ -155,7 +157,7 @@ def the_table_is_float32(student: Student, probe: Probe) -> None:
     expect_float32(student, student(num_positions, 2 * hands), name)
 
 
-@sinusoidal_positions.check(guard=True)
+@sinusoidal_positions.check(guard=True, points=0.7, first=each_hand_turns_slower_than_the_one_before)
 def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
     """An odd embed_dim, which leaves one sine without its cosine, raises ValueError naming it."""
     num_positions, hands = probe.sizes(2, shown=(5, 3))
@@ -163,12 +165,16 @@ def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
         expect_value_error(student, (num_positions, embed_dim), (embed_dim,), f"embed_dim {embed_dim}")
 
 
-sinusoidal_positions.example("""
+sinusoidal_positions.example(
+    """
 >>> sinusoidal_positions(2, 4)[0].tolist()
 [0.0, 1.0, 0.0, 1.0]
 >>> [round(number, 2) for number in sinusoidal_positions(2, 4)[1].tolist()]
 [0.84, 0.54, 0.01, 1.0]
-""")
+""",
+    points=0.2,
+    first=each_hand_turns_slower_than_the_one_before,
+)
 
 
 read_mistakes(sinusoidal_positions, __name__)

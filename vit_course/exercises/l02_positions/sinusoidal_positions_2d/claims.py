@@ -49,6 +49,12 @@ def expect_right(student: Student, grid: tuple[int, int], embed_dim: int) -> Non
     expect_equal(table, sinusoids_2d(grid, embed_dim), name, PATCH_AXES, look=LOOK, any_float=True)
 
 
+def is_right(student: Student, probe: Probe) -> None:
+    """One table of drawn sizes is right."""
+    rows, columns, quarter = probe.sizes(3, high=7)
+    expect_right(student, (rows, columns), 4 * quarter)
+
+
 @sinusoidal_positions_2d.check(guard=True)
 def every_patch_has_a_row(student: Student, probe: Probe) -> None:
     """The table has rows · columns rows, one for each patch, and embed_dim columns."""
@@ -80,19 +86,19 @@ def _expect_half(student: Student, probe: Probe, half: int) -> None:
             )
 
 
-@sinusoidal_positions_2d.check(needs=every_patch_has_a_row)
+@sinusoidal_positions_2d.check(needs=every_patch_has_a_row, points=1.1)
 def the_first_half_tells_the_row(student: Student, probe: Probe) -> None:
     """The first half of a patch's dimensions is the 1-D code of its row."""
     _expect_half(student, probe, 0)
 
 
-@sinusoidal_positions_2d.check(needs=every_patch_has_a_row)
+@sinusoidal_positions_2d.check(needs=every_patch_has_a_row, points=1.1)
 def the_second_half_tells_the_column(student: Student, probe: Probe) -> None:
     """The second half of a patch's dimensions is the 1-D code of its column."""
     _expect_half(student, probe, 1)
 
 
-@sinusoidal_positions_2d.check(needs=every_patch_has_a_row, worth=0.5, guard=True)
+@sinusoidal_positions_2d.check(needs=every_patch_has_a_row, worth=0.5, guard=True, points=0.4, first=is_right)
 def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
     """The table is float32, as the exercise says."""
     rows, columns, quarter = probe.sizes(3, high=7, shown=(3, 5, 2))
@@ -100,7 +106,7 @@ def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
     expect_float32(student, student(grid, embed_dim), f"sinusoidal_positions_2d({grid}, {embed_dim})")
 
 
-@sinusoidal_positions_2d.check(guard=True)
+@sinusoidal_positions_2d.check(guard=True, points=0.9, first=is_right)
 def a_length_that_four_does_not_divide_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that is not divisible by 4 raises ValueError naming it."""
     rows, columns, quarter = probe.sizes(3, high=7, shown=(3, 5, 1))

@@ -23,7 +23,7 @@ def right_attention_passes(student: Student, probe: Probe) -> None:
     LINE_UP.expect_right_passes(student, probe)
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=0.5)
 def it_catches_wrong_shapes(student: Student, probe: Probe) -> None:
     """It catches output or weights of a wrong shape."""
     LINE_UP.expect_caught(
@@ -31,7 +31,7 @@ def it_catches_wrong_shapes(student: Student, probe: Probe) -> None:
     )
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=0.75)
 def it_catches_a_wrong_axis(student: Student, probe: Probe) -> None:
     """It catches a softmax over the queries, over everything, or none at all: rows that do not sum to one."""
     LINE_UP.expect_caught(
@@ -39,7 +39,7 @@ def it_catches_a_wrong_axis(student: Student, probe: Probe) -> None:
     )
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=0.25)
 def it_catches_missing_scaling(student: Student, probe: Probe) -> None:
     """It catches scores that were not scaled."""
     LINE_UP.expect_caught(
@@ -47,7 +47,7 @@ def it_catches_missing_scaling(student: Student, probe: Probe) -> None:
     )
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=1)
 def it_catches_other_scaling(student: Student, probe: Probe) -> None:
     """It catches scores that were scaled by something else than the root of head_dim."""
     LINE_UP.expect_caught(
@@ -55,20 +55,20 @@ def it_catches_other_scaling(student: Student, probe: Probe) -> None:
     )
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=0.5)
 def it_catches_altered_queries_and_keys(student: Student, probe: Probe) -> None:
     """It catches scores in which a number of each query and key is left out or counts more, or a length is lost."""
     look = "Which numbers could be missing from the scores of your pencil example, and nothing would change?"
     LINE_UP.expect_caught(student, probe, "altered", look)
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=1)
 def it_catches_other_values(student: Student, probe: Probe) -> None:
     """It catches an output that is no mean of the values under the weights."""
     LINE_UP.expect_caught(student, probe, "values", "When you know weights and values, what must the output be?")
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=1.25)
 def it_catches_a_mask(student: Student, probe: Probe) -> None:
     """It catches a mask, or anything else that treats queries and keys by their place."""
     LINE_UP.expect_caught(
@@ -79,7 +79,7 @@ def it_catches_a_mask(student: Student, probe: Probe) -> None:
     )
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=0.75)
 def it_catches_foreign_weights(student: Student, probe: Probe) -> None:
     """It catches weights that do not belong to the output."""
     LINE_UP.expect_caught(
@@ -87,7 +87,7 @@ def it_catches_foreign_weights(student: Student, probe: Probe) -> None:
     )
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=0.75)
 def it_catches_mixed_batches(student: Student, probe: Probe) -> None:
     """It catches images of a batch that get mixed."""
     LINE_UP.expect_caught(
@@ -95,13 +95,13 @@ def it_catches_mixed_batches(student: Student, probe: Probe) -> None:
     )
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=0.25)
 def it_catches_a_constant_output(student: Student, probe: Probe) -> None:
     """It catches an output that does not depend on the query."""
     LINE_UP.expect_caught(student, probe, "constant", "Which numbers would tell two different queries apart?")
 
 
-@is_attention.check(needs=right_attention_passes)
+@is_attention.check(needs=right_attention_passes, points=0.75)
 def it_catches_what_is_no_softmax(student: Student, probe: Probe) -> None:
     """It catches weights that sum to one but are no softmax of the scores."""
     LINE_UP.expect_caught(
@@ -109,10 +109,14 @@ def it_catches_what_is_no_softmax(student: Student, probe: Probe) -> None:
     )
 
 
-is_attention.example("""
+is_attention.example(
+    """
 >>> is_attention(lambda query, key, value: (value, query))
 False
-""")
+""",
+    points=0.25,
+    first=it_catches_wrong_shapes,
+)
 
 
 read_mistakes(is_attention, __name__)

@@ -145,6 +145,11 @@ def _more_and_fewer(probe: Probe) -> tuple[tuple[int, int, int], tuple[int, int,
     return (upper, least, lower), (lower, most, upper)
 
 
+def numbers_first(student: Student, probe: Probe) -> None:
+    """Output and weights are right in both modes."""
+    expect_right(student, probe, "The numbers come first: what do the checks above say?")
+
+
 @MultiHeadSelfAttention.check(guard=True)
 def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
     """Its parameters are those of two Linears, qkv and projection."""
@@ -163,14 +168,16 @@ def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
         expect_tensor(weights, (batch, 3, tokens, tokens), "the weights tensor")
 
 
-@MultiHeadSelfAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
+@MultiHeadSelfAttention.check(
+    needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True, points=0.125, first=numbers_first
+)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, _, x = some_pair(student, probe)
     expect_one_kind(kinds_of_results(student, lambda: module(x), x.shape))
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, points=1.5)
 def every_head_attends_by_itself(student: Student, probe: Probe) -> None:
     """Each head has its own weights, made from its own part of the queries and keys."""
     for num_heads, head_dim, tokens in _more_and_fewer(probe):
@@ -180,7 +187,7 @@ def every_head_attends_by_itself(student: Student, probe: Probe) -> None:
         expect_weights(module, oracle, probe.normal(2, tokens, embed_dim), name)
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, points=1.75)
 def the_output_is_right(student: Student, probe: Probe) -> None:
     """The output is right, for several numbers of heads and of tokens."""
     batch, num_heads, more = probe.sizes(3, shown=(6, 3, 2))
@@ -191,7 +198,7 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
             expect_output(module, oracle, probe.normal(batch, tokens, heads * head_dim), f"{name}{again}")
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, points=0.75)
 def the_bias_of_qkv_can_be_left_out(student: Student, probe: Probe) -> None:
     """With qkv_bias=False there is no bias in qkv, and the projection keeps its own."""
     module, oracle, x = some_pair(student, probe, qkv_bias=False)
@@ -208,7 +215,7 @@ def qkv_has_a_bias_unless_told(student: Student, probe: Probe) -> None:
         raise Failure("a module that is built without qkv_bias has no bias in qkv", "a bias in qkv", look)
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, guard=True, points=0.5)
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     """Output and weights are the same while training and after `.eval()`, and forward leaves every part in its mode."""
     expect_right(student, probe, "Which line of yours does something else in training than in evaluation?")
@@ -217,7 +224,7 @@ def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     expect_modes_kept(student, (embed_dim, num_heads), probe.normal(batch, tokens, embed_dim))
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True, points=0.125, first=numbers_first)
 def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
     """The output is the same whether the weights are asked for or not."""
     for num_heads, head_dim, tokens in _more_and_fewer(probe):
@@ -228,7 +235,7 @@ def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
         expect_equal(output, plain.to(x.dtype), "the output with return_weights=True", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True, points=0.05, first=numbers_first)
 def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     """What comes out for an image does not depend on the other images of the batch."""
     module, _, x = some_pair(student, probe)
@@ -237,7 +244,7 @@ def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     expect_equal(module(x[-1:]), together[-1:].to(x.dtype), "the output for one image alone", TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True)
+@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True, points=0.1, first=numbers_first)
 def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     """Tokens that go in in another order come out in that order, otherwise unchanged."""
     module, _, x = some_pair(student, probe)
@@ -248,7 +255,7 @@ def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     expect_equal(module(x[:, order]), shuffled, "the output for shuffled tokens", TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears)
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, points=0.5)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches both Linears, and in qkv the rows of queries, keys and values."""
     module, _, x = some_pair(student, probe)
@@ -264,7 +271,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
         raise Failure(f"no gradient reaches qkv's rows of {' and '.join(asleep)}", "one for all of its rows", look)
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, points=0.75, first=numbers_first)
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     """The tokens and all parameters get the gradient of attention, through queries, keys and values."""
     module, oracle, x = some_pair(student, probe)
@@ -281,7 +288,7 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
             expect_gradients_of_inputs([found[ours]], [wanted], [f"`{ours}`"])
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, guard=True, points=0.5, first=numbers_first)
 def it_computes_where_the_tokens_lie(student: Student, probe: Probe) -> None:
     """Moved to another device, it computes there."""
     batch, tokens, num_heads, head_dim = some_sizes(probe)
@@ -290,7 +297,7 @@ def it_computes_where_the_tokens_lie(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, x, arguments=arguments, options={"return_weights": True})
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right, guard=True)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, guard=True, points=0.5, first=numbers_first)
 def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
     batch, tokens, num_heads = probe.sizes(3, shown=(2, 5, 3))
@@ -308,7 +315,7 @@ def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = 
             raise Failure(f"after .double() `{name}` has dtype {short(tensor.dtype)}", "float64", look)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, guard=True)
+@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, guard=True, points=0.1, first=numbers_first)
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     module, _, x = some_pair(student, probe)
@@ -316,7 +323,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@MultiHeadSelfAttention.check(guard=True)
+@MultiHeadSelfAttention.check(guard=True, points=0.5, first=numbers_first)
 def a_number_of_heads_that_does_not_fit_is_refused_when_built(student: Student, probe: Probe) -> None:
     """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
     few, width = probe.sizes(2, low=3, shown=(3, 4))
@@ -325,14 +332,18 @@ def a_number_of_heads_that_does_not_fit_is_refused_when_built(student: Student, 
         expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)
 
 
-MultiHeadSelfAttention.example("""
+MultiHeadSelfAttention.example(
+    """
 >>> attention = MultiHeadSelfAttention(embed_dim=6, num_heads=2)
 >>> tuple(attention(torch.zeros(4, 5, 6)).shape)
 (4, 5, 6)
 >>> output, weights = attention(torch.zeros(4, 5, 6), return_weights=True)
 >>> weights[0, 1, 2]  # all tokens alike: each gets a fifth
 tensor([0.2000, 0.2000, 0.2000, 0.2000, 0.2000], grad_fn=<SelectBackward0>)
-""")
+""",
+    points=0.25,
+    first=numbers_first,
+)
 
 
 read_mistakes(MultiHeadSelfAttention, __name__)

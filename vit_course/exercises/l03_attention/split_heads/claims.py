@@ -46,7 +46,7 @@ def heads_get_an_axis_of_their_own(student: Student, probe: Probe) -> None:
         expect_tensor(split, (2, num_heads, 7, head_dim), f"split_heads of (2, 7, {num_heads * head_dim})")
 
 
-@split_heads.check(needs=heads_get_an_axis_of_their_own)
+@split_heads.check(needs=heads_get_an_axis_of_their_own, points=1.5)
 def a_head_gets_a_slice_of_every_token(student: Student, probe: Probe) -> None:
     """Head h gets head_dim neighboring numbers of every token, those from h · head_dim on."""
     look = "Print split_heads of a tensor whose numbers count up. Who sits beside whom in memory?"
@@ -63,7 +63,7 @@ def merging_gives_the_shape_back(student: Student, probe: Probe) -> None:
     expect_tensor(merged_back, (2, 7, 12), "merge_heads of (2, 3, 7, 4)")
 
 
-@split_heads.check(needs=merging_gives_the_shape_back)
+@split_heads.check(needs=merging_gives_the_shape_back, points=1.5)
 def a_token_gets_its_pieces_back(student: Student, probe: Probe) -> None:
     """merge_heads lays the pieces of each token side by side, head 0 first."""
     look = "Undo the steps of split_heads one by one, the last one first."
@@ -73,7 +73,7 @@ def a_token_gets_its_pieces_back(student: Student, probe: Probe) -> None:
             expect_equal(together, each, "merge_heads", TOKEN_AXES, _where_from(each), look)
 
 
-@split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), guard=True)
+@split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), guard=True, points=1)
 def scattered_memory_and_any_dtype_will_do(student: Student, probe: Probe) -> None:
     """Both keep the dtype, and take non-contiguous tensors."""
     batch, tokens, num_heads, head_dim = probe.sizes(4, shown=(2, 7, 3, 4))
@@ -89,7 +89,9 @@ def scattered_memory_and_any_dtype_will_do(student: Student, probe: Probe) -> No
         expect_merged(student, heads_of(whole, num_heads), f"merge_heads of {dtype}")
 
 
-@split_heads.check(needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), worth=0.5, guard=True)
+@split_heads.check(
+    needs=(a_head_gets_a_slice_of_every_token, a_token_gets_its_pieces_back), worth=0.5, guard=True, points=0.75
+)
 def one_of_anything_will_do(student: Student, probe: Probe) -> None:
     """A batch of one, one token, one head and heads of one number keep their axes."""
     some, many, few, width = probe.sizes(4, shown=(2, 7, 3, 4))
@@ -106,7 +108,7 @@ def one_of_anything_will_do(student: Student, probe: Probe) -> None:
         expect_merged(student, heads_of(x, num_heads), f"merge_heads {described}")
 
 
-@split_heads.check(needs=a_head_gets_a_slice_of_every_token, worth=0.5, guard=True)
+@split_heads.check(needs=a_head_gets_a_slice_of_every_token, worth=0.5, guard=True, points=0.25)
 def the_gradient_finds_its_way_back(student: Student, probe: Probe) -> None:
     """A gradient flows back through both."""
     x, num_heads = some_tokens(probe)
@@ -116,7 +118,7 @@ def the_gradient_finds_its_way_back(student: Student, probe: Probe) -> None:
         expect_gradients_of_inputs(found[:1], wanted[:1], [f"the input of {name}"])
 
 
-@split_heads.check(guard=True)
+@split_heads.check(guard=True, points=0.5, first=a_head_gets_a_slice_of_every_token)
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that num_heads does not divide raises ValueError naming both numbers."""
     few, width = probe.sizes(2, low=3, shown=(3, 4))

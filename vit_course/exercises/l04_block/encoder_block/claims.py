@@ -154,6 +154,20 @@ def _tokens(probe: Probe, embed_dim: int, scale: float = 3.0, dtype: torch.dtype
     return probe.normal(batch, tokens, embed_dim, scale=scale, dtype=dtype)
 
 
+def numbers_first(student: Student, probe: Probe) -> None:
+    """The block is right in both modes."""
+    expect_right(student, probe, "The numbers come first: what do the checks above say?")
+
+
+def expect_change(student: Student, probe: Probe) -> None:
+    """A block with random weights adds something to the tokens."""
+    block = _block(student, probe)
+    x = _tokens(probe, block.embed_dim)
+    if close(expect_tensor(block.module(x), x.shape, "the block's output"), x):
+        look = "Which two things should it add?"
+        raise Failure("a block with random weights gives back its tokens unchanged", "tokens to which it added", look)
+
+
 @EncoderBlock.check(guard=True)
 def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
     """It is made of norm1, attention, norm2 and mlp, and tokens keep their shape."""
@@ -163,7 +177,7 @@ def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
         expect_tensor(block.module(x), x.shape, "the block's output")
 
 
-@EncoderBlock.check(guard=True)
+@EncoderBlock.check(guard=True, points={"EncoderBlock": 0.125, "fix_block": 0.025}, first=numbers_first)
 def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
     """All its parameters exist as soon as the block is built; forward adds none."""
     arguments = _arguments(probe)
@@ -181,7 +195,12 @@ def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
         )
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
+@EncoderBlock.check(
+    needs=it_is_made_of_four_named_parts,
+    guard=True,
+    points={"EncoderBlock": 0.25, "fix_block": 0.0625},
+    first=numbers_first,
+)
 def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None:
     """The hidden layer has embed_dim · mlp_ratio units, and 4 · embed_dim where no ratio is given."""
     embed_dim, num_heads, _ = _arguments(probe)
@@ -192,7 +211,12 @@ def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None
     expect_tensor(block.module(x), x.shape, "the block's output")
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
+@EncoderBlock.check(
+    needs=it_is_made_of_four_named_parts,
+    guard=True,
+    points={"EncoderBlock": 0.125, "fix_block": 0.025},
+    first=numbers_first,
+)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     block = _block(student, probe)
@@ -200,7 +224,9 @@ def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     expect_same_in_every_run(student, block.module, block.weights, probe.normal(batch, tokens, block.embed_dim))
 
 
-@EncoderBlock.check(needs=nothing_is_left_to_chance, guard=True)
+@EncoderBlock.check(
+    needs=nothing_is_left_to_chance, guard=True, points={"EncoderBlock": 0.75, "fix_block": 0.25}, first=expect_change
+)
 def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) -> None:
     """With the weights and biases of all Linears at zero, the tokens are returned unchanged."""
     block = _block(student, probe, LINEARS)
@@ -208,7 +234,7 @@ def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) ->
     block.expect_stream(_tokens(probe, block.embed_dim), look)
 
 
-@EncoderBlock.check(needs=nothing_is_left_to_chance)
+@EncoderBlock.check(needs=nothing_is_left_to_chance, points={"EncoderBlock": 1, "fix_block": 0.5})
 def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     """With zeros in mlp.fc2, the block adds to the stream what attention makes of norm1 of the stream."""
     look = "What does the attention read, and to what is its output added?"
@@ -218,7 +244,7 @@ def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
         _block(student, probe, MLP_IS_SILENT, arguments).expect_stream(_tokens(probe, embed_dim), look)
 
 
-@EncoderBlock.check(needs=nothing_is_left_to_chance)
+@EncoderBlock.check(needs=nothing_is_left_to_chance, points={"EncoderBlock": 1, "fix_block": 0.5})
 def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     """With zeros in attention.projection, the block adds to the stream what the mlp makes of norm2 of the stream."""
     block = _block(student, probe, ATTENTION_IS_SILENT)
@@ -226,7 +252,7 @@ def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     block.expect_stream(_tokens(probe, block.embed_dim), look)
 
 
-@EncoderBlock.check(needs=nothing_is_left_to_chance)
+@EncoderBlock.check(needs=nothing_is_left_to_chance, points={"EncoderBlock": 1, "fix_block": 0.5})
 def the_second_branch_starts_where_the_first_ended(student: Student, probe: Probe) -> None:
     """The mlp's branch leaves from, and returns to, the stream that attention has been added to."""
     block = _block(student, probe)
@@ -236,7 +262,12 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
         block.expect_stream(tokens, look)
 
 
-@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5, guard=True)
+@EncoderBlock.check(
+    needs=the_second_branch_starts_where_the_first_ended,
+    worth=0.5,
+    guard=True,
+    points={"EncoderBlock": 0.125, "fix_block": 0.05},
+)
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     """The result is the same after `.eval()` and after `.train()`, and forward leaves every part in its mode."""
     expect_right(student, probe, "Which line of yours does something else in training than in evaluation?")
@@ -244,7 +275,12 @@ def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     expect_modes_kept(student, arguments, _tokens(probe, arguments[0]))
 
 
-@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, worth=0.5)
+@EncoderBlock.check(
+    needs=the_second_branch_starts_where_the_first_ended,
+    worth=0.5,
+    points={"EncoderBlock": 0.375, "fix_block": 0.25},
+    first=numbers_first,
+)
 def the_gradient_takes_the_stream_and_both_branches(student: Student, probe: Probe) -> None:
     """The tokens and all parameters get the gradient of the stream and of both branches."""
     block = _block(student, probe)
@@ -274,20 +310,35 @@ def _expect_eps(student: Student, probe: Probe, eps: float, **options: Any) -> N
         expect_equal(block.module(x), block.output(x), "the block's output", TOKEN_AXES, describe, look)
 
 
-@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended)
+@EncoderBlock.check(
+    needs=the_second_branch_starts_where_the_first_ended,
+    points={"EncoderBlock": 0.5, "fix_block": 0.25},
+    first=numbers_first,
+)
 def both_norms_have_an_eps_of_1e_6(student: Student, probe: Probe) -> None:
     """Where no layer_norm_eps is given, both norms use an eps of 1e-6; tokens of variance 1e-6 tell."""
     _expect_eps(student, probe, EPS)
 
 
-@EncoderBlock.check(needs=both_norms_have_an_eps_of_1e_6, worth=0.5)
+@EncoderBlock.check(
+    needs=both_norms_have_an_eps_of_1e_6,
+    worth=0.5,
+    points={"EncoderBlock": 0.25, "fix_block": 0.0625},
+    first=numbers_first,
+)
 def both_norms_have_the_eps_that_is_given(student: Student, probe: Probe) -> None:
     """With a layer_norm_eps of 1e-4, say, both norms use that eps; tokens of that variance tell."""
     eps = probe.choice(OTHER_EPS, shown=OTHER_EPS[0])
     _expect_eps(student, probe, eps, layer_norm_eps=eps)
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, worth=0.5, guard=True)
+@EncoderBlock.check(
+    needs=it_is_made_of_four_named_parts,
+    worth=0.5,
+    guard=True,
+    points={"EncoderBlock": 0.25, "fix_block": 0.0625},
+    first=numbers_first,
+)
 def the_queries_keys_and_values_have_a_bias_only_if_asked(student: Student, probe: Probe) -> None:
     """With qkv_bias=False attention.qkv has no bias, with qkv_bias=True it has one; all other Linears have one."""
     for asked in (False, True):
@@ -296,7 +347,7 @@ def the_queries_keys_and_values_have_a_bias_only_if_asked(student: Student, prob
         expect_tensor(block.module(x), x.shape, "the block's output")
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts)
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, points={"EncoderBlock": 0.25, "fix_block": 0.125})
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches every parameter, those of both norms too."""
     block = _block(student, probe)
@@ -304,7 +355,12 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     expect_gradients(block.module, expect_tensor(block.module(x), x.shape, "the block's output"))
 
 
-@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, guard=True)
+@EncoderBlock.check(
+    needs=the_second_branch_starts_where_the_first_ended,
+    guard=True,
+    points={"EncoderBlock": 0.375, "fix_block": 0.125},
+    first=numbers_first,
+)
 def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
     block = _block(student, probe).in_float64()
@@ -315,7 +371,12 @@ def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = 
     expect_equal(block.module(x.to(device)), expected, "the block's output in float64", TOKEN_AXES)
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True)
+@EncoderBlock.check(
+    needs=it_is_made_of_four_named_parts,
+    guard=True,
+    points={"EncoderBlock": 0.125, "fix_block": 0.025},
+    first=numbers_first,
+)
 def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None:
     """The caller's tokens are not changed; what the block adds, it adds to a new tensor."""
     block = _block(student, probe)
@@ -325,13 +386,17 @@ def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None
         expect_left_alone(student)
 
 
-EncoderBlock.example("""
+EncoderBlock.example(
+    """
 >>> block = EncoderBlock(embed_dim=8, num_heads=2)
 >>> tuple(block(torch.zeros(3, 5, 8)).shape)
 (3, 5, 8)
 >>> sum(parameter.numel() for parameter in block.parameters())  # 2 · 16 + 288 + 552
 872
-""")
+""",
+    points={"EncoderBlock": 0.25, "fix_block": 0.125},
+    first=numbers_first,
+)
 
 fix_block = EncoderBlock.share_checks("fix_block", objects=("FixedBlock",))
 fix_block.example("""
@@ -350,15 +415,6 @@ def expect_right(student: Student, probe: Probe, look: str, without_ratio: bool 
     for change in (block.module.train, block.module.eval, block.module.train):
         change()
         block.expect_stream(_tokens(probe, block.embed_dim), look)
-
-
-def expect_change(student: Student, probe: Probe) -> None:
-    """A block with random weights adds something to the tokens."""
-    block = _block(student, probe)
-    x = _tokens(probe, block.embed_dim)
-    if close(expect_tensor(block.module(x), x.shape, "the block's output"), x):
-        look = "Which two things should it add?"
-        raise Failure("a block with random weights gives back its tokens unchanged", "tokens to which it added", look)
 
 
 # both norms start alike, so it trains as "norm1 used twice" does, which was measured

@@ -73,7 +73,7 @@ def small_model(probe: Probe, shown: ViTConfig, **choices: Any) -> ViTConfig:
     return a_config(probe, replace(shown, mlp_ratio=4.0), depth, mlp_ratio=4.0, **choices)
 
 
-@count_parameters.check(guard=True)
+@count_parameters.check(guard=True, points=0.25, first="the_configs_choices_count")
 def the_count_is_an_int(student: Student, probe: Probe) -> None:
     """The count is an int."""
     result = student(small_model(probe, WIDE_MODEL))
@@ -82,7 +82,7 @@ def the_count_is_an_int(student: Student, probe: Probe) -> None:
         raise Failure(f"count_parameters gave {kind_of(result)}", "an int", look)
 
 
-@count_parameters.check(needs=the_count_is_an_int)
+@count_parameters.check(needs=the_count_is_an_int, points=0.5)
 def every_part_is_counted_once(student: Student, probe: Probe) -> None:
     """Every part of a small model is counted once."""
     for shown, channels in ((WIDE_MODEL, 1), (TALL_MODEL, 5)):
@@ -92,7 +92,7 @@ def every_part_is_counted_once(student: Student, probe: Probe) -> None:
         expect_count(student, config, described)
 
 
-@count_parameters.check(needs=the_count_is_an_int)
+@count_parameters.check(needs=the_count_is_an_int, points=0.5)
 def a_block_costs_what_it_should(student: Student, probe: Probe) -> None:
     """Five more blocks cost five times the parameters of a block."""
     shallow = small_model(probe, WIDE_MODEL)
@@ -108,7 +108,7 @@ def a_block_costs_what_it_should(student: Student, probe: Probe) -> None:
         )
 
 
-@count_parameters.check(needs=the_count_is_an_int)
+@count_parameters.check(needs=the_count_is_an_int, points=0.5)
 def the_configs_choices_count(student: Student, probe: Probe) -> None:
     """mlp_ratio and qkv_bias change the count as they should."""
     for ratio in (probe.choice((0.5, 1.5), shown=2.5), probe.choice((2.0, 3.0, 3.5, 5.0))):
@@ -126,7 +126,7 @@ def vit_b_16_has_as_many_as_it_is_known_for(student: Student, probe: Probe) -> N
     expect_count(student, PRESETS["vit_base_16"], "ViT-B/16")
 
 
-@count_parameters.check(guard=True)
+@count_parameters.check(guard=True, points=0.5)
 def nothing_is_built(student: Student, probe: Probe) -> None:
     """It counts without building a model."""
     built: list[nn.Module] = []
@@ -163,10 +163,14 @@ def _too_large(probe: Probe) -> ViTConfig:
     )
 
 
-count_parameters.example("""
+count_parameters.example(
+    """
 >>> count_parameters(ViTConfig((2, 4), 2, in_channels=1, num_classes=2, embed_dim=3, depth=0, num_heads=1))
 41
-""")
+""",
+    points=0.25,
+    first=the_configs_choices_count,
+)
 
 
 read_mistakes(count_parameters, __name__)

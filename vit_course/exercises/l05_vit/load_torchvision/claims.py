@@ -151,7 +151,7 @@ def _expect_named(
         raise Failure(f"load_torchvision raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
 
 
-@load_torchvision.check(guard=True)
+@load_torchvision.check(guard=True, points=0.5)
 def the_model_comes_back(student: Student, probe: Probe) -> None:
     """It returns the model that it was given, which can go on learning."""
     loading = _Loading(student, probe, a_config(probe, MODEL))
@@ -164,19 +164,19 @@ def the_model_comes_back(student: Student, probe: Probe) -> None:
     loading.expect_most()
 
 
-@load_torchvision.check
+@load_torchvision.check(points=0.75)
 def kernels_become_rows_of_the_projection(student: Student, probe: Probe) -> None:
     """The patch embedding's kernels become rows of your Linear, in the order of your patches."""
     _Loading(student, probe, a_config(probe, MODEL)).expect(lambda name: name.startswith("patch_embedding."))
 
 
-@load_torchvision.check
+@load_torchvision.check(points=0.75)
 def queries_keys_and_values_stay_in_order(student: Student, probe: Probe) -> None:
     """The rows of in_proj, which makes queries, keys and values, arrive in qkv in their order."""
     _Loading(student, probe, a_config(probe, MODEL, depth=2)).expect(lambda name: ".qkv." in name)
 
 
-@load_torchvision.check
+@load_torchvision.check(points=0.75)
 def every_block_gets_its_own_weights(student: Student, probe: Probe) -> None:
     """In a model of more than ten blocks the tensors of every block arrive where they belong."""
     loading = _Loading(student, probe, _many_blocks(probe))
@@ -187,14 +187,14 @@ def _many_blocks(probe: Probe) -> ViTConfig:
     return a_config(probe, TWELVE_BLOCKS, depth=probe.choice((13, 14, 15)), embed_dim=4, num_heads=2, mlp_ratio=1.5)
 
 
-@load_torchvision.check
+@load_torchvision.check(points=0.75)
 def both_ends_are_loaded(student: Student, probe: Probe) -> None:
     """Class token, positions, final norm and head arrive too."""
     ends = ("class_token", "positions", "norm.", "head.")
     _Loading(student, probe, a_config(probe, MODEL)).expect(lambda name: name.startswith(ends))
 
 
-@load_torchvision.check
+@load_torchvision.check(points=1.75)
 def the_logits_become_torchvisions(student: Student, probe: Probe) -> None:
     """After loading, the model gives torchvision's logits."""
     config = _many_blocks(probe)
@@ -214,7 +214,7 @@ def the_logits_become_torchvisions(student: Student, probe: Probe) -> None:
         )
 
 
-@load_torchvision.check(guard=True)
+@load_torchvision.check(guard=True, points=0.25)
 def the_weights_are_copies(student: Student, probe: Probe) -> None:
     """The model keeps its numbers when the state dict is changed afterward."""
     loading = _Loading(student, probe, a_config(probe, MODEL))
@@ -225,7 +225,7 @@ def the_weights_are_copies(student: Student, probe: Probe) -> None:
         raise Failure("the model's numbers lie in the state dict's own tensors", "a model that owns its numbers", look)
 
 
-@load_torchvision.check(guard=True)
+@load_torchvision.check(guard=True, points=0.25)
 def the_state_dict_is_left_alone(student: Student, probe: Probe) -> None:
     """The state dict has the same names and tensors after the call as before."""
     loading = _Loading(student, probe, a_config(probe, MODEL))
@@ -245,7 +245,7 @@ def the_state_dict_is_left_alone(student: Student, probe: Probe) -> None:
             )
 
 
-@load_torchvision.check(guard=True)
+@load_torchvision.check(guard=True, points=0.5)
 def a_missing_tensor_is_named(student: Student, probe: Probe) -> None:
     """A state dict that lacks a tensor raises ValueError naming it."""
     config = a_config(probe, MODEL)
@@ -257,7 +257,7 @@ def a_missing_tensor_is_named(student: Student, probe: Probe) -> None:
     _expect_named(student, probe, config, state, (theirs, ours), f"a state dict without `{theirs}`")
 
 
-@load_torchvision.check(guard=True)
+@load_torchvision.check(guard=True, points=0.25)
 def a_tensor_too_many_is_named(student: Student, probe: Probe) -> None:
     """A tensor that has no place in the model, be it of one more block or a stranger, raises ValueError naming it."""
     config = a_config(probe, MODEL)
@@ -271,7 +271,7 @@ def a_tensor_too_many_is_named(student: Student, probe: Probe) -> None:
     _expect_named(student, probe, config, state, (stranger,), f"a state dict with `{stranger}` in it")
 
 
-@load_torchvision.check(guard=True)
+@load_torchvision.check(guard=True, points=0.5)
 def a_tensor_that_does_not_fit_is_named(student: Student, probe: Probe) -> None:
     """A tensor of another size, as those of a head for more classes, raises ValueError naming it."""
     config = a_config(probe, MODEL)

@@ -132,7 +132,7 @@ def the_first_loss_is_always_the_best(student: Student, probe: Probe) -> None:
     expect_story(student, 1, (250.0, 240.0), "..", "With what do you compare the first loss?")
 
 
-@EarlyStopping.check
+@EarlyStopping.check(points=0.15)
 def it_waits_exactly_as_long_as_its_patience(student: Student, probe: Probe) -> None:
     """It says stop at the loss number `patience` in a row that is no better, not one sooner and not one later."""
     drawn = [
@@ -144,7 +144,7 @@ def it_waits_exactly_as_long_as_its_patience(student: Student, probe: Probe) -> 
     _expect_stops(student, probe, shown, drawn, look)
 
 
-@EarlyStopping.check(guard=True)
+@EarlyStopping.check(guard=True, points=0.3)
 def a_better_loss_starts_the_count_anew(student: Student, probe: Probe) -> None:
     """Only losses in a row count: a new best one starts the count anew."""
     (patience,) = probe.sizes(1, low=2, high=4)
@@ -155,7 +155,7 @@ def a_better_loss_starts_the_count_anew(student: Student, probe: Probe) -> None:
     _expect_stops(student, probe, [shown], [(patience, drawn)], look)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(points=0.1)
 def losses_are_compared_with_the_best(student: Student, probe: Probe) -> None:
     """A loss has to be below the best one so far; being below the last one is not enough."""
     (patience,) = probe.sizes(1, low=3, high=5)
@@ -169,7 +169,7 @@ def losses_are_compared_with_the_best(student: Student, probe: Probe) -> None:
     expect_story(student, 2, (1.0, 0.0, 0.9, 0.8, 0.7), "..~~~", "Is 0 a loss like any other in your `if`?")
 
 
-@EarlyStopping.check
+@EarlyStopping.check(points=0.2)
 def an_equal_loss_is_no_progress(student: Student, probe: Probe) -> None:
     """A loss as low as the best one is no progress."""
     (patience,) = probe.sizes(1, low=3, high=5)
@@ -177,7 +177,7 @@ def an_equal_loss_is_no_progress(student: Student, probe: Probe) -> None:
     _expect_stops(student, probe, [shown], [(patience, drawn)], "What do `<` and `<=` say of two equal numbers?")
 
 
-@EarlyStopping.check(guard=True)
+@EarlyStopping.check(guard=True, points=0.2)
 def the_smallest_progress_counts(student: Student, probe: Probe) -> None:
     """A loss that is lower by only a tiny bit is a new best, too."""
     (patience,) = probe.sizes(1, low=2, high=3)
@@ -188,7 +188,7 @@ def the_smallest_progress_counts(student: Student, probe: Probe) -> None:
     _expect_stops(student, probe, [shown], [(patience, falling + falling[-1:] * patience)], look)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(points=0.2)
 def each_has_a_memory_of_its_own(student: Student, probe: Probe) -> None:
     """Two objects of the class that are used side by side share no memory."""
     (patience,) = probe.sizes(1, low=2, high=3, shown=(2,))
@@ -204,7 +204,7 @@ def each_has_a_memory_of_its_own(student: Student, probe: Probe) -> None:
     expect_story(student, patience, rising, stops_of(patience, rising), look, lower)
 
 
-@EarlyStopping.check
+@EarlyStopping.check(points=0.2)
 def nan_is_no_progress(student: Student, probe: Probe) -> None:
     """A loss that is NaN is no progress, and is never the best."""
     (patience,) = probe.sizes(1, low=2, high=4)
@@ -221,7 +221,7 @@ def nan_starts_the_count_anew(student: Student, probe: Probe) -> bool:
     return _described(student, 2, (1.0, 1.1, NAN, 1.1))["answers"] == [False] * 4
 
 
-@EarlyStopping.check
+@EarlyStopping.check(points=0.2)
 def it_says_so_again_when_asked_again(student: Student, probe: Probe) -> None:
     """If training goes on after it has said stop, it says stop again, until there is a new best loss."""
     (patience,) = probe.sizes(1, low=1, high=3)
@@ -262,13 +262,17 @@ def no_patience_is_refused(student: Student, probe: Probe) -> None:
         expect_value_error(student, (patience,), [patience], f"patience={patience}")
 
 
-EarlyStopping.example("""
+EarlyStopping.example(
+    """
 >>> stopping = EarlyStopping(2)
 >>> [stopping.step(loss) for loss in (2.0, 1.5, 1.6, 1.4, 1.5, 1.4)]
 [False, False, False, False, False, True]
 >>> stopping.best
 1.4
-""")
+""",
+    points=0.1,
+    first=it_waits_exactly_as_long_as_its_patience,
+)
 
 
 read_mistakes(EarlyStopping, __name__)

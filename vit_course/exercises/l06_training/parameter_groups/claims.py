@@ -166,6 +166,28 @@ def _expect(
         raise Failure(f"{count} {are}: {listed([f'`{name}`' for name in wrong], 3)}", expected, look)
 
 
+def expect_sorted(student: Student, parts: Parameters, weight_decay: float) -> None:
+    """Fail unless every parameter is in the group that it belongs to, once, and the groups decay as asked for."""
+    decays = decays_of(student, parts, weight_decay)
+    expect_its_own(decays)
+    for name, found in decays.items():
+        wanted = [weight_decay if name in matrices_in(parts) else 0.0]
+        if found != wanted:
+            got = f"the weight decay {', '.join(map(str, found))}" if found else "no group at all"
+            look = "What tells a weight that multiplies tokens from all that is added or only scales?"
+            raise Failure(f"`{name}` gets {got}, where {weight_decay} was asked for", f"{wanted[0]} for it", look)
+
+
+def a_vit_is_sorted(student: Student, probe: Probe) -> None:
+    """Of a whole ViT every parameter is in its group."""
+    expect_sorted(student, a_vit(probe), a_decay(probe))
+
+
+def a_norm_of_another_name_is_spared(student: Student, probe: Probe) -> None:
+    """A norm is told by what it is, and not by its name."""
+    expect_sorted(student, {"layer": ("Linear", probe.sizes(2)), "scale": ("LayerNorm", (5,))}, a_decay(probe))
+
+
 @parameter_groups.check(guard=True)
 def it_gives_two_groups(student: Student, probe: Probe) -> None:
     """It gives two groups, each a dict with `params` and `weight_decay`."""
@@ -173,7 +195,7 @@ def it_gives_two_groups(student: Student, probe: Probe) -> None:
     student.record.append("two groups")
 
 
-@parameter_groups.check(needs=it_gives_two_groups, guard=True)
+@parameter_groups.check(needs=it_gives_two_groups, guard=True, points=0.15, first=a_vit_is_sorted)
 def the_params_are_lists(student: Student, probe: Probe) -> None:
     """The params of each group are a list, which can be read more than once."""
     holders = [str(group["holder"]) for group in _groups(student, a_vit(probe))]
@@ -187,7 +209,7 @@ def the_params_are_lists(student: Student, probe: Probe) -> None:
 _ONCE = ("generator", "filter", "map")
 
 
-@parameter_groups.check(needs=it_gives_two_groups)
+@parameter_groups.check(needs=it_gives_two_groups, points=0.1)
 def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
     """Every parameter of the model is in exactly one of the groups."""
     _expect_once(decays_of(student, a_vit(probe)))
@@ -230,7 +252,7 @@ def _are(names: list[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-@parameter_groups.check(needs=it_gives_two_groups)
+@parameter_groups.check(needs=it_gives_two_groups, points=0.2, first=a_norm_of_another_name_is_spared)
 def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
     """One group has the weight decay that is asked for, and the other has 0."""
     for weight_decay in (a_decay(probe), a_decay(probe, 0.07), 1.0, 0.0):
@@ -244,7 +266,7 @@ def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
             )
 
 
-@parameter_groups.check(needs=the_decay_is_the_one_asked_for)
+@parameter_groups.check(needs=the_decay_is_the_one_asked_for, points=0.15, first=a_vit_is_sorted)
 def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
     """The group with the weight decay comes first, the one without it second."""
     first = figure(_groups(student, a_vit(probe))[0]["weight_decay"])
@@ -253,7 +275,7 @@ def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
         raise Failure("the first group has a weight decay of 0", "the decayed one", "Which group is named first?")
 
 
-@parameter_groups.check(needs=it_gives_two_groups)
+@parameter_groups.check(needs=it_gives_two_groups, points=0.2, first=a_vit_is_sorted)
 def a_frozen_parameter_has_its_group_too(student: Student, probe: Probe) -> None:
     """A frozen parameter is in a group as well, since it may be trained again later."""
     parts, look = a_vit(probe), "Which parameters does the exercise leave out: those that are frozen?"
@@ -267,7 +289,7 @@ def a_frozen_parameter_has_its_group_too(student: Student, probe: Probe) -> None
         raise Failure(f"`{moved[0]}` changes its group when some parameters are frozen", "the same two groups", look)
 
 
-@parameter_groups.check(needs=it_gives_two_groups)
+@parameter_groups.check(needs=it_gives_two_groups, points=0.2, first=a_norm_of_another_name_is_spared)
 def a_shared_weight_is_there_once(student: Student, probe: Probe) -> None:
     """A weight that two layers share is one parameter, and stands in a group once."""
     dim, hidden = probe.sizes(2, shown=(6, 4))
@@ -286,7 +308,7 @@ def a_shared_weight_is_there_once(student: Student, probe: Probe) -> None:
         raise Failure(f"`{moved[0]}` changes its group when two layers share a weight", "the same two groups", look)
 
 
-@parameter_groups.check(needs=it_gives_two_groups)
+@parameter_groups.check(needs=it_gives_two_groups, points=0.15)
 def the_weights_of_linears_are_decayed(student: Student, probe: Probe) -> None:
     """The weight of every Linear is decayed."""
     parts = a_vit(probe)
@@ -294,7 +316,7 @@ def the_weights_of_linears_are_decayed(student: Student, probe: Probe) -> None:
     _expect(student, parts, True, tuple(matrices_in(parts)), "weights of Linears", look)
 
 
-@parameter_groups.check(needs=it_gives_two_groups)
+@parameter_groups.check(needs=it_gives_two_groups, points=0.15, first=a_vit_is_sorted)
 def norms_and_biases_are_left_alone(student: Student, probe: Probe) -> None:
     """Biases, and scale and shift of every norm, are not decayed."""
     look = "How many axes has the weight of a LayerNorm, and how many that of a Linear?"
@@ -302,14 +324,14 @@ def norms_and_biases_are_left_alone(student: Student, probe: Probe) -> None:
     _expect(student, a_vit(probe), False, among, "biases and norms' weights", look)
 
 
-@parameter_groups.check(needs=it_gives_two_groups)
+@parameter_groups.check(needs=it_gives_two_groups, points=0.1, first=a_vit_is_sorted)
 def class_token_and_positions_are_left_alone(student: Student, probe: Probe) -> None:
     """Class token and positions are not decayed, though they have more than one axis."""
     look = "What tells a table of positions from the weight of a Linear: its axes, or its name?"
     _expect(student, a_vit(probe), False, ("class_token", "positions"), "tables of the model's own", look)
 
 
-@parameter_groups.check(needs=the_weights_of_linears_are_decayed)
+@parameter_groups.check(needs=the_weights_of_linears_are_decayed, points=0.3)
 def other_models_are_sorted_by_the_same_rule(student: Student, probe: Probe) -> None:
     """The same rule holds in a model with convolutions, and with parts that have only numbers for names."""
     look = "Does your rule know a convolution when it sees one, and a norm that is not called so?"

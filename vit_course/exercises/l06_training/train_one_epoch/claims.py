@@ -86,7 +86,7 @@ def it_gives_one_number(student: Student, probe: Probe) -> None:
     _mean_loss(student, setting(probe), 0.0)
 
 
-@train_one_epoch.check
+@train_one_epoch.check(points=0.25, first="an_epoch_makes_a_step_for_every_batch")
 def every_batch_is_used_once(student: Student, probe: Probe) -> None:
     """The model sees every batch of the loader once, the last one too."""
     given = setting(probe)
@@ -103,14 +103,14 @@ def every_batch_is_used_once(student: Student, probe: Probe) -> None:
         )
 
 
-@train_one_epoch.check
+@train_one_epoch.check(points=0.5)
 def a_batch_makes_one_step(student: Student, probe: Probe) -> None:
     """A batch moves the weights by one step against its own gradient, and no gradient from before is in it."""
     look = "Which gradient does the step see: none, that of this batch's loss, or an older one too?"
     _expect_steps(student, probe, probe.sizes(1, shown=(7,)), look)
 
 
-@train_one_epoch.check
+@train_one_epoch.check(points=1)
 def an_epoch_makes_a_step_for_every_batch(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """An epoch makes one step for every batch, each with the gradient of that batch alone."""
     look = "Print the norm of a gradient right before each step. Does it grow from batch to batch?"
@@ -152,7 +152,12 @@ def _expect_weights(found: Weights, given: Setting, right: Weights, context: str
     raise Failure(f"the weights have moved, but to other values; {context}", expected, look)
 
 
-@train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch), guard=True)
+@train_one_epoch.check(
+    needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch),
+    guard=True,
+    points=0.25,
+    first="the_mean_is_over_images",
+)
 def the_number_is_a_plain_float(student: Student, probe: Probe) -> None:
     """The number is a plain float, and not a tensor that may keep the graphs of all batches in memory."""
     returned = _epoch(student, setting(probe), 0.0)["returned"]
@@ -167,7 +172,11 @@ def the_number_is_a_plain_float(student: Student, probe: Probe) -> None:
         raise Failure(f"{student.name} gave {kind}", "a float", look)
 
 
-@train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch)
+@train_one_epoch.check(
+    needs=an_epoch_makes_a_step_for_every_batch,
+    points=0.25,
+    first=an_epoch_makes_a_step_for_every_batch,
+)
 def it_switches_training_on(student: Student, probe: Probe) -> None:
     """It puts the model into training mode, so that dropout drops even after an evaluation."""
     forwards = _epoch(student, setting(probe), _rate(probe), training=False)["forwards"]
@@ -181,7 +190,10 @@ def it_switches_training_on(student: Student, probe: Probe) -> None:
         )
 
 
-@train_one_epoch.check(needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch))
+@train_one_epoch.check(
+    needs=(it_gives_one_number, an_epoch_makes_a_step_for_every_batch),
+    points=1.1,
+)
 def the_mean_is_over_images(student: Student, probe: Probe) -> None:
     """The mean is over all images of the epoch: a batch of 2 does not count as much as one of 6."""
     given, rate = setting(probe), _rate(probe) if probe.is_secret else 0.0
@@ -192,7 +204,7 @@ def the_mean_is_over_images(student: Student, probe: Probe) -> None:
     expect_number(student, _mean_loss(student, given, rate), float(torch.cat(losses).mean()), name, look)
 
 
-@train_one_epoch.check(needs=the_mean_is_over_images)
+@train_one_epoch.check(needs=the_mean_is_over_images, points=0.25)
 def the_loss_is_noted_on_the_way(student: Student, probe: Probe) -> None:
     """A batch's loss is taken before its step: it is the loss whose gradient the step uses."""
     given, rate = setting(probe, probe.sizes(1, shown=(7,))), _rate(probe)
@@ -202,7 +214,12 @@ def the_loss_is_noted_on_the_way(student: Student, probe: Probe) -> None:
     expect_number(student, _mean_loss(student, given, rate), float(losses.mean()), name, look)
 
 
-@train_one_epoch.check(needs=an_epoch_makes_a_step_for_every_batch, guard=True)
+@train_one_epoch.check(
+    needs=an_epoch_makes_a_step_for_every_batch,
+    guard=True,
+    points=0.15,
+    first=an_epoch_makes_a_step_for_every_batch,
+)
 def batches_go_to_the_device(student: Student, probe: Probe) -> None:
     """Images and labels go to the device of the model, wherever the loader has left them."""
     expect_on_the_device(student, setting(probe), _rate(probe))
@@ -211,18 +228,20 @@ def batches_go_to_the_device(student: Student, probe: Probe) -> None:
 # The broken loop does all the rest right, so that this earns only when a bug is mended.
 fix_training = Exercise("fix_training", LESSON, misconceptions=train_one_epoch.misconceptions)
 _BUGS = (an_epoch_makes_a_step_for_every_batch, the_mean_is_over_images)
-for _mended in _BUGS:
-    fix_training.check(worth=2)(_mended)
-for _kept in (
-    the_number_is_a_plain_float,
-    it_switches_training_on,
-    every_batch_is_used_once,
-    the_loss_is_noted_on_the_way,
-    batches_go_to_the_device,
+fix_training.check(worth=2, points=0.75)(an_epoch_makes_a_step_for_every_batch)
+fix_training.check(worth=2, points=0.875)(the_mean_is_over_images)
+for _kept, _points, _first in (
+    (the_number_is_a_plain_float, 0.125, the_mean_is_over_images),
+    (it_switches_training_on, 0.25, an_epoch_makes_a_step_for_every_batch),
+    (every_batch_is_used_once, 0.25, an_epoch_makes_a_step_for_every_batch),
+    (the_loss_is_noted_on_the_way, 0, None),
+    (batches_go_to_the_device, 0.125, an_epoch_makes_a_step_for_every_batch),
 ):
-    fix_training.check(needs=_BUGS, worth=0.4)(_kept)
+    fix_training.check(needs=_BUGS, worth=0.4, points=_points, first=_first)(_kept)
+fix_training.check(graded_only=True, points=0.5)(a_batch_makes_one_step)
 
-train_one_epoch.example("""
+train_one_epoch.example(
+    """
 >>> model = nn.Linear(2, 2, bias=False)
 >>> _ = nn.init.zeros_(model.weight)
 >>> optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
@@ -231,15 +250,22 @@ train_one_epoch.example("""
 0.6931
 >>> model.weight.tolist()
 [[0.5, 0.0], [-0.5, 0.0]]
-""")
+""",
+    points=0.25,
+    first=the_mean_is_over_images,
+)
 
-fix_training.example("""
+fix_training.example(
+    """
 >>> model = nn.Linear(1, 2, bias=False)
 >>> _ = nn.init.zeros_(model.weight)
 >>> batches = [(torch.ones(2, 1), torch.tensor([0, 1])), (torch.ones(1, 1), torch.tensor([0]))]
 >>> round(fix_training(model, batches, torch.optim.SGD(model.parameters(), lr=0.0), "cpu"), 3)
 0.693
-""")
+""",
+    points=0.125,
+    first=the_mean_is_over_images,
+)
 
 
 read_mistakes(train_one_epoch, __name__)

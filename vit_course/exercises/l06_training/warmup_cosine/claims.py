@@ -77,7 +77,13 @@ def _expect_factors(student: Student, warmup_steps: int, total_steps: int, steps
             raise Failure(f"{called} is {here:.4g}{several}", f"{there:.4g} at step {step}", look)
 
 
-@warmup_cosine.check(guard=True)
+def up_and_down(student: Student, probe: Probe) -> None:
+    """The warm-up rises, and the cosine leads down."""
+    the_warm_up_rises_in_a_line(student, probe)
+    a_cosine_leads_down(student, probe)
+
+
+@warmup_cosine.check(guard=True, points=0.25, first=up_and_down)
 def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
     """It gives a plain number, by which the learning rate is multiplied."""
     warmup_steps, total_steps = cases(probe)[0]
@@ -95,7 +101,7 @@ def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
             raise Failure(seen, "a float; AdamW takes no tensor for a learning rate", look)
 
 
-@warmup_cosine.check
+@warmup_cosine.check(points=0.5)
 def the_warm_up_rises_in_a_line(student: Student, probe: Probe) -> None:
     """In the warm-up it rises in a line from 1 / warmup_steps to 1, so even the first update changes the weights."""
     for warmup_steps, total_steps in cases(probe):
@@ -105,7 +111,7 @@ def the_warm_up_rises_in_a_line(student: Student, probe: Probe) -> None:
         _expect_factors(student, warmup_steps, total_steps, range(warmup_steps), look)
 
 
-@warmup_cosine.check
+@warmup_cosine.check(points=0.3)
 def a_cosine_leads_down(student: Student, probe: Probe) -> None:
     """After the warm-up it falls from 1 in half a cosine, over the steps that remain."""
     for warmup_steps, total_steps in cases(probe):
@@ -128,7 +134,7 @@ def _too_soon(found: object) -> int:
     return lowest if falls_no_more and 0 < lowest < len(found) - 1 and abs(found[lowest]) < _NEAR_0 else 0
 
 
-@warmup_cosine.check
+@warmup_cosine.check(points=0.2)
 def nothing_is_left_at_the_end(student: Student, probe: Probe) -> None:
     """It reaches 0 at step total_steps, when the last update is over, and not before."""
     for warmup_steps, total_steps in cases(probe):
@@ -136,7 +142,7 @@ def nothing_is_left_at_the_end(student: Student, probe: Probe) -> None:
         _expect_factors(student, warmup_steps, total_steps, (total_steps - 1, total_steps), look)
 
 
-@warmup_cosine.check
+@warmup_cosine.check(points=0.25)
 def a_warm_up_may_be_left_out(student: Student, probe: Probe) -> None:
     """With warmup_steps = 0 it begins with 1."""
     look = "Which of your divisions is by warmup_steps, and is it needed here?"
@@ -144,7 +150,7 @@ def a_warm_up_may_be_left_out(student: Student, probe: Probe) -> None:
     _expect_factors(student, 0, steps, range(steps + 1), look)
 
 
-@warmup_cosine.check
+@warmup_cosine.check(points=0.25)
 def a_warm_up_may_be_all(student: Student, probe: Probe) -> None:
     """A schedule that is all warm-up works too, and gives a number even after its last step."""
     look = "Which of your divisions is by the number of steps that remain, and what if there are none?"

@@ -96,14 +96,14 @@ def every_row_sums_to_one(student: Student, probe: Probe) -> None:
     )
 
 
-@attention_rollout.check(needs=each_image_gets_one_table)
+@attention_rollout.check(needs=each_image_gets_one_table, points=0.5)
 def one_layer_is_half_the_token_itself(student: Student, probe: Probe) -> None:
     """In one layer a token is half itself and half the mean of what its heads look at."""
     layers = attention_layers(probe, depth=1)
     expect_equal(student(layers), right_rollout(layers), "attention_rollout of one layer", AXES, look=_ONE_LAYER)
 
 
-@attention_rollout.check(needs=each_image_gets_one_table)
+@attention_rollout.check(needs=each_image_gets_one_table, points=0.75)
 def a_later_layer_mixes_what_earlier_ones_mixed(student: Student, probe: Probe) -> None:
     """A later layer mixes what the earlier ones have mixed, whether there are two layers or four."""
     for depth in probe.sizes(2, high=5, shown=(2, 4)):
@@ -116,7 +116,7 @@ def a_later_layer_mixes_what_earlier_ones_mixed(student: Student, probe: Probe) 
             expect_equal(student(these), right_rollout(these), f"attention_rollout of {depth} layers", AXES, look=look)
 
 
-@attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, guard=True)
+@attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, guard=True, points=0.5)
 def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
     """float16 weights give a float16 table, and float64 ones a float64 table."""
     for dtype in (torch.float16, torch.float64):
@@ -124,7 +124,9 @@ def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device
         expect_equal(student(layers), right_rollout(layers), f"attention_rollout of {short(dtype)} weights", AXES)
 
 
-@attention_rollout.check(needs=each_image_gets_one_table, guard=True)
+@attention_rollout.check(
+    needs=each_image_gets_one_table, guard=True, points=0.15, first=a_later_layer_mixes_what_earlier_ones_mixed
+)
 def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
     layers = attention_layers(probe)
@@ -142,20 +144,33 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
         raise Failure(seen, "the list as it was", "Which method of a list takes something out of it?")
 
 
-@attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, worth=0.5, guard=True)
+@attention_rollout.check(
+    needs=a_later_layer_mixes_what_earlier_ones_mixed,
+    worth=0.5,
+    guard=True,
+    points=0.25,
+    first=a_later_layer_mixes_what_earlier_ones_mixed,
+)
 def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
     """The table lies on the device of the weights."""
     expect_device_of_input(student, attention_layers(probe))
 
 
-@attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, guard=True)
+@attention_rollout.check(
+    needs=a_later_layer_mixes_what_earlier_ones_mixed,
+    guard=True,
+    points=0.25,
+    first=a_later_layer_mixes_what_earlier_ones_mixed,
+)
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A single image gets a table, too, and keeps its batch axis."""
     layers = [layer[:1] for layer in attention_layers(probe)]
     expect_equal(student(layers), right_rollout(layers), "attention_rollout of a single image", AXES)
 
 
-@attention_rollout.check(needs=each_image_gets_one_table, guard=True)
+@attention_rollout.check(
+    needs=each_image_gets_one_table, guard=True, points=0.25, first=a_later_layer_mixes_what_earlier_ones_mixed
+)
 def no_layer_at_all_is_refused(student: Student, probe: Probe) -> None:
     """An empty list of layers raises ValueError."""
     error = student.error_of([])
@@ -165,12 +180,16 @@ def no_layer_at_all_is_refused(student: Student, probe: Probe) -> None:
         raise Failure(f"attention_rollout {did} an empty list", "a ValueError", look)
 
 
-attention_rollout.example("""
+attention_rollout.example(
+    """
 >>> first, second = torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
 >>> attention_rollout([first[None, None], second[None, None]])
 tensor([[[0.5000, 0.5000],
          [0.2500, 0.7500]]])
-""")
+""",
+    points=0.25,
+    first=a_later_layer_mixes_what_earlier_ones_mixed,
+)
 
 
 read_mistakes(attention_rollout, __name__)

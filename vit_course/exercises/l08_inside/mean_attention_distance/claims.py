@@ -85,7 +85,7 @@ def each_head_gets_one_number(student: Student, probe: Probe) -> None:
         expect_tensor(student(weights, *others), weights.shape[1:2], student.name)
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number)
+@mean_attention_distance.check(needs=each_head_gets_one_number, points=0.5)
 def known_distances_are_found(student: Student, probe: Probe) -> None:
     """A patch that looks at itself has a distance of 0; the next row or column is patch_size pixels away."""
     rows, columns = grid_size = (2, 6)
@@ -128,7 +128,7 @@ def _expect_right(student: Student, case: tuple[Tensor, Grid, int], described: s
     expect_equal(student(*case), right_distance(*case), f"{student.name} {described}", ("head",), look=look)
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number)
+@mean_attention_distance.check(needs=each_head_gets_one_number, points=0.75)
 def each_key_counts_by_its_weight(student: Student, probe: Probe) -> None:
     """Each key counts by its weight; all images and all query patches count the same, on wide and on tall grids."""
     look = "One row of weights, one row of distances: how do they become one number, and which axes remain?"
@@ -139,7 +139,7 @@ def each_key_counts_by_its_weight(student: Student, probe: Probe) -> None:
     _expect_right(student, (case[0].roll(1, -1), *case[1:]), _on(case[1]), look)  # other numbers of the same sizes
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number)
+@mean_attention_distance.check(needs=each_head_gets_one_number, points=0.5)
 def a_class_token_is_left_out(student: Student, probe: Probe) -> None:
     """A class token in front is left out, and then each patch's weights are divided by their sum again."""
     look = "Where is the class token among queries and keys, and what do the rows sum to once it is gone?"
@@ -147,7 +147,7 @@ def a_class_token_is_left_out(student: Student, probe: Probe) -> None:
         _expect_right(student, a_case(probe, shown, class_token=True), "with a class token in front", look)
 
 
-@mean_attention_distance.check(needs=each_key_counts_by_its_weight, guard=True)
+@mean_attention_distance.check(needs=each_key_counts_by_its_weight, guard=True, points=0.25)
 def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
     """float64 weights give float64 distances, to the last digits."""
     weights, grid_size, patch_size = a_case(probe, TALL, class_token=True, dtype=torch.float64)
@@ -155,13 +155,17 @@ def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device
     _expect_right(student, (weights.to(device), grid_size, patch_size), "of float64 weights", look)
 
 
-@mean_attention_distance.check(needs=each_key_counts_by_its_weight, worth=0.5, guard=True)
+@mean_attention_distance.check(
+    needs=each_key_counts_by_its_weight, worth=0.5, guard=True, points=0.25, first=a_class_token_is_left_out
+)
 def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
     """The distances lie on the device of the weights."""
     expect_device_of_input(student, *a_case(probe, WIDE, class_token=True))
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number, guard=True)
+@mean_attention_distance.check(
+    needs=each_head_gets_one_number, guard=True, points=0.15, first=a_class_token_is_left_out
+)
 def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
     # with a class token no row sums to one over the patches, so dividing by the sum in place changes every number
@@ -169,7 +173,9 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@mean_attention_distance.check(needs=each_head_gets_one_number, guard=True)
+@mean_attention_distance.check(
+    needs=each_head_gets_one_number, guard=True, points=0.25, first=each_key_counts_by_its_weight
+)
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """If there are neither as many tokens as patches nor one more, a ValueError names tokens, rows and columns."""
     weights, (rows, columns), patch_size = a_case(probe, WIDE)
@@ -178,10 +184,14 @@ def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
         expect_value_error(student, (weights, other, patch_size), (rows * columns, *other), described)
 
 
-mean_attention_distance.example("""
+mean_attention_distance.example(
+    """
 >>> mean_attention_distance(torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]), (1, 2), 16)
 tensor([4.])
-""")
+""",
+    points=0.25,
+    first=each_key_counts_by_its_weight,
+)
 
 
 read_mistakes(mean_attention_distance, __name__)

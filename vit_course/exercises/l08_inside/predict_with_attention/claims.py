@@ -132,7 +132,7 @@ def both_tensors_are_right(student: Student, probe: Probe) -> None:
     _Prediction(student, probe, WIDE).expect_right()
 
 
-@predict_with_attention.check(needs=two_tensors_come_back)
+@predict_with_attention.check(needs=two_tensors_come_back, points=0.65)
 def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
     """The probabilities are what the softmax makes of the model's logits."""
 
@@ -157,7 +157,7 @@ def the_map_sums_to_one(student: Student, probe: Probe) -> None:
         raise Failure(f"the map sums to {total:.4g}", "1", look)
 
 
-@predict_with_attention.check(needs=two_tensors_come_back)
+@predict_with_attention.check(needs=two_tensors_come_back, points=0.9)
 def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) -> None:
     """The map is the class token's attention to the patches in the last block, the mean over the heads."""
     for shown in (WIDE, TALL, ONE_ROW, ONE_COLUMN):
@@ -168,7 +168,9 @@ def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) ->
         expect_equal(answer.map, seen, f"the map of {rows} rows and {columns} columns", MAP_AXES, look=look)
 
 
-@predict_with_attention.check(needs=(the_probabilities_are_the_models, the_map_shows_where_the_class_token_looks))
+@predict_with_attention.check(
+    needs=(the_probabilities_are_the_models, the_map_shows_where_the_class_token_looks), points=0.75
+)
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """A model that comes in training mode is run in evaluation mode."""
     look = "This model has dropout. Which call turns it off, and do both of your questions come after it?"
@@ -180,7 +182,9 @@ def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> Non
         _Prediction(student, probe, WIDE, training=training, apart=apart).expect_right(f" of {came}", look)
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, guard=True)
+@predict_with_attention.check(
+    needs=two_tensors_come_back, guard=True, points=0.6, first=the_model_is_asked_in_evaluation_mode
+)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
     """Afterward each module is in the mode that it had before, training or evaluation."""
     for training, mode, other in ((True, "training", "evaluation"), (False, "evaluation", "training")):
@@ -207,7 +211,7 @@ def expect_own_modes(changed: Sequence[object], training: bool) -> None:
         raise Failure(seen, "each module's own mode, as before", look)
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, guard=True)
+@predict_with_attention.check(needs=two_tensors_come_back, guard=True, points=0.1, first=both_tensors_are_right)
 def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     """No graph for a backward pass is kept."""
     answer = _Prediction(student, probe, WIDE, "gradients")
@@ -221,7 +225,7 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     answer.expect_shapes()
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, guard=True)
+@predict_with_attention.check(needs=two_tensors_come_back, guard=True, points=0.2, first=both_tensors_are_right)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """Nothing is left behind in model and image: no hook, no frozen or changed parameter, no other gradient."""
     judged = ("hooks", "frozen", "changed", "gradients", "image_changed", "recording")
@@ -251,7 +255,9 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
         raise Failure("torch records no gradients any more after the call", "gradients recorded as before", look)
 
 
-@predict_with_attention.check(needs=(the_mode_is_put_back, the_model_is_left_as_it_was), guard=True)
+@predict_with_attention.check(
+    needs=(the_mode_is_put_back, the_model_is_left_as_it_was), guard=True, points=0.25, first=both_tensors_are_right
+)
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     """Even if the model raises an error, as for an image of another size, it is left as it was."""
     _Prediction(student, probe, WIDE).expect_shapes()
@@ -277,7 +283,9 @@ def left_after_an_error(notes: Mapping[str, Any]) -> str:
     return (traces or ["" if notes["recording"] else "torch records no gradients any more"])[0]
 
 
-@predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks, worth=0.5, guard=True)
+@predict_with_attention.check(
+    needs=the_map_shows_where_the_class_token_looks, worth=0.5, guard=True, points=0.2, first=both_tensors_are_right
+)
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     """A model and an image on another device are used there."""
     _Prediction(student, probe, WIDE).expect_shapes()
@@ -288,20 +296,24 @@ def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     expect_one_device(student, notes | {"devices": []})  # a result for the eyes may well be on the CPU
 
 
-@predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks, guard=True)
+@predict_with_attention.check(needs=the_map_shows_where_the_class_token_looks, guard=True, points=0.15)
 def a_float64_model_answers_in_float64(student: Student, probe: Probe) -> None:
     """A float64 model gives float64 probabilities and a float64 map."""
     _Prediction(student, probe, TALL, dtype=torch.float64).expect_right(" of a float64 model")
 
 
-predict_with_attention.example("""
+predict_with_attention.example(
+    """
 >>> small = ViTConfig(image_size=(8, 12), patch_size=4, embed_dim=6, depth=2, num_heads=2, num_classes=5)
 >>> probabilities, seen = predict_with_attention(VisionTransformer(small), torch.zeros(3, 8, 12))
 >>> tuple(probabilities.shape), tuple(seen.shape)  # 2 rows and 3 columns of patches
 ((5,), (2, 3))
 >>> round(probabilities.sum().item(), 4), round(seen.sum().item(), 4)
 (1.0, 1.0)
-""")
+""",
+    points=0.2,
+    first=both_tensors_are_right,
+)
 
 
 read_mistakes(predict_with_attention, __name__)

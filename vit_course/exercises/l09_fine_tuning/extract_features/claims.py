@@ -103,14 +103,14 @@ class _Call:
         expect_equal(self.labels, labels, f"the labels tensor{context}", ("image",))
 
 
-@extract_features.check(guard=True)
+@extract_features.check(guard=True, points=0.5, first="the_features_are_what_the_head_reads")
 def every_image_has_a_row(student: Student, probe: Probe) -> None:
     """It gives a row of embed_dim numbers for every image, and its label, a short last batch included."""
     for sizes in ((4, 4, 2), (3,), (1,)):
         _Call(student, probe, sizes=sizes).expect_shapes()
 
 
-@extract_features.check(needs=every_image_has_a_row)
+@extract_features.check(needs=every_image_has_a_row, points=1.55)
 def the_features_are_what_the_head_reads(student: Student, probe: Probe) -> None:
     """The features are what the head reads: after all blocks and the last norm, however the model pools."""
     look = "Which tensor goes into `model.head`? Which steps of forward are still to come when you take yours?"
@@ -120,14 +120,16 @@ def the_features_are_what_the_head_reads(student: Student, probe: Probe) -> None
     _Call(student, probe, shown=by_mean).expect_right(" of a model that pools by the mean of its tokens", look)
 
 
-@extract_features.check(needs=the_features_are_what_the_head_reads)
+@extract_features.check(needs=the_features_are_what_the_head_reads, points=1.4)
 def the_model_is_asked_in_evaluation_mode(student: Student, probe: Probe) -> None:
     """A model that comes in training mode is run in evaluation mode."""
     look = "This model has dropout. Which call turns it off?"
     _Call(student, probe, training=True).expect_right(" of a model that was training", look)
 
 
-@extract_features.check(needs=every_image_has_a_row, guard=True)
+@extract_features.check(
+    needs=every_image_has_a_row, guard=True, points=0.65, first=the_model_is_asked_in_evaluation_mode
+)
 def the_mode_is_put_back(student: Student, probe: Probe) -> None:
     """Afterward each module is in the mode that it had before."""
     for training, mode in ((True, "training"), (False, "evaluation")):
@@ -141,7 +143,7 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
         expect_own_modes(call.notes["modes"], training)
 
 
-@extract_features.check(needs=every_image_has_a_row, guard=True)
+@extract_features.check(needs=every_image_has_a_row, guard=True, points=0.4, first=the_features_are_what_the_head_reads)
 def no_graph_is_kept(student: Student, probe: Probe) -> None:
     """The features have no graph, so nothing is kept in memory for a backward pass."""
     call = _Call(student, probe, "graph")
@@ -151,7 +153,7 @@ def no_graph_is_kept(student: Student, probe: Probe) -> None:
         raise Failure("the features still know how they were computed", "tensors without a graph", look)
 
 
-@extract_features.check(needs=every_image_has_a_row, guard=True)
+@extract_features.check(needs=every_image_has_a_row, guard=True, points=0.5, first=the_features_are_what_the_head_reads)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """The model has its old head and no hook, and what was frozen is frozen; torch records gradients as before."""
     judged = ("hooks", "head", "frozen", "gradients", "recording")
@@ -171,7 +173,12 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
             raise Failure(f"after the call {seen}", "everything as it was", look)
 
 
-@extract_features.check(needs=(the_mode_is_put_back, the_model_is_left_as_it_was), guard=True)
+@extract_features.check(
+    needs=(the_mode_is_put_back, the_model_is_left_as_it_was),
+    guard=True,
+    points=0.25,
+    first=the_features_are_what_the_head_reads,
+)
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     """Even if the model raises an error at a batch, as for images of another size, it is left as it was."""
     _Call(student, probe).expect_shapes()
@@ -189,7 +196,9 @@ def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
         raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)
 
 
-@extract_features.check(needs=every_image_has_a_row, worth=0.5, guard=True)
+@extract_features.check(
+    needs=every_image_has_a_row, worth=0.5, guard=True, points=0.25, first=the_features_are_what_the_head_reads
+)
 def the_loader_is_gone_through_once(student: Student, probe: Probe) -> None:
     """The loader is read only once: it may shuffle, and then a second pass has another order."""
     call = _Call(student, probe, "passes")
@@ -199,7 +208,13 @@ def the_loader_is_gone_through_once(student: Student, probe: Probe) -> None:
         raise Failure(f"the loader was gone through {call.notes['passes']} times", "once", look)
 
 
-@extract_features.check(needs=the_features_are_what_the_head_reads, worth=0.5, guard=True)
+@extract_features.check(
+    needs=the_features_are_what_the_head_reads,
+    worth=0.5,
+    guard=True,
+    points=0.25,
+    first=the_features_are_what_the_head_reads,
+)
 def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -> None:
     """Images go to the device of the model, and features and labels come back on the CPU."""
     call = _Call(student, probe)
@@ -221,13 +236,17 @@ def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -
         raise Failure("of a model on another device, what came back is there too", "tensors on the CPU", look)
 
 
-extract_features.example("""
+extract_features.example(
+    """
 >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
 >>> batches = [(torch.rand(2, 3, 8, 8), torch.tensor([7, 1])), (torch.rand(1, 3, 8, 8), torch.tensor([4]))]
 >>> features, labels = extract_features(model, batches, "cpu")
 >>> tuple(features.shape), labels.tolist()
 ((3, 6), [7, 1, 4])
-""")
+""",
+    points=0.25,
+    first=the_features_are_what_the_head_reads,
+)
 
 
 read_mistakes(extract_features, __name__)

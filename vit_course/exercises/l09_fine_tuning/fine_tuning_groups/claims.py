@@ -104,7 +104,7 @@ def in_code(names: Sequence[str]) -> str:
     return listed([f"`{name}`" for name in names], 3)
 
 
-@fine_tuning_groups.check(guard=True)
+@fine_tuning_groups.check(guard=True, points=0.1, first="the_head_has_its_own_rate")
 def it_gives_two_groups(student: Student, probe: Probe) -> None:
     """It gives two groups, each a dict with `params`, a list, and `lr`."""
     holders = [str(group["holder"]) for group in groups_of(student, deeper(probe, VIT))]
@@ -115,7 +115,7 @@ def it_gives_two_groups(student: Student, probe: Probe) -> None:
         raise Failure(f"a group's params are a {once[0]}", "a list", look)
 
 
-@fine_tuning_groups.check(needs=it_gives_two_groups)
+@fine_tuning_groups.check(needs=it_gives_two_groups, points=0.1, first="the_head_has_its_own_rate")
 def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
     """Every parameter of the model is in exactly one of the groups."""
     expect_each_once(student, deeper(probe, VIT))
@@ -150,7 +150,7 @@ def _many(count: int) -> bool:
     return count > 1
 
 
-@fine_tuning_groups.check(needs=every_parameter_is_in_one_group)
+@fine_tuning_groups.check(needs=every_parameter_is_in_one_group, points=0.27)
 def the_head_has_its_own_rate(student: Student, probe: Probe) -> None:
     """The head's parameters get head_lr, and all others backbone_lr."""
     for shown in (RATES, (0.5, 0.02)):
@@ -168,7 +168,7 @@ def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float]
             raise Failure(seen, figure(wanted), "Which parameters are the head's, and which rate is theirs?")
 
 
-@fine_tuning_groups.check(needs=it_gives_two_groups)
+@fine_tuning_groups.check(needs=it_gives_two_groups, points=0.77, first=the_head_has_its_own_rate)
 def the_backbone_comes_first(student: Student, probe: Probe) -> None:
     """The backbone is the first group, the head the second."""
     first = [str(name) for name in groups_of(student, deeper(probe, VIT))[0]["names"]]
@@ -178,19 +178,19 @@ def the_backbone_comes_first(student: Student, probe: Probe) -> None:
         raise Failure("the first group is not the backbone", "the backbone, then the head", "Which is named first?")
 
 
-@fine_tuning_groups.check(needs=the_head_has_its_own_rate)
+@fine_tuning_groups.check(needs=the_head_has_its_own_rate, points=0.2)
 def other_names_with_head_are_backbone(student: Student, probe: Probe) -> None:
     """Parameters whose names merely contain the word head belong to the backbone."""
     expect_rates(student, deeper(probe, MANY_HEADS), two_rates(probe))
 
 
-@fine_tuning_groups.check(needs=the_head_has_its_own_rate)
+@fine_tuning_groups.check(needs=the_head_has_its_own_rate, points=1.01)
 def the_head_is_what_the_model_calls_head(student: Student, probe: Probe) -> None:
     """The head is the model's own part `head`, even where it has several layers, or stands first."""
     expect_rates(student, deeper(probe, HEAD_FIRST), two_rates(probe))
 
 
-@fine_tuning_groups.check(needs=every_parameter_is_in_one_group)
+@fine_tuning_groups.check(needs=every_parameter_is_in_one_group, points=0.3, first=the_head_has_its_own_rate)
 def frozen_parameters_have_their_group(student: Student, probe: Probe) -> None:
     """A frozen parameter is in its group as well, since it may be trained again later."""
     rates = two_rates(probe)
@@ -202,12 +202,16 @@ def frozen_parameters_have_their_group(student: Student, probe: Probe) -> None:
         )
 
 
-fine_tuning_groups.example("""
+fine_tuning_groups.example(
+    """
 >>> model = nn.Sequential()
 >>> model.body, model.head = nn.Linear(3, 4), nn.Linear(4, 2)
 >>> [(len(group["params"]), group["lr"]) for group in fine_tuning_groups(model, 0.1, 0.5)]
 [(2, 0.1), (2, 0.5)]
-""")
+""",
+    points=0.25,
+    first=the_head_has_its_own_rate,
+)
 
 
 read_mistakes(fine_tuning_groups, __name__)

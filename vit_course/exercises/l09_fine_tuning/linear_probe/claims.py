@@ -139,7 +139,7 @@ def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
         fitted(student, task)
 
 
-@linear_probe.check(needs=a_linear_layer_comes_back, guard=True)
+@linear_probe.check(needs=a_linear_layer_comes_back, guard=True, points=0.14, first="it_finds_the_minimum")
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The features and labels that go in are not changed."""
     task = clouds(probe, 40, 5, 3)
@@ -151,7 +151,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
         raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)
 
 
-@linear_probe.check(needs=a_linear_layer_comes_back)
+@linear_probe.check(needs=a_linear_layer_comes_back, points=0.4)
 def it_finds_the_minimum(student: Student, probe: Probe) -> None:
     """It minimizes the mean cross-entropy plus half the weight decay times the sum of the squared weights."""
     look = "What do you minimize, and have you reached its minimum?"
@@ -161,7 +161,7 @@ def it_finds_the_minimum(student: Student, probe: Probe) -> None:
         expect_minimum(student, task, f"for {count} rows of {dim} numbers", look)
 
 
-@linear_probe.check(needs=a_linear_layer_comes_back)
+@linear_probe.check(needs=a_linear_layer_comes_back, points=0.55)
 def the_weight_decay_counts(student: Student, probe: Probe) -> None:
     """The sum of the squared weights is multiplied by half of the weight decay that was given."""
     for weight_decay in (probe.choice((0.03, 0.05), shown=0.03), probe.choice((0.3, 0.4), shown=0.3)):
@@ -170,7 +170,7 @@ def the_weight_decay_counts(student: Student, probe: Probe) -> None:
         expect_minimum(student, task, f"with weight_decay={weight_decay}", look)
 
 
-@linear_probe.check(needs=a_linear_layer_comes_back)
+@linear_probe.check(needs=a_linear_layer_comes_back, points=1.67)
 def the_bias_is_free(student: Student, probe: Probe) -> None:
     """The bias is not decayed: even with a huge weight decay it shows how common each class is."""
     task = clouds(probe, 120, 4, 3, float(probe.choice(range(15, 25), shown=20)))
@@ -178,7 +178,7 @@ def the_bias_is_free(student: Student, probe: Probe) -> None:
     expect_minimum(student, task, f"with weight_decay={task.weight_decay:g}", look)
 
 
-@linear_probe.check(needs=it_finds_the_minimum)
+@linear_probe.check(needs=it_finds_the_minimum, points=1.67)
 def features_may_be_large(student: Student, probe: Probe) -> None:
     """Features that are larger, or far from zero, are classified as well."""
     # five classes that overlap: else steps too large, or too few, may by chance end low enough
@@ -188,7 +188,7 @@ def features_may_be_large(student: Student, probe: Probe) -> None:
     expect_minimum(student, task, "for features eight times as large", look)
 
 
-@linear_probe.check(needs=it_finds_the_minimum, worth=0.5, guard=True)
+@linear_probe.check(needs=it_finds_the_minimum, worth=0.5, guard=True, points=0.14, first=it_finds_the_minimum)
 def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
     """The layer has the dtype of the features, so float64 features can be given to it."""
     task = clouds(probe, 40, 5, 3)
@@ -200,7 +200,7 @@ def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
             raise Failure(seen, short(features.dtype), look)
 
 
-@linear_probe.check(needs=it_finds_the_minimum, worth=0.5, guard=True)
+@linear_probe.check(needs=it_finds_the_minimum, worth=0.5, guard=True, points=0.18, first=it_finds_the_minimum)
 def it_computes_where_the_features_are(student: Student, probe: Probe) -> None:
     """If the features are on another device, the layer is made there, as far as a check without numbers can see."""
     # whoever minimizes looks at a number sooner or later, and there are none: what came before has not mixed devices
@@ -210,12 +210,16 @@ def it_computes_where_the_features_are(student: Student, probe: Probe) -> None:
     expect_one_device(student, notes | ({"raised": ""} if notes["read"] is True else {}))
 
 
-linear_probe.example("""
+linear_probe.example(
+    """
 >>> features = torch.tensor([[-1.0], [1.0]])
 >>> probe = linear_probe(features, torch.tensor([0, 1]), 2, weight_decay=0.5)
 >>> (probe(features).softmax(dim=1) * 10).round().tolist()
 [[7.0, 3.0], [3.0, 7.0]]
-""")
+""",
+    points=0.25,
+    first=it_finds_the_minimum,
+)
 
 
 read_mistakes(linear_probe, __name__)

@@ -65,7 +65,7 @@ def expect_head(student: Student, notes: Any, config: ViTConfig, num_classes: in
         raise Failure(f"the head is a {head['kind']}{sizes}{bias}", wanted, look)
 
 
-@replace_head.check(guard=True)
+@replace_head.check(guard=True, points=0.05, first="the_backbone_keeps_what_it_has_learned")
 def the_head_has_the_new_sizes(student: Student, probe: Probe) -> None:
     """The head is an nn.Linear from embed_dim to num_classes, with a bias."""
     for shown in ((WIDE_MODEL, 7), (TALL_MODEL, 3)):
@@ -73,7 +73,7 @@ def the_head_has_the_new_sizes(student: Student, probe: Probe) -> None:
         expect_head(student, notes_of(student, probe, config, num_classes), config, num_classes)
 
 
-@replace_head.check(needs=the_head_has_the_new_sizes)
+@replace_head.check(needs=the_head_has_the_new_sizes, points=0.07)
 def the_backbone_keeps_what_it_has_learned(student: Student, probe: Probe) -> None:
     """All parameters except the head's keep their numbers."""
     config, num_classes = a_case(probe)
@@ -89,7 +89,9 @@ def the_backbone_keeps_what_it_has_learned(student: Student, probe: Probe) -> No
         raise Failure(f"the copy has parameters that are new: {in_code(notes['added'])}", "a new head alone", look)
 
 
-@replace_head.check(needs=the_backbone_keeps_what_it_has_learned)
+@replace_head.check(
+    needs=the_backbone_keeps_what_it_has_learned, points=0.45, first=the_backbone_keeps_what_it_has_learned
+)
 def the_head_starts_afresh(student: Student, probe: Probe) -> None:
     """The new head does not begin with rows of the old one, which stand for other classes."""
     config, _ = a_case(probe)
@@ -103,7 +105,9 @@ def the_head_starts_afresh(student: Student, probe: Probe) -> None:
             raise Failure(seen, "a head that starts afresh", "What did class 0 mean before, and what does it mean now?")
 
 
-@replace_head.check(needs=the_head_has_the_new_sizes, guard=True)
+@replace_head.check(
+    needs=the_head_has_the_new_sizes, guard=True, points=0.2, first=the_backbone_keeps_what_it_has_learned
+)
 def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
     """The given model is the same as before: its head, its numbers, its mode, and what is frozen in it."""
     for training in (False, True):
@@ -114,7 +118,9 @@ def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
             raise Failure(f"in the model that was given, {seen}" if not notes["itself"] else seen, "a copy", look)
 
 
-@replace_head.check(needs=the_head_has_the_new_sizes, guard=True)
+@replace_head.check(
+    needs=the_head_has_the_new_sizes, guard=True, points=1.34, first=the_backbone_keeps_what_it_has_learned
+)
 def the_two_share_no_memory(student: Student, probe: Probe) -> None:
     """The copy's parameters are its own: training the copy changes nothing in the given model."""
     notes = notes_of(student, probe, *a_case(probe))
@@ -129,7 +135,9 @@ def both_share_their_parts(student: Student, probe: Probe) -> bool:
     return bool(notes_of(student, probe, *a_case(probe))["shared"])
 
 
-@replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
+@replace_head.check(
+    needs=the_head_has_the_new_sizes, worth=0.5, guard=True, points=1.34, first=the_backbone_keeps_what_it_has_learned
+)
 def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
     """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""
     for frozen in ((), FROZEN, OLD_HEAD):
@@ -141,7 +149,9 @@ def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
             raise Failure(f"{in_code(wrong)} {seen}", "frozen what was frozen before", look)
 
 
-@replace_head.check(needs=the_head_has_the_new_sizes, worth=0.5, guard=True)
+@replace_head.check(
+    needs=the_head_has_the_new_sizes, worth=0.5, guard=True, points=0.05, first=the_backbone_keeps_what_it_has_learned
+)
 def the_head_has_the_models_dtype(student: Student, probe: Probe) -> None:
     """The new head has the dtype of the old one, so a float64 model still runs."""
     notes = notes_of(student, probe, *a_case(probe, TALL_MODEL, 3), dtype=torch.float64)
@@ -151,14 +161,18 @@ def the_head_has_the_models_dtype(student: Student, probe: Probe) -> None:
         raise Failure(f"in a float64 model the new head is {notes['head']['dtype']}", "float64", look)
 
 
-replace_head.example("""
+replace_head.example(
+    """
 >>> model = VisionTransformer(ViTConfig(image_size=8, patch_size=4, embed_dim=6, depth=1, num_heads=2))
 >>> other = replace_head(model, 3)
 >>> model.head.out_features, other.head.out_features
 (10, 3)
 >>> torch.equal(model.positions, other.positions)
 True
-""")
+""",
+    points=0.1,
+    first=the_backbone_keeps_what_it_has_learned,
+)
 
 
 read_mistakes(replace_head, __name__)

@@ -51,7 +51,7 @@ def there_are_so_many_more_tokens(student: Student, probe: Probe) -> None:
         expect_tensor(student(tokens, registers), wanted, f"add_registers of tokens {tuple(tokens.shape)}")
 
 
-@add_registers.check(needs=there_are_so_many_more_tokens)
+@add_registers.check(needs=there_are_so_many_more_tokens, points=0.2)
 def the_class_token_stays_first(student: Student, probe: Probe) -> None:
     """The class token is still at index 0, where the head looks for it."""
     tokens, registers = some_inputs(probe)
@@ -64,7 +64,7 @@ def the_class_token_stays_first(student: Student, probe: Probe) -> None:
         raise Failure(seen, "the class token", "Which token does the head read?")
 
 
-@add_registers.check(needs=there_are_so_many_more_tokens)
+@add_registers.check(needs=there_are_so_many_more_tokens, points=0.87)
 def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) -> None:
     """After it come the registers and then the patches, each in its order, in every image."""
     batch, patches, registers = probe.sizes(3, low=3, shown=(3, 6, 4))
@@ -83,13 +83,13 @@ def _expect_right(student: Student, tokens: Tensor, registers: Tensor, kind: str
     expect_equal(student(tokens, registers), with_registers(tokens, registers), name, AXES, look=LOOK)
 
 
-@add_registers.check(needs=registers_come_behind_it_and_patches_last)
+@add_registers.check(needs=registers_come_behind_it_and_patches_last, points=0.68)
 def everything_can_be_learned(student: Student, probe: Probe) -> None:
     """Tokens and registers get their gradients; a register gets the sum of those from all images."""
     expect_input_gradients(student, some_inputs(probe), ("tokens", "registers"), with_registers, AXES)
 
 
-@add_registers.check(needs=registers_come_behind_it_and_patches_last, worth=0.5)
+@add_registers.check(needs=registers_come_behind_it_and_patches_last, worth=0.5, points=0.1)
 def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
     """Tokens of float64 stay in float64, and any memory layout will do."""
     tokens, registers = some_inputs(probe)
@@ -104,17 +104,27 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@add_registers.check(needs=registers_come_behind_it_and_patches_last, worth=0.5, guard=True)
+@add_registers.check(
+    needs=registers_come_behind_it_and_patches_last,
+    worth=0.5,
+    guard=True,
+    points=0.05,
+    first=registers_come_behind_it_and_patches_last,
+)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the tokens."""
     expect_device_of_input(student, *some_inputs(probe))
 
 
-add_registers.example("""
+add_registers.example(
+    """
 >>> tokens = torch.tensor([[[1.0], [2.0], [3.0]]])  # a class token and two patches
 >>> add_registers(tokens, torch.tensor([[[8.0], [9.0]]])).flatten().tolist()
 [1.0, 8.0, 9.0, 2.0, 3.0]
-""")
+""",
+    points=0.05,
+    first=registers_come_behind_it_and_patches_last,
+)
 
 
 read_mistakes(add_registers, __name__)

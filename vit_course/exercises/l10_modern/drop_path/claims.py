@@ -101,7 +101,7 @@ def of_images(student: Student, factors: Tensor) -> Tensor:
     return flat[:, 0]
 
 
-@DropPath.check(guard=True)
+@DropPath.check(guard=True, points=0.08, first="an_image_is_dropped_whole_or_kept")
 def a_branch_keeps_its_shape(student: Student, probe: Probe) -> None:
     """A branch of any shape comes back in that shape, and in its dtype."""
     first, second, third = probe.sizes(3, low=5, shown=(5, 4, 6))
@@ -112,7 +112,7 @@ def a_branch_keeps_its_shape(student: Student, probe: Probe) -> None:
     student.record.append(("shapes",))
 
 
-@DropPath.check(needs=a_branch_keeps_its_shape)
+@DropPath.check(needs=a_branch_keeps_its_shape, points=0.1)
 def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
     """While training, the whole branch of an image is multiplied by one number, which is 0 for some of the images."""
     for shown in ((3, 4), (5,), (2, 3, 4)):
@@ -139,7 +139,7 @@ def _expect_chance(student: Student, case: Case, when: str) -> None:
         raise Failure(seen, f"with a probability of {case.probability:g}", look)
 
 
-@DropPath.check(needs=an_image_is_dropped_whole_or_kept)
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept, points=0.18)
 def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
     """What is kept is divided by the probability of being kept, so that the mean stays."""
     for low, shown in ((0.25, 0.2), (0.55, 0.75)):
@@ -157,7 +157,7 @@ def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
             raise Failure(said, f"{wanted:.3g}", look)
 
 
-@DropPath.check(needs=an_image_is_dropped_whole_or_kept, worth=0.5)
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept, worth=0.5, points=0.2, first=the_others_make_up_for_it)
 def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
     """The gradient of an image's branch is multiplied by the number by which the branch is: 0 where it is dropped."""
     case = case_of(probe, 40, 3, probability=some_probability(probe, 0.4, 0.5))
@@ -180,7 +180,7 @@ def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
         raise Failure(seen, "0 for an image that is dropped, and the number of the others for these", look)
 
 
-@DropPath.check(needs=an_image_is_dropped_whole_or_kept)
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept, points=0.24)
 def as_many_are_dropped_as_the_probability_says(student: Student, probe: Probe) -> None:
     """The share of the images that are dropped is the probability."""
     for low, shown in ((0.1, 0.15), (0.6, 0.6)):
@@ -195,7 +195,7 @@ def as_many_are_dropped_as_the_probability_says(student: Student, probe: Probe) 
             raise Failure(seen, f"about {case.probability:g}", look)
 
 
-@DropPath.check(needs=an_image_is_dropped_whole_or_kept)
+@DropPath.check(needs=an_image_is_dropped_whole_or_kept, points=1.01, first=the_others_make_up_for_it)
 def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
     """Which images lose their branch, and how many, is drawn anew in every call, by torch's global generator."""
     seed = probe.choice(range(1, 1000), shown=1)
@@ -227,7 +227,9 @@ def in_evaluation_nothing_is_dropped(student: Student, probe: Probe) -> None:
     expect_identity(student, case_of(probe, 50, 3, probability=some_probability(probe, 0.4, 0.6), training=False))
 
 
-@DropPath.check(needs=a_branch_keeps_its_shape, worth=0.5, guard=True)
+@DropPath.check(
+    needs=a_branch_keeps_its_shape, worth=0.5, guard=True, points=0.07, first=an_image_is_dropped_whole_or_kept
+)
 def with_a_probability_of_zero_nothing_is_dropped(student: Student, probe: Probe) -> None:
     """With a probability of 0 the branch is returned unchanged, while training too."""
     expect_identity(student, case_of(probe, 50, 3, probability=0.0))
@@ -246,14 +248,16 @@ def expect_identity(student: Student, case: Case) -> None:
         raise Failure(said, "the branch as it was", "How does a module know whether it is training?")
 
 
-@DropPath.check(guard=True)
+@DropPath.check(guard=True, points=0.05, first=an_image_is_dropped_whole_or_kept)
 def a_probability_out_of_range_is_refused(student: Student, probe: Probe) -> None:
     """A probability below 0, or of 1 and more, raises a ValueError that names it when DropPath is made."""
     for probability in (-1, probe.choice(range(-8, -1), shown=-2), 1, probe.choice(range(2, 9), shown=3)):
         expect_value_error(student, (probability,), (probability,), f"probability {probability}")
 
 
-@DropPath.check(needs=the_others_make_up_for_it, worth=0.5, guard=True)
+@DropPath.check(
+    needs=the_others_make_up_for_it, worth=0.5, guard=True, points=0.05, first=an_image_is_dropped_whole_or_kept
+)
 def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
     """What it draws is on the device of the branch, and in half precision where the branch is."""
     tokens, embed_dim = probe.sizes(2, shown=(3, 2))
@@ -263,14 +267,18 @@ def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, probe.normal(4, tokens, embed_dim), arguments=(0.5,))
 
 
-DropPath.example("""
+DropPath.example(
+    """
 >>> drop_path = DropPath(0.5)
 >>> branch = torch.ones(1000, 2, 3)
 >>> sorted(set(drop_path(branch).flatten().tolist()))
 [0.0, 2.0]
 >>> torch.equal(drop_path.eval()(branch), branch)
 True
-""")
+""",
+    points=0.05,
+    first=an_image_is_dropped_whole_or_kept,
+)
 
 
 read_mistakes(DropPath, __name__)

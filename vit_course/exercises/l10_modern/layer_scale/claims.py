@@ -50,7 +50,7 @@ def gamma_is_its_one_parameter(student: Student, probe: Probe) -> None:
         loaded(student, probe, embed_dim)
 
 
-@LayerScale.check(needs=gamma_is_its_one_parameter, guard=True)
+@LayerScale.check(needs=gamma_is_its_one_parameter, guard=True, points=0.57, first="each_dimension_has_its_own_number")
 def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
     """All numbers of gamma start at initial."""
     sizes = probe.sizes(3, low=3, shown=(4, 6, 5))
@@ -66,7 +66,7 @@ def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
             raise Failure(f"{name} starts with {float(found.max()):g}", "0", "Is 0 a number like any other there?")
 
 
-@LayerScale.check(needs=gamma_is_its_one_parameter)
+@LayerScale.check(needs=gamma_is_its_one_parameter, points=0.1)
 def each_dimension_has_its_own_number(student: Student, probe: Probe) -> None:
     """Dimension i of every token is multiplied by number i of gamma, and nothing else happens."""
     module, gamma, x = some_case(student, probe)
@@ -74,7 +74,9 @@ def each_dimension_has_its_own_number(student: Student, probe: Probe) -> None:
     expect_equal(module(x), x * gamma, "the output", TOKEN_AXES, look=look)
 
 
-@LayerScale.check(needs=each_dimension_has_its_own_number, worth=0.5)
+@LayerScale.check(
+    needs=each_dimension_has_its_own_number, worth=0.5, points=0.24, first=each_dimension_has_its_own_number
+)
 def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """One token, a batch and a grid work too, while training and after `.eval()`, in float64 too."""
     embed_dim, rows, columns = probe.sizes(3, low=5, shown=(5, 3, 4))
@@ -93,7 +95,7 @@ def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: t
     expect_equal(module(x), x * gamma, "the output in float64", TOKEN_AXES, look=look)
 
 
-@LayerScale.check(needs=gamma_is_its_one_parameter)
+@LayerScale.check(needs=gamma_is_its_one_parameter, points=0.67, first=each_dimension_has_its_own_number)
 def gamma_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches gamma."""
     module, _, x = some_case(student, probe)
@@ -104,7 +106,9 @@ def gamma_learns(student: Student, probe: Probe) -> None:
     expect_gradients(module, output)
 
 
-@LayerScale.check(needs=each_dimension_has_its_own_number, worth=0.5)
+@LayerScale.check(
+    needs=each_dimension_has_its_own_number, worth=0.5, points=0.26, first=each_dimension_has_its_own_number
+)
 def the_gradient_reaches_the_branch(student: Student, probe: Probe) -> None:
     """The branch gets its gradient."""
     module, gamma, x = some_case(student, probe)
@@ -112,7 +116,9 @@ def the_gradient_reaches_the_branch(student: Student, probe: Probe) -> None:
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the branch"])
 
 
-@LayerScale.check(needs=gamma_is_its_one_parameter, worth=0.5, guard=True)
+@LayerScale.check(
+    needs=gamma_is_its_one_parameter, worth=0.5, guard=True, points=0.06, first=each_dimension_has_its_own_number
+)
 def the_branch_is_left_alone(student: Student, probe: Probe) -> None:
     """The branch that goes in is not changed."""
     module, _, x = some_case(student, probe)
@@ -120,11 +126,15 @@ def the_branch_is_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-LayerScale.example("""
+LayerScale.example(
+    """
 >>> scale = LayerScale(embed_dim=4, initial=0.5)
 >>> scale(torch.ones(2, 3, 4))[0, 0].tolist()
 [0.5, 0.5, 0.5, 0.5]
-""")
+""",
+    points=0.1,
+    first=each_dimension_has_its_own_number,
+)
 
 
 read_mistakes(LayerScale, __name__)

@@ -102,7 +102,9 @@ def its_parameters_are_two_linears_and_two_norms(student: Student, probe: Probe)
         loaded(student, probe, embed_dim, num_heads)
 
 
-@QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms, guard=True)
+@QKNormAttention.check(
+    needs=its_parameters_are_two_linears_and_two_norms, guard=True, points=0.05, first="the_output_is_right"
+)
 def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
     """forward gives tokens of the same shape, and for the same tokens the same result twice."""
     module, _, x, _ = some_case(student, probe)
@@ -111,7 +113,7 @@ def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
     expect_one_kind(kinds_of_results(student, lambda: module(x), x.shape))
 
 
-@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out, points=0.41)
 def the_output_is_right(student: Student, probe: Probe) -> None:
     """The output is right, for several numbers of heads and of tokens."""
     for shown in ((2, 3, 5), (2, 2, 6), (3, 5, 2)):
@@ -124,14 +126,14 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
         expect_equal(module(x.flip(1)), turned, "the output for the tokens in reversed order", TOKEN_AXES, look=look)
 
 
-@QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms)
+@QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms, points=0.72, first=the_output_is_right)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches every parameter, those of both norms too."""
     module, _, x, _ = some_case(student, probe)
     expect_gradients(module, expect_tensor(module(x), x.shape, "forward's output"))
 
 
-@QKNormAttention.check(needs=the_output_is_right, worth=0.5)
+@QKNormAttention.check(needs=the_output_is_right, worth=0.5, points=0.3, first=the_output_is_right)
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     """The tokens get their gradient, through queries, keys and values."""
     module, weights, x, num_heads = some_case(student, probe)
@@ -139,7 +141,7 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
 
 
-@QKNormAttention.check(needs=the_output_is_right, worth=0.5, guard=True)
+@QKNormAttention.check(needs=the_output_is_right, worth=0.5, guard=True, points=0.55, first=the_output_is_right)
 def either_mode_and_float64_will_do(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """The output is the same after `.eval()`, and right in float64."""
     module, weights, x, num_heads = some_case(student, probe)
@@ -152,7 +154,7 @@ def either_mode_and_float64_will_do(student: Student, probe: Probe, device: torc
     expect_equal(module(x), steps(doubled, x, num_heads)["projection:out"], "the output in float64", TOKEN_AXES)
 
 
-@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out)
+@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out, points=0.47)
 def large_tokens_do_not_sharpen_it(student: Student, probe: Probe) -> None:
     """Queries and keys that are a hundred times as large give the same weights."""
     module, weights, x, num_heads = some_case(student, probe)
@@ -168,7 +170,9 @@ def large_tokens_do_not_sharpen_it(student: Student, probe: Probe) -> None:
     expect_equal(module(x), right, f"after eval() {name}", TOKEN_AXES, look=look)
 
 
-@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True)
+@QKNormAttention.check(
+    needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True, points=0.1, first=the_output_is_right
+)
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     module, _, x, _ = some_case(student, probe)
@@ -176,7 +180,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@QKNormAttention.check(guard=True)
+@QKNormAttention.check(guard=True, points=0.15, first=the_output_is_right)
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
     for num_heads, shown in ((4, 10), (3, 14), (5, 12)):
@@ -185,11 +189,15 @@ def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Prob
         expect_value_error(student, (embed_dim, num_heads), (embed_dim, num_heads), described)
 
 
-QKNormAttention.example("""
+QKNormAttention.example(
+    """
 >>> attention = QKNormAttention(embed_dim=12, num_heads=3)
 >>> tuple(attention(torch.zeros(2, 5, 12)).shape), tuple(attention.query_norm.weight.shape)
 ((2, 5, 12), (4,))
-""")
+""",
+    points=0.05,
+    first=the_output_is_right,
+)
 
 
 read_mistakes(QKNormAttention, __name__)

@@ -95,7 +95,7 @@ def tokens_and_a_mask_come_back(student: Student, probe: Probe) -> None:
     student.record.append(("pairs",))
 
 
-@random_masking.check(needs=tokens_and_a_mask_come_back)
+@random_masking.check(needs=tokens_and_a_mask_come_back, points=0.32, first=tokens_and_a_mask_come_back)
 def every_image_hides_as_many(student: Student, probe: Probe) -> None:
     """The mask is True at mask_ratio of the patches, in every image, rounded to a whole number."""
     to_be_rounded = [case_of(probe, 2, *each) for each in ((7, 0.4), (10, 0.25), (6, 1 / 6))]
@@ -112,7 +112,7 @@ def every_image_hides_as_many(student: Student, probe: Probe) -> None:
             raise Failure(f"{seen} of image {image}", str(case.num_hidden), look)
 
 
-@random_masking.check(needs=tokens_and_a_mask_come_back)
+@random_masking.check(needs=tokens_and_a_mask_come_back, points=1.14)
 def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None:
     """The visible tokens are those where the mask is False, in their order, and unchanged."""
     cases = [some_case(probe, *each) for each in ((5, (8, 6)), (6, (10, 5)), (4, (7, 3)), (1, (9, 4)))]
@@ -143,7 +143,7 @@ def _places(visible: Tensor, tokens: Tensor) -> Tensor:
     return torch.where(alike.any(dim=-1), alike.int().argmax(dim=-1), -1)
 
 
-@random_masking.check(needs=every_image_hides_as_many)
+@random_masking.check(needs=every_image_hides_as_many, points=1)
 def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
     """Which patches are hidden is drawn for each image, and anew in each call."""
     masks = [mask for _, mask in called(student, case_of(probe, 6, 24, 0.5), 3)]
@@ -163,7 +163,7 @@ def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
         raise Failure(seen, "other patches in each image", look)
 
 
-@random_masking.check(needs=every_image_hides_as_many)
+@random_masking.check(needs=every_image_hides_as_many, points=0.7)
 def every_patch_is_hidden_as_often(student: Student, probe: Probe) -> None:
     """Each place of the image is hidden as often as any other, and each two of them together."""
     case = case_of(probe, IMAGES, 6, 0.5)
@@ -193,7 +193,7 @@ def _togetherness(mask: Tensor) -> Tensor:
     return torch.where(others, shares - shares[others].mean(), 0.0)
 
 
-@random_masking.check(needs=tokens_and_a_mask_come_back)
+@random_masking.check(needs=tokens_and_a_mask_come_back, points=0.34)
 def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     """All random numbers come from the generator: the same seed gives the same mask, and no other generator moves."""
     case = case_of(probe, 6, 12, 0.5)
@@ -213,7 +213,7 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
         raise Failure(f"the call moved the global generator of {touched[0]}", "the given generator alone", look)
 
 
-@random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5)
+@random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5, points=0.3)
 def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
     """The visible tokens get their gradient, and the hidden ones get none."""
     case = some_case(probe)
@@ -229,7 +229,9 @@ def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
         raise Failure(seen, "one for the tokens that are left", look)
 
 
-@random_masking.check(needs=tokens_and_a_mask_come_back, worth=0.5, guard=True)
+@random_masking.check(
+    needs=tokens_and_a_mask_come_back, worth=0.5, guard=True, points=0.05, first=what_is_left_is_what_the_mask_leaves
+)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     notes = student.run_fixture("masking", **asdict(some_case(probe)))
@@ -239,7 +241,9 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
         raise Failure("the call changed the tokens that it was given", "new tensors", look)
 
 
-@random_masking.check(needs=tokens_and_a_mask_come_back, guard=True)
+@random_masking.check(
+    needs=tokens_and_a_mask_come_back, guard=True, points=0.05, first=what_is_left_is_what_the_mask_leaves
+)
 def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe) -> None:
     """A mask_ratio that would hide no patch, or all of them, raises a ValueError that names it."""
     for ratio in (0, 1, probe.choice(range(2, 9), shown=3), 0.04, 0.96):
@@ -256,7 +260,13 @@ def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe)
             raise Failure(f"mask_ratio={case.mask_ratio:g} raised {notes['raised']} with {words}", wanted, look)
 
 
-@random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5, guard=True)
+@random_masking.check(
+    needs=what_is_left_is_what_the_mask_leaves,
+    worth=0.5,
+    guard=True,
+    points=0.05,
+    first=what_is_left_is_what_the_mask_leaves,
+)
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The visible tokens and the mask are on the device of the tokens that go in."""
     case = some_case(probe)
@@ -264,14 +274,18 @@ def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     expect_one_device(student, student.run_fixture("masking_elsewhere", **asdict(case)))
 
 
-random_masking.example("""
+random_masking.example(
+    """
 >>> tokens = torch.arange(8.0).reshape(1, 8, 1)  # eight patches of one number
 >>> visible, mask = random_masking(tokens, 0.75, torch.Generator().manual_seed(0))
 >>> tuple(visible.shape), mask.sum().item()
 ((1, 2, 1), 6)
 >>> torch.equal(visible, tokens[~mask].reshape(1, 2, 1))
 True
-""")
+""",
+    points=0.05,
+    first=what_is_left_is_what_the_mask_leaves,
+)
 
 
 read_mistakes(random_masking, __name__)

@@ -104,7 +104,7 @@ def nothing_changes_its_length(student: Student, probe: Probe) -> None:
             raise Failure(f"the last patch of the {name} is not turned", "turned by its row and column", LOOK)
 
 
-@rotary_2d.check(needs=query_and_key_come_back, guard=True)
+@rotary_2d.check(needs=query_and_key_come_back, guard=True, points=0.5, first="every_pair_is_turned_by_its_angle")
 def what_stands_in_front_is_not_turned(student: Student, probe: Probe) -> None:
     """A class token and registers, which stand in front of the patches, come out unchanged."""
     look = "How many tokens stand in front of the patches? They are at no place of the image."
@@ -126,7 +126,7 @@ def _in_other_places(found: Tensor, before: Tensor) -> Failure | None:
     return Failure(seen, "each number in its place", look)
 
 
-@rotary_2d.check(needs=query_and_key_come_back)
+@rotary_2d.check(needs=query_and_key_come_back, points=0.5)
 def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
     """The dot product of two patches depends on their numbers and on the offset between them, not on their places."""
     rows, columns = probe.sizes(2, low=3, high=5, shown=(4, 5))
@@ -143,7 +143,7 @@ def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
         raise Failure("all pairs of patches have the same dot product", "one that tells how far apart they are", look)
 
 
-@rotary_2d.check(needs=query_and_key_come_back)
+@rotary_2d.check(needs=query_and_key_come_back, points=1.35)
 def every_pair_is_turned_by_its_angle(student: Student, probe: Probe) -> None:
     """Every pair of numbers is turned by the angle of its place: rows in the first half, columns in the second."""
     for in_front, head_dim, shown in ((3, 16, (6, 2)), (1, 8, (3, 5)), (0, 12, (4, 3)), (2, 4, (2, 3))):
@@ -163,13 +163,13 @@ def expect_angles(student: Student, query: Tensor, key: Tensor, grid_size: Grid)
         expect_equal(one, right, what, AXES, look=LOOK)
 
 
-@rotary_2d.check(needs=every_pair_is_turned_by_its_angle)
+@rotary_2d.check(needs=every_pair_is_turned_by_its_angle, points=0.75, first=every_pair_is_turned_by_its_angle)
 def gradients_reach_query_and_key(student: Student, probe: Probe) -> None:
     """Query and key get their gradients."""
     expect_input_gradients(student, inputs_of(probe, shown=(2, 3)), ("query", "key"), oracle, AXES)
 
 
-@rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5)
+@rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5, points=0.35)
 def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
     """Queries and keys of float64 stay in float64, to the last digit; any memory layout and a single head will do."""
     query, key, grid_size = inputs_of(probe, 1, probe.choice((8, 12), shown=8))
@@ -193,7 +193,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@rotary_2d.check(guard=True)
+@rotary_2d.check(guard=True, points=0.15, first=every_pair_is_turned_by_its_angle)
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """A head_dim that 4 does not divide, or fewer tokens than patches, raises a ValueError that names the number."""
     query, key, grid_size = inputs_of(probe, shown=(2, 3))
@@ -205,18 +205,24 @@ def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     expect_value_error(student, inputs, (few,), f"{few} tokens for {few + 1} patches")
 
 
-@rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5, guard=True)
+@rotary_2d.check(
+    needs=every_pair_is_turned_by_its_angle, worth=0.5, guard=True, points=0.1, first=every_pair_is_turned_by_its_angle
+)
 def it_computes_where_the_query_is(student: Student, probe: Probe) -> None:
     """The result is on the device of the query."""
     expect_device_of_input(student, *inputs_of(probe, shown=(2, 3)))
 
 
-rotary_2d.example("""
+rotary_2d.example(
+    """
 >>> query = torch.tensor([[1.0, 0.0, 1.0, 0.0]]).repeat(4, 1)  # four patches: a pair for rows, one for columns
 >>> turned, _ = rotary_2d(query, query, (2, 2))
 >>> [round(number, 2) for number in turned[1].tolist()]  # row 0, column 1: the second pair, by 1 radian
 [1.0, 0.0, 0.54, 0.84]
-""")
+""",
+    points=0.05,
+    first=every_pair_is_turned_by_its_angle,
+)
 
 
 read_mistakes(rotary_2d, __name__)

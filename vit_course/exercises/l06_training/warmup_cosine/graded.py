@@ -1,0 +1,15 @@
+"""What only grading asks of ``warmup_cosine``."""
+
+from __future__ import annotations
+
+from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.student import Student
+from vit_course.exercises.l06_training.warmup_cosine import claims
+
+
+@claims.warmup_cosine.check(graded_only=True, points=0.25)
+def its_own_example_comes_out(student: Student, probe: Probe) -> None:
+    """The docstring's example gives the result that it shows, and other numbers give the right results too."""
+    claims.up_and_down(student, probe)
+    expect_example(student)
