@@ -124,9 +124,10 @@ def test_checks_that_refuse_the_right_answer_cost_nobody_a_point(tmp_path):
 
 def test_an_exercise_of_which_no_check_counts_is_undecided(tmp_path):
     (tmp_path / "hidden").mkdir()
-    for name, text in (("conftest.py", (HIDDEN / "conftest.py").read_text()), ("test_more.py", REFUSING)):
-        (tmp_path / "hidden" / name).write_text(text)
+    (tmp_path / "hidden" / "test_more.py").write_text(REFUSING)
     with Judge(tmp_path / "hidden", b"secret", sandboxed=False) as judge:
+        own = judge._checks.exercises()["fix_patchify"][-1:]
+        judge._checks._checks = {"fix_patchify": own}
         result = judge.grade(submission(("fix_patchify", 3.0, STRIPS)))
     (exercise,) = result.exercises
     assert {each.verdict for each in exercise.checks} == {"undecided"}
