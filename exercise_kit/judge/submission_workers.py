@@ -138,7 +138,8 @@ class SubmissionWorkers:
         if cell in self._left_out:
             return f": the cell {self._left_out[cell]}", ""
         if cell not in self._raised:
-            return "", ""
+            used = "what is forbidden is not there where this is graded, and its cell uses it to define them"
+            return (f": {used}" if cell in self._incomplete else ""), ""
         name, words = self._raised[cell]
         return f": the cell raised {name}", f" {words}" if words else ""
 
@@ -169,6 +170,8 @@ class SubmissionWorkers:
             for run in worker.run(self._cells(), self._ended):
                 if run.error or run.passed:
                     self._incomplete.add(run.index)
+                if run.error and run.stopped:
+                    self._report_error(run.index, run.error, True)
         except WorkerLost as lost:
             self.record_loss(lost)
             if lost.cell is not None:
@@ -180,10 +183,9 @@ class SubmissionWorkers:
         try:
             for run in worker.run(self._cells()):
                 self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
-                if run.error and run.index not in self._raised:
-                    self._ended[run.index] = run.at
-                    self._raised[run.index] = quoted(run.error[0]).strip("`"), quoted(run.error[1])
-                    self._report_error(run.index, run.stopped)
+                if run.error:
+                    self._ended.setdefault(run.index, run.at)
+                    self._report_error(run.index, run.error, run.stopped)
         except WorkerLost as lost:
             self.record_loss(lost)
             if lost.cell is None:
@@ -193,8 +195,11 @@ class SubmissionWorkers:
             note = {"output_type": "stream", "name": "stderr", "text": f"This cell {lost.words}.\n"}
             self._outputs[lost.cell] = CellOutputs(lost.cell, (note,))
 
-    def _report_error(self, index: int, stopped: bool) -> None:
+    def _report_error(self, index: int, error: tuple[str, str], stopped: bool) -> None:
         """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
+        if index in self._raised:
+            return
+        self._raised[index] = quoted(error[0]).strip("`"), quoted(error[1])
         reasons = self._findings.reasons
         if stopped:
             reasons.append(f"{self._called(index)} took too long, and was stopped")

@@ -81,7 +81,7 @@ def progress() -> None:
     """Show nothing."""
 '''
 
-# in the place of a module that holds answers; its functions stand in its own file: the watch knows whose they are
+# in the place of a module that holds answers; its functions stand in its own file
 _WITHHELD = '''"""Stands where answers are while a student works: their names, and nothing behind them."""
 
 

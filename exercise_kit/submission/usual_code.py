@@ -18,14 +18,24 @@ from exercise_kit.engine.course_named import package
 from exercise_kit.submission.static_rules import called, dotted_name, globals_of, outermost_names, text_of, used_imports
 
 _WHOLE = """
-    __future__ posixpath ntpath abc array base64 bisect cmath collections copy cycler dataclasses datetime decimal
-    einops enum fractions glob graphlib hashlib heapq html io itertools jaxtyping json math matplotlib
-    mpl_toolkits numbers numpy opt_einsum pandas pathlib pprint random re safetensors scipy seaborn shutil skimage
-    sklearn statistics string tabulate tempfile textwrap time timeit torchinfo torchmetrics torchvision typing
-    typing_extensions unicodedata uuid warnings beartype torchtyping rich PIL cv2 plotly imageio requests urllib
-    zipfile tarfile csv ipywidgets traceback contextlib functools accelerate tensorboard secrets colorsys locale
-    platform tomllib typeguard more_itertools toolz doctest pytest psutil tracemalloc cProfile pstats struct difflib
-    sympy networkx ast dis
+    __future__ abc argparse array ast base64 binascii bisect bz2 cProfile calendar cmath codecs collections colorsys
+    configparser contextlib copy csv dataclasses datetime decimal difflib dis doctest enum errno filecmp fnmatch
+    fractions functools getopt getpass gettext glob graphlib gzip hashlib heapq hmac html io ipaddress itertools json
+    keyword locale lzma math mimetypes ntpath numbers optparse pathlib platform posixpath pprint pstats quopri random
+    re reprlib secrets shlex shutil stat statistics string stringprep struct sysconfig tarfile tempfile
+    textwrap this time timeit token tokenize tomllib traceback tracemalloc turtle typing unicodedata urllib uuid
+    warnings wave xml zipfile zlib zoneinfo
+
+    Bottleneck PIL absl accelerate albumentations altair annotated_types attr attrs beartype bokeh
+    bs4 chardet colorcet cv2 cycler cvxpy datasets dateutil duckdb easydict einops fastprogress frozendict gdown
+    graphviz h5py holoviews huggingface_hub humanize imageio imblearn imutils ipywidgets jaxtyping jsonschema kagglehub
+    lightgbm lxml markdown matplotlib matplotlib_inline matplotlib_venn missingno ml_collections mlxtend more_itertools
+    mpl_toolkits mpmath natsort networkx nltk numexpr numpy omegaconf openpyxl opt_einsum packaging pandas pendulum
+    peft plotly plotnine polars prettytable psutil pyarrow pycocotools pydantic pydot pygments pyparsing pytest pytz
+    pywt regex requests rich safetensors scipy seaborn sentencepiece shapely simplejson skimage sklearn sortedcontainers
+    soundfile statsmodels sympy tabulate tensorboard termcolor textblob threadpoolctl tifffile tiktoken tokenizers toml
+    toolz torchinfo torchmetrics torchsummary torchtyping torchvision typeguard typing_extensions umap unidecode wandb
+    wordcloud xarray xgboost yaml yellowbrick
 """
 _USUAL = frozenset(_WHOLE.split())
 # of these modules some names, by their beginnings
@@ -58,7 +68,12 @@ _PARTS = {
     "timm": "",
     "transformers": "",
 }
-_OF_TORCH = frozenset({"_assert", "_check", "_check_is_size", "_check_value"})
+_OF_TORCH_NAMES = """
+    _assert _check _check_is_size _check_value _calculate_fan_in_and_fan_out _calculate_correct_fan
+"""
+_OF_TORCH = frozenset(_OF_TORCH_NAMES.split())
+# modules of torch that hold nothing but functions and classes for everybody: one of them may be looked up by its name
+_LOOKED_UP = frozenset({"torch.nn", "torch.nn.functional", "torch.nn.init", "torch.optim", "torch.optim.lr_scheduler"})
 # modules of torch's that answers have business with; its functions and classes are no modules
 _TORCH_MODULES_NAMES = """
     nn linalg fft special func autograd testing random cuda mps cpu backends amp optim utils distributions jit
@@ -80,7 +95,7 @@ _SPECIAL = """
     imatmul and or xor rand ror rxor lshift rshift wrapped name_ match_args slots dataclass_fields format round
     divmod file all author path parameters getattr init_subclass class_getitem set_name copy deepcopy reversed
     missing setstate getstate array array_priority jit_unused_properties constants ignored_properties complex
-    debug main
+    debug main setattr
 """
 _SPECIAL_NAMES = frozenset(f"__{name}__" for name in _SPECIAL.split())
 # of frames, functions and the shell: what leads to code and variables that are no business of an answer's
@@ -136,7 +151,7 @@ def unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted: fro
             yield Use(names[name.id], name)  # a module handed on
     for node in ast.walk(statement):
         yield from _unusual_access(node, names)
-        if isinstance(node, ast.Attribute) and _is_special(node.attr) and node.attr not in _SPECIAL_NAMES:
+        if isinstance(node, ast.Attribute) and _is_special(node.attr) and not _is_usual_special(node, names):
             yield Use(node.attr, node)
         elif isinstance(node, ast.ClassDef):
             metaclasses = (each.value for each in node.keywords if each.arg == "metaclass")
@@ -204,6 +219,15 @@ def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
+def _is_usual_special(node: ast.Attribute, names: Mapping[str, str]) -> bool:
+    return node.attr in _SPECIAL_NAMES or _is_of_self(node, names)
+
+
+def _is_of_self(node: ast.Attribute, names: Mapping[str, str]) -> bool:
+    """``self.__dict__``, of which an answer may keep its settings."""
+    return node.attr == "__dict__" and getattr(node.value, "id", "") == "self" and "self" not in names
+
+
 def _unusual_access(node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
     """``getattr`` with a name that nobody can read, and ``getattr`` handed on."""
     if not isinstance(node, ast.Call):
@@ -221,16 +245,18 @@ def _unusual_access(node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
 
 
 def _is_own(subject: ast.expr, name: ast.expr, names: Mapping[str, str]) -> bool:
-    """Whether a computed attribute can be no module's: ``getattr(self, f"head{i}")``, ``getattr(config, name)``."""
+    """Whether a computed attribute leads nowhere: ``getattr(self, f"head{i}")``, ``getattr(F, activation)``."""
     begins = isinstance(name, ast.JoinedStr) and isinstance(name.values[0], ast.Constant)
-    return begins or (isinstance(subject, ast.Name) and subject.id not in names)
+    is_object = isinstance(subject, ast.Name) and subject.id not in names
+    return begins or is_object or dotted_name(subject, names) in _LOOKED_UP
 
 
 def _changed(node: ast.AST) -> ast.expr | None:
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
         return node if isinstance(node, ast.Attribute) else node.value
     if isinstance(node, ast.Call) and called(node.func) in ("setattr", "__setattr__", "delattr") and node.args:
-        return node.args[1] if called(node.func) == "__setattr__" and len(node.args) == 3 else node.args[0]
+        bound = node.func if isinstance(node.func, ast.Attribute) and len(node.args) == 2 else None
+        return bound.value if bound and bound.attr == "__setattr__" else node.args[0]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _UPDATES:
         return node.func.value
     return None
@@ -242,6 +268,7 @@ def _unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, str]) -
     odd_attribute = (
         isinstance(target, ast.Attribute)
         and _is_special(target.attr)
+        and not _is_of_self(target, names)
         and target.attr
         not in ("__name__", "__doc__", "__qualname__", "__wrapped__", "__module__", "__annotations__", *_SHOWN)
     )

@@ -5,9 +5,10 @@ This is a hint for a person: the sandbox prevents, this list only names, and a s
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 _MOST, _LONGEST = 20, 120
@@ -47,6 +48,16 @@ class Attempts:
         self._allowed = tuple(path.rstrip("/") for path in allowed if path.strip("/"))
         self._found: dict[str, None] = {}
         self._described = 0
+        self._listening = True
+
+    @contextlib.contextmanager
+    def not_listening(self) -> Iterator[None]:
+        """While this process itself does what a submission has no business with."""
+        self._listening = False
+        try:
+            yield
+        finally:
+            self._listening = True
 
     def fresh(self) -> list[str]:
         """Those that this has not given yet."""
@@ -56,6 +67,8 @@ class Attempts:
 
     def record(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Note an audit event when it is an attempt."""
+        if not self._listening:
+            return
         if event in _EVENT_MESSAGES and len(self._found) < _MOST:
             if (attempt := _described(event, arguments)) not in _TORCHS:
                 self._found[attempt] = None

@@ -10,6 +10,7 @@ import __future__
 
 import ast
 import asyncio
+import dis
 import functools
 import gc
 import linecache
@@ -22,7 +23,7 @@ from typing import Any
 
 from . import outputs, withheld
 from .limits import time_limit
-from .outputs import Stream
+from .outputs import Stream, words_of
 from .real_types import is_a, namespace_of
 
 _compile, _exec, _eval, _referents = compile, exec, eval, gc.get_referents  # as they are before any cell runs
@@ -54,6 +55,7 @@ class Cells:
         self._places: dict[int, tuple[CodeType, str]] = {}
         self._futures = 0
         self._place, self._passed = 0, False
+        self._not_made: dict[str, str] = {}  # the names that statements which were passed over make → why
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def compile(self, index: int, source: str, readable: bool) -> None:
@@ -129,10 +131,22 @@ class Cells:
             self._place = place
             try:
                 self._run_one(each)
-            except Exception:
+            except Exception as error:
                 if until is None or place >= until or not withheld.has_refused():
                     raise
                 self._passed = True
+                if isinstance(each, CodeType):
+                    self._not_made |= dict.fromkeys(_names_made(each), self._reason(error))
+
+    def _reason(self, error: Exception) -> str:
+        name = (error.name or "") if type(error) is NameError else ""
+        return self._not_made.get(name) or words_of(error)
+
+    def why_not_made(self, error: BaseException) -> str:
+        """Why a name is missing that a statement makes which was passed over; empty for any other error."""
+        name = (error.name or "") if type(error) is NameError else ""
+        why = self._not_made.get(name) if name not in self._variables else ""
+        return f"`{name}` was not made where this is graded: {why}" if why else ""
 
     def _run_one(self, statement: CodeType | SyntaxError) -> None:
         if not isinstance(statement, CodeType):
@@ -179,6 +193,10 @@ class Cells:
 
 def _as_syntax_error(error: BaseException) -> SyntaxError:
     return error if isinstance(error, SyntaxError) else SyntaxError(f"this cell cannot be compiled: {error}")
+
+
+def _names_made(statement: CodeType) -> list[str]:
+    return [each.argval for each in dis.get_instructions(statement) if each.opname == "STORE_NAME"]
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:

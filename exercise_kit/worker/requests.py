@@ -84,14 +84,18 @@ class RequestServer:
             seed = request.pop("seed", 0)  # None: the generators go on
             fresh_settings(seed)
             compute.reset_device(self._device, seed)
-            self._withheld.withhold(**request.pop("withheld"))
+            with self._attempts.not_listening():
+                self._withheld.withhold(**request.pop("withheld"))
             self._send(self._answer(request.pop("kind"), request))
 
     def _answer(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         try:
             return _KINDS[kind](self, **request)
         except BaseException as error:  # a student's code may raise anything at all
-            return {"raised": described(error)}
+            raised = described(error)
+            if why := self._cells.why_not_made(error):
+                raised |= {"kinds": ["RuntimeError", "Exception"], "words": why}
+            return {"raised": raised}
 
     def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
         """Send a reply or a question; a reply ends with the names of what was refused.

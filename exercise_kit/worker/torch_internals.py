@@ -18,7 +18,7 @@ from .real_types import fields_of, is_a
 
 
 class Unseen:
-    """While it is entered, no mode and no subclass sees what is done to a tensor; the watch's profile function does."""
+    """While it is entered, no mode and no subclass sees what is done to a tensor."""
 
     def __enter__(self) -> None:
         self._guards = torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from jupyter_client.manager import AsyncKernelManager
@@ -30,6 +33,7 @@ def find_spec(name, path=None, target=None):
 
 PathFinder.find_spec = find_spec
 """
+_ADDRESS, _NUMBER = re.compile(r"0x[0-9a-f]+"), re.compile(r"[-+]?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?")
 # printed in a cell below the lesson's: where the course was imported from, and how the exercises' doctests went
 LAST_CELL = """
 import doctest
@@ -91,6 +95,24 @@ def errors_in(notebook: nbformat.NotebookNode) -> dict[str, str]:
         for output in cell.get("outputs", ())
         if output.output_type == "error"
     }
+
+
+def said_by(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a cell said, in order, line by line: what it printed, the text of its values, its error, and that it drew.
+
+    What no two runs have in common is left out: numbers, addresses, and progress on stderr.
+    """
+    said = ""
+    for output in outputs:
+        if output["output_type"] == "error":
+            said += f"{output['ename']}: {output['evalue']}\n"
+        elif output["output_type"] == "stream":
+            said += output["text"] if output["name"] == "stdout" else ""
+        else:
+            data = output.get("data", {})
+            said += f"{'a picture' if 'image/png' in data else data.get('text/plain', '')}\n"
+    lines = _NUMBER.sub("#", _ADDRESS.sub("<at>", said)).splitlines()
+    return [line.rstrip() for line in lines if line.strip()]
 
 
 def points_shown(cell: nbformat.NotebookNode) -> float:

@@ -434,3 +434,45 @@ def test_a_judge_without_memory_says_so(judge, monkeypatch):
     result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
     assert (result.status, result.score, result.flags) == ("error", 0.0, ())
     assert result.reason.startswith("the judge ran out of memory while grading this")
+
+
+SCRATCH = """
+import torch
+import torch.nn.functional as F
+EXPECTED = F.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))
+"""
+NEEDS_IT = """
+SIZE = EXPECTED.shape[-1]
+def scaled_dot_product_attention(query, key, value):
+    return {} and (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1) @ value
+"""
+SLOW = """
+try: torch.nn.functional.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))
+except RuntimeError:
+    while True: pass
+"""
+NOT_THERE = "'torch.nn.functional.scaled_dot_product_attention' was called, which this exercise asks you to do without"
+
+
+@pytest.mark.parametrize("name", ["EXPECTED", "SIZE"])
+def test_a_name_that_a_refused_call_was_to_make_is_told_with_its_reason(judge, name):
+    cells = (CellSource(1, SCRATCH), CellSource(2, NEEDS_IT.format(name)))
+    answer = ExerciseAnswer("scaled_dot_product_attention", 8.0, cells[1].source, 2)
+    result = judge.grade(submission(cells=cells, exercises=(answer,)))
+    message = result.exercises[0].checks[0].message
+    assert f"'{name}' was not made where this is graded: {NOT_THERE}" in message
+
+
+def test_an_answer_that_a_refused_call_takes_along_is_told_so(judge):
+    cells = (CellSource(1, SCRATCH), CellSource(2, "scaled_dot_product_attention = lambda *x, y=EXPECTED: x"))
+    answer = ExerciseAnswer("scaled_dot_product_attention", 8.0, cells[1].source, 2)
+    (exercise,) = judge.grade(submission(cells=cells, exercises=(answer,))).exercises
+    assert "is not defined: what is forbidden is not there" in exercise.problem
+
+
+def test_a_cell_that_takes_too_long_only_where_something_is_withheld_is_named(judge):
+    cells = (CellSource(1, f"import torch\n{SLOW}"), CellSource(2, ATTENTION))
+    answer = ExerciseAnswer("scaled_dot_product_attention", 8.0, ATTENTION, 2)
+    result = judge.grade(submission(cells=cells, exercises=(answer,)))
+    assert "cell 2 took too long, and was stopped" in (result.reason or "")
+    assert "timeout" in result.flags

@@ -140,7 +140,7 @@ def test_what_could_change_how_answers_run_is_seen_anywhere(first, then):
 @pytest.mark.parametrize(
     "line",
     [
-        *("return getattr(F, name)(images)", "return images.__reduce_ex__(4)", "return globals()['f'](images)"),
+        *("return getattr(torch, name)(images)", "return images.__reduce_ex__(4)", "return globals()['f'](images)"),
         *("return (lambda m: m)(sys)", "return vars(F)['unfold'](images)", "return map(getattr, [F], ['unfold'])"),
         *("return type(images).__torch_function__", "return torch.__dict__['nn']"),
     ],
@@ -201,3 +201,23 @@ def test_a_test_of_rotations_that_compares_with_ones_own_is_seen():
     assert (
         found("is_rotary", "is_rotary", own, compares.replace("== rotary_2d", "== len"), "is_rotary(rotary_2d)") is None
     )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "object.__setattr__(self, 'size', size)\nself.__setattr__('width', size)",
+        "self.__dict__.update(size=size)\nself.__dict__['depth'] = 2",
+        "self.act = getattr(F, name)\nself.layer = getattr(nn, name.title())()",
+        "fan, _ = nn.init._calculate_fan_in_and_fan_out(self.weight)",
+        "import calendar, gzip, zoneinfo, natsort, polars, omegaconf\nself.month = calendar.month_name[1]",
+    ],
+)
+def test_what_an_answer_may_do_to_itself_is_not(lines):
+    body = lines.replace("\n", "\n        ")
+    source = f"class Layer(nn.Module):\n    def __init__(self, size, name):\n        super().__init__()\n        {body}"
+    assert found("Mlp", "Layer", HEAD, source) is None
+
+
+def test_a_library_that_is_changed_by_an_unbound_method_is_seen():
+    assert found("Mlp", "Layer", HEAD, "object.__setattr__(torch, 'mean', print)", "class Layer: pass")
