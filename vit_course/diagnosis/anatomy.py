@@ -236,10 +236,11 @@ def _first_step(sums: list[Op], found: list[Site], ops: list[Op]) -> Step | None
         early = [each for each in op.reads if each[1] is None or not each[1].needs(mix)]
         if len(late) != 1 or len(early) != 1:
             continue
-        stream = source(*early[0], scales=False)
-        if stream.op is None or not found[0].scores.needs(stream.op):
-            continue
-        return Step(op, (stream.tensor, stream.op), early[0], late[0], "same", ops=ops)
+        stream, relation = source(*early[0], scales=False), "same"
+        if stream.op is not None and stream.op.name in NORMS and not found[0].scores.needs(stream.op):
+            stream, relation = source(*stream.op.reads[0], scales=False), "norm"
+        if stream.op is not None and found[0].scores.needs(stream.op):
+            return Step(op, (stream.tensor, stream.op), early[0], late[0], relation, ops=ops)
     return None
 
 

@@ -75,6 +75,23 @@ def test_of_what_is_no_vit_only_what_any_classifier_has_is_asked():
     assert report.ran
 
 
+def test_a_slip_is_seen_in_what_is_no_vit():
+    class Half(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.head, self.idle = nn.Conv2d(3, 8, 32), nn.Linear(3072, 8), nn.Linear(8, 8)
+
+        def forward(self, images):
+            with torch.no_grad():
+                features = self.conv(images).flatten(1)
+            return features + self.head(images.flatten(1))
+
+    found = diagnose(Half(), IMAGES).of("wrong")
+    assert [(each.asked, each.mistake) for each in found] == [("used", None), ("used", None), ("gradient_whole", None)]
+    assert "no gradient comes back to `conv.weight`, `conv.bias`" in found[0].seen
+    assert "`idle.weight`, `idle.bias` do not change the logits" in found[1].seen
+
+
 def test_the_report_counts_in_its_own_words(right):
     broken = copy.deepcopy(right)
     broken.norm, broken.blocks[0].norm1 = nn.Identity(), nn.Identity()
