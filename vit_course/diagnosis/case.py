@@ -86,11 +86,13 @@ class Case:
 
     @cached_property
     def is_vit(self) -> bool:
-        """Whether attention was found."""
+        """Whether attention was found, or the pass that looks for it is refused: then each property says so."""
         try:
             return bool(self.anatomy)
         except NotAsked:
             return False
+        except Exception:
+            return True
 
     @cached_property
     def sites(self) -> list[Site]:

@@ -65,6 +65,12 @@ def test_a_known_mistake_is_seen_and_named(right, key):
     assert key.partition(": ")[2] in str(report)
 
 
+def test_a_pass_that_gradients_stop_is_asked_without_them(right):
+    report = diagnose(WRONG["scaled_dot_product_attention: query scaled in place"].build(right), IMAGES)
+    assert [each.asked for each in report.of("wrong")] == ["gradient_flows"]
+    assert "image_alone" in {each.asked for each in report.of("holds")}
+
+
 def test_of_what_is_no_vit_only_what_any_classifier_has_is_asked():
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
     report = diagnose(model, IMAGES)
