@@ -175,7 +175,7 @@ def tokens_have_no_order(case: Case) -> Remarks:
     first, last = case.anatomy.start[1], case.steps[-1].sum
     count = case.start.shape[1]
     order = torch.randperm(count, generator=torch.Generator().manual_seed(9))
-    if first is None or case.tokens(last.out).shape[1] != count or not case.repeats:
+    if first is None or case.tokens(last.out).shape[1] != count or not case.steady:
         raise NotAsked("the tokens behind the blocks are not those before them")
     axis = next(axis for axis in range(first.out.ndim) if case.tokens(first.out).shape[1] == first.out.shape[axis])
     with torch.no_grad():

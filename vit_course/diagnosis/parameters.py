@@ -85,7 +85,7 @@ def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[
     """
     if not case.steady or not case.answers.requires_grad or close(case.logits, case.strange_logits, 1e-6):
         return []
-    wide = {name: each for name, each in named.items() if id(each) in reached and each.ndim > 1}
+    wide = {name: each for name, each in named.items() if id(each) in reached and each.ndim > 1 and each.numel()}
     weights = torch.randn(case.answers.shape, generator=torch.Generator().manual_seed(2)).to(case.answers)
     slopes = torch.autograd.grad((case.answers * weights).sum(), list(wide.values()), retain_graph=True)
     sizes = {
@@ -93,7 +93,20 @@ def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[
         for (name, each), slope in zip(wide.items(), slopes, strict=True)
     }
     least = 1e-5 * max(sizes.values(), default=0.0)
-    return [name for name, size in sizes.items() if size <= least and not _matters(case, named[name])]
+    return [name for name, size in sizes.items() if size <= least and not _moves_at_all(case, name)]
+
+
+def _moves_at_all(case: Case, name: str) -> bool:
+    """Whether other numbers in a parameter move the logits by more than float64 rounds them."""
+    model, images = twin(case.subject.model).double(), case.images.double()
+    parameter = dict(model.named_parameters())[name]
+    try:
+        with torch.no_grad():
+            before = case.subject.run(images, model)
+            parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6)).to(parameter))
+            return not close(case.subject.run(images, model), before, 1e-10)
+    except Exception:  # it computes in float32 alone
+        return True
 
 
 def _cut_mistake(case: Case, cut: list[str]) -> str:
