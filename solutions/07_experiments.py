@@ -1042,6 +1042,19 @@ print(f"the lead from 0.02 minus the lead from 0.5: {difference:+.1f} ± {half:.
 # them all, and a cell in which you break your own.
 
 # %% [markdown]
+# ## Ask any ViT, without points
+#
+# `diagnose` asks a model by what it does, whoever wrote it ([what it
+# asks](https://vit-course.github.io/vit_course/guides/diagnose.html)). Its answers: *wrong*, *unusual* (a choice that
+# has arguments), *not asked*, *holds*. Put your model of lesson 05 below, then a ViT from the internet that you chose.
+# Predict first: which *unusual* choices did its author make?
+
+# %% tags=["experiment"]
+from vit_course import diagnose
+
+diagnose(VisionTransformer(BASE), torch.randn(2, 3, 32, 32))
+
+# %% [markdown]
 # ## A harder one, without points
 #
 # *CutMix* (Yun et al. 2019) pastes a rectangle of the partner into an image, and its labels get the share of the

@@ -205,7 +205,8 @@ def anatomy_of(ops: list[Op]) -> Anatomy:
     if not found:
         raise NotAsked("no attention was found (queries times keys), so this does not look like a Vision Transformer")
     sums = [op for op in ops if _is_sum(op)]
-    first = _first_step(sums, found, ops)
+    # values that are added to what attention gives stand behind their projection, and are no stream
+    first = _first_step(sums, found, ops, True) or _first_step(sums, found, ops, False)
     if first is None:
         return Anatomy(ops, found, [], found[0].query)
     steps, streams = [first], [first.before]
@@ -229,17 +230,21 @@ def _is_sum(op: Op) -> bool:
     return op.name in ADDS and op.out.ndim >= 2 and len(whole) == 2
 
 
-def _first_step(sums: list[Op], found: list[Site], ops: list[Op]) -> Step | None:
-    mix = found[0].mix
+def _first_step(sums: list[Op], found: list[Site], ops: list[Op], projected: bool) -> Step | None:
+    """The first sum of what attention gives with what its queries are made from, by a projection or in any way."""
+    mix, scores = found[0].mix, found[0].scores
     for op in sums:
         late = [each for each in op.reads if each[1] is not None and each[1].needs(mix)]
         early = [each for each in op.reads if each[1] is None or not each[1].needs(mix)]
         if len(late) != 1 or len(early) != 1:
             continue
-        stream = source(*early[0], scales=False)
-        if stream.op is None or not found[0].scores.needs(stream.op):
+        stream, relation = source(*early[0], scales=False), "same"
+        if stream.op is not None and stream.op.name in NORMS and not scores.needs(stream.op):
+            stream, relation = source(*stream.op.reads[0], scales=False), "norm"
+        if stream.op is None or not scores.needs(stream.op):
             continue
-        return Step(op, (stream.tensor, stream.op), early[0], late[0], "same", ops=ops)
+        if not projected or any(is_linear(each) for each in between(scores, stream.op, ops)):
+            return Step(op, (stream.tensor, stream.op), early[0], late[0], relation, ops=ops)
     return None
 
 

@@ -103,13 +103,11 @@ def _findings(model: nn.Module, images: Tensor, after_each: Callable[[], None]) 
         yield stopped
     if case is None:
         return
-    try:
-        properties = OF_ANY_MODEL + OF_A_VIT if case.anatomy else ()
-    except NotAsked as reason:
+    if not case.is_vit:
         claim = "The model is a Vision Transformer: tokens attend to tokens."
-        yield Finding("attention_there", claim, Answer.NOT_ASKED, f"{reason}; only what any classifier has was asked")
-        properties = OF_ANY_MODEL
-    for each in properties:
+        seen = "no attention was found (a product of queries and keys); only what any classifier has was asked"
+        yield Finding("attention_there", claim, Answer.NOT_ASKED, seen)
+    for each in OF_ANY_MODEL + OF_A_VIT * case.is_vit:
         yield from ask(each, case)
         after_each()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -164,16 +166,16 @@ def every_token_sees_all(case: Case) -> Remarks:
 
 def tokens_have_no_order(case: Case) -> Remarks:
     """The blocks know no order of tokens: moved tokens give what they gave, moved."""
+    for other in (query_of_one_token, norm_over_features, heads_merged_within_token, every_token_sees_all):
+        if _speaks(other, case):
+            raise NotAsked("tokens are mixed or hidden already")
     if act_inside_attention(case):
         yield unusual("positions act inside attention, as rotary and relative ones do", at=case.sites[0].scores)
         return
-    for other in (query_of_one_token, norm_over_features, heads_merged_within_token, every_token_sees_all):
-        if any(True for _ in other(case)):
-            raise NotAsked("tokens are mixed or hidden already")
     first, last = case.anatomy.start[1], case.steps[-1].sum
     count = case.start.shape[1]
     order = torch.randperm(count, generator=torch.Generator().manual_seed(9))
-    if first is None or case.tokens(last.out).shape[1] != count or not case.repeats:
+    if first is None or case.tokens(last.out).shape[1] != count or not case.steady:
         raise NotAsked("the tokens behind the blocks are not those before them")
     axis = next(axis for axis in range(first.out.ndim) if case.tokens(first.out).shape[1] == first.out.shape[axis])
     with torch.no_grad():
@@ -182,6 +184,13 @@ def tokens_have_no_order(case: Case) -> Remarks:
     if not close(after, before[:, order], 1e-3):
         far = float((after - before[:, order]).norm() / before.norm())
         yield unusual(f"moved tokens give what differs by {far:.0%}: something in the blocks depends on their order")
+
+
+def _speaks(asked: Callable[[Case], Remarks], case: Case) -> bool:
+    try:
+        return any(True for _ in asked(case))
+    except NotAsked:
+        return False
 
 
 PROPERTIES = (

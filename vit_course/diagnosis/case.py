@@ -54,6 +54,13 @@ class Case:
             return close(self.subject.run(self.images), self.logits, 1e-4)
 
     @cached_property
+    def strange_logits(self) -> Tensor:
+        """The logits of very different images."""
+        drawn = torch.randn(self.images.shape, generator=torch.Generator().manual_seed(5))
+        with torch.no_grad():
+            return self.subject.run(drawn.to(self.images))
+
+    @cached_property
     def pixels(self) -> Tensor:
         """The images, with a gradient."""
         return self.images.clone().requires_grad_()
@@ -76,6 +83,16 @@ class Case:
     def anatomy(self) -> Anatomy:
         """Attention and stream (NotAsked where there are none)."""
         return anatomy_of(self.watch.ops)
+
+    @cached_property
+    def is_vit(self) -> bool:
+        """Whether attention was found, or the pass that looks for it is refused: then each property says so."""
+        try:
+            return bool(self.anatomy)
+        except NotAsked:
+            return False
+        except Exception:
+            return True
 
     @cached_property
     def sites(self) -> list[Site]:

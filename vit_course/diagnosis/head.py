@@ -43,6 +43,8 @@ def _read_tokens(case: Case) -> list[int]:
 def head_reads_class_token(case: Case) -> Remarks:
     """The head reads the class token, or the mean of all patches where there is none."""
     count, special, reads, last = case.start.shape[1], case.special, _read_tokens(case), case.anatomy.end
+    if not reads:
+        raise NotAsked("the logits do not depend on the last residual sum that was found")
     if len(reads) <= 2:
         known = [each for each in reads if each in special or each in case.patches]
         if not set(known) & set(special) and known == reads:

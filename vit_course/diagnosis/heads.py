@@ -8,7 +8,7 @@ from torch import Tensor
 from vit_course.diagnosis.anatomy import Site, is_linear, result_axis
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close, reached
-from vit_course.diagnosis.watch import MOVES, Op, between, pull
+from vit_course.diagnosis.watch import between, pull, source
 
 _MODULE = "MultiHeadSelfAttention: "
 
@@ -36,27 +36,23 @@ def norm_over_features(case: Case) -> Remarks:
     made, start = site.query[1], case.anatomy.start[1]
     if made is None or start is None or not made.needs(start):
         raise NotAsked("queries are not made from the stream")
-    norms = [op for op in between(made, start, case.watch.ops) if _ends_norm(op, case)]
-    if not norms:
+    first = next((op for op in between(made, start, case.watch.ops) if is_linear(op)), None)
+    read = next(each for each in first.reads if each[1] is not None and each[1].data) if first else site.query
+    norm = source(*read, scales=False).op
+    if norm is None or norm is start:
         return
-    normed = case.tokens(norms[-1].out)
-    if normed.shape[1] != case.start.shape[1]:
+    shapes = [each for each in (read[0], norm.out) if each.ndim == case.start.ndim and each.requires_grad]
+    normed = next((each for each in map(case.tokens, shapes) if each.shape[1] == case.start.shape[1]), None)
+    if normed is None:
         raise NotAsked("the tokens before attention are not those of the stream")
     reach = case.tokens(pull(normed[0, normed.shape[1] // 2], case.anatomy.start[0]))
     mixing, images = len(reached(reach[0])), len(reach) > 1 and bool(reach[1:].any())
     seen = "before attention a token depends on {}: the norm takes its statistics over {}, too"
     if mixing > 1:
         mistake = "layer_norm: batch norm" if images else "layer_norm: statistics over the tokens"
-        yield wrong(seen.format(f"{mixing} tokens", "tokens"), mistake, norms[-1])
+        yield wrong(seen.format(f"{mixing} tokens", "tokens"), mistake, norm)
     elif images:
-        yield wrong(seen.format("other images", "the batch"), "layer_norm: statistics over the first axis", norms[-1])
-
-
-def _ends_norm(op: Op, case: Case) -> bool:
-    """Whether an operation is the last one before the first linear map behind the stream."""
-    if op.name in MOVES or op.out.numel() != case.start.numel():
-        return False
-    return not any(is_linear(each) for each in between(op, case.anatomy.start[1], case.watch.ops))
+        yield wrong(seen.format("other images", "the batch"), "layer_norm: statistics over the first axis", norm)
 
 
 def heads_merged_within_token(case: Case) -> Remarks:

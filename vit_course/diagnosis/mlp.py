@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from vit_course.diagnosis.anatomy import Step, first_linears, last_linears, norm_behind
 from vit_course.diagnosis.answers import Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.watch import BENDS, NORMS, Op, between, degree
+from vit_course.diagnosis.watch import ADDS, BENDS, NORMS, Op, between, degree
 
 _CUTS = ("relu", "relu_", "leaky_relu", "clamp", "clamp_min")  # which are of degree 1, as linear maps are
 _KNOWN = {
@@ -67,7 +67,7 @@ def nothing_behind_branch(case: Case) -> Remarks:
     """A branch ends with its last Linear: no activation stands between it and the residual sum."""
     for step in case.steps:
         lasts, branch = last_linears(step), step.branch[0]
-        if len(lasts) != 1 or norm_behind(step):
+        if len(lasts) != 1 or norm_behind(step) or _added_beside(step, lasts[0]):
             continue
         learns = branch.requires_grad and lasts[0].out.requires_grad
         positive = bool((branch >= 0).all())
@@ -76,6 +76,12 @@ def nothing_behind_branch(case: Case) -> Remarks:
             mistake = "" if case.anatomy.sites_of(step) else "Mlp: activation after the last layer"
             yield wrong(seen, mistake, step.sum)
             return
+
+
+def _added_beside(step: Step, last: Op) -> bool:
+    """Whether something else of the images' is added behind the last Linear, such as the values themselves."""
+    sums = [op for op in between(step.branch[1], last, step.ops) if op.name in ADDS]
+    return any(made is not None and made.data and not made.needs(last) for op in sums for _, made in op.reads)
 
 
 def nothing_before_branch(case: Case) -> Remarks:

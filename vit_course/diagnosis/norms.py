@@ -46,7 +46,7 @@ def _post_norm(case: Case, on_stream: list[Step]) -> Remark:
     """What is said of a model in which sums start from a normed stream."""
     steps, at = case.anatomy.steps, on_stream[0].sum
     later = steps[1:]
-    if all(step in on_stream for step in later):
+    if steps[0] not in on_stream and all(step in on_stream for step in later):
         if sum(_norms_on_way(step) > 1 for step in later) > len(later) / 2:
             seen = "each branch reads a norm of a stream that is normed itself"
             return unusual(seen, f"{_BLOCK}second norm on the stream", at)

@@ -56,19 +56,26 @@ def used(case: Case) -> Remarks:
     cut = [name for name, each in idle.items() if _matters(case, each)]
     if cut:
         seen = f"no gradient comes back to {listed(cut)}, though the logits depend on it"
-        yield wrong(seen, _cut_mistake(case, cut), cutting(case.watch.ops), cut[0])
-    rest = [name for name in idle if name not in cut] + _without_influence(case, named, reached)
+        yield wrong(seen, _cut_mistake(case, cut) if case.is_vit else "", cutting(case.watch.ops), cut[0])
+    if still := _without_influence(case, named, reached):
+        positions = "VisionTransformer: positions never added" * _is_table(named[still[0]])
+        seen = (
+            f"{listed(still)} {'does' if len(still) == 1 else 'do'} not change the logits, whatever the numbers in it"
+        )
+        yield wrong(seen, positions, module=still[0].rpartition(".")[0])
+    rest = [name for name in idle if name not in cut]
     vectors = [
         name for name in rest if named[name].numel() == max(named[name].shape, default=1) and named[name].ndim > 1
     ]
     if whole := [name for name in rest if name not in vectors]:
         verb = "does" if len(whole) == 1 else "do"
         seen = f"{listed(whole)} {verb} not change the logits"
-        yield wrong(seen, _idle_mistake(case, whole, named), module=whole[0].rpartition(".")[0])
+        mistake = _idle_mistake(case, whole, named) if case.is_vit else ""
+        yield wrong(seen, mistake, module=whole[0].rpartition(".")[0])
     if vectors:
         verb = "does" if len(vectors) == 1 else "do"
         seen = f"{listed(vectors)} {verb} not change the logits: a token that is never put in"
-        yield unusual(seen, "add_class_token: a class token of zeros", module=vectors[0])
+        yield unusual(seen, "add_class_token: a class token of zeros" * case.is_vit, module=vectors[0])
 
 
 def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[int]) -> list[str]:
@@ -76,9 +83,9 @@ def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[
 
     A vector is left out: adding one to all keys changes no softmax, in the best of models.
     """
-    if not case.steady or not case.answers.requires_grad:
+    if not case.steady or not case.answers.requires_grad or close(case.logits, case.strange_logits, 1e-6):
         return []
-    wide = {name: each for name, each in named.items() if id(each) in reached and each.ndim > 1}
+    wide = {name: each for name, each in named.items() if id(each) in reached and each.ndim > 1 and each.numel()}
     weights = torch.randn(case.answers.shape, generator=torch.Generator().manual_seed(2)).to(case.answers)
     slopes = torch.autograd.grad((case.answers * weights).sum(), list(wide.values()), retain_graph=True)
     sizes = {
@@ -86,7 +93,20 @@ def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[
         for (name, each), slope in zip(wide.items(), slopes, strict=True)
     }
     least = 1e-5 * max(sizes.values(), default=0.0)
-    return [name for name, size in sizes.items() if size <= least and not _matters(case, named[name])]
+    return [name for name, size in sizes.items() if size <= least and not _moves_at_all(case, name)]
+
+
+def _moves_at_all(case: Case, name: str) -> bool:
+    """Whether other numbers in a parameter move the logits by more than float64 rounds them."""
+    model, images = twin(case.subject.model).double(), case.images.double()
+    parameter = dict(model.named_parameters())[name]
+    try:
+        with torch.no_grad():
+            before = case.subject.run(images, model)
+            parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6)).to(parameter))
+            return not close(case.subject.run(images, model), before, 1e-10)
+    except Exception:  # it computes in float32 alone
+        return True
 
 
 def _cut_mistake(case: Case, cut: list[str]) -> str:
@@ -114,10 +134,14 @@ def _idle_mistake(case: Case, names: list[str], named: dict[str, nn.Parameter]) 
             return f"layer_norm: {what}"
     if "" not in homes and all(isinstance(case.subject.model.get_submodule(home), nn.LayerNorm) for home in homes):
         return "EncoderBlock: norms never used" if len(homes) > 1 else "VisionTransformer: no final norm"
-    if any(named[name].ndim > 2 and named[name].shape[-2] > 1 and named[name].shape[0] == 1 for name in names):
+    if any(_is_table(named[name]) for name in names):
         return "VisionTransformer: positions never added"
     blocks = len(homes) > 4
     return "VisionTransformer: blocks without effect" if blocks else "MultiHeadSelfAttention: projection not used"
+
+
+def _is_table(tensor: Tensor) -> bool:
+    return tensor.ndim > 2 and tensor.shape[-2] > 1 and tensor.shape[0] == 1
 
 
 def _used_in_training(case: Case) -> set[str]:
@@ -169,12 +193,19 @@ def gradient_whole(case: Case) -> Remarks:
         raise NotAsked("a part computes in float32, which is too coarse for it")
     true, claimed = _slope_along(model, images)
     if abs(true - claimed) > 1e-3 * max(abs(true), abs(claimed), 1e-6):
-        dead = any(site.weights is not None and not site.weights[0].requires_grad for site in case.sites)
-        name = "MultiHeadSelfAttention: weights without gradient" if dead else "EncoderBlock: stream out of the graph"
+        at = cutting(case.watch.ops)
         seen = (
             f"a small step in the parameters moves the logits by {true:.4g} a unit; their gradient says {claimed:.4g}"
         )
-        yield wrong(seen, name, cutting(case.watch.ops))
+        yield wrong(seen, _cutting_mistake(case, at) if case.is_vit else "", at)
+
+
+def _cutting_mistake(case: Case, at: Op | None) -> str:
+    start = case.anatomy.start[1]
+    if any(site.weights is not None and not site.weights[0].requires_grad for site in case.sites):
+        return "MultiHeadSelfAttention: weights without gradient"
+    early = at is not None and start is not None and not at.needs(start)
+    return "" if early else "EncoderBlock: stream out of the graph"
 
 
 def _slope_along(model: nn.Module, images: Tensor) -> tuple[float, float]:

@@ -29,6 +29,7 @@ def same_op(ops: list[Op], op: Op | None) -> Op:
 
 def positions_there(case: Case) -> Remarks:
     """Tokens know where they stand: positions are added before the blocks, or act inside attention."""
+    boxes_of(case)
     with torch.no_grad():
         watch, _ = case.subject.watch(plain_images(case))
     start = same_op(watch.ops, case.anatomy.start[1])

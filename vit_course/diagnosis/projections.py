@@ -132,11 +132,11 @@ def heads_projected_apart(case: Case) -> Remarks:
     """Each head has a projection of its own for its queries."""
     site = case.sites[0]
     inside = case.anatomy.sites_of(case.anatomy.steps[0]) if case.anatomy.steps else []
-    looped = [each.query[0].shape[0] == len(case.images) for each in inside]
-    heads = len(inside) if len(inside) > 1 and all(looped) else site.query[0].shape[-3] if site.query[0].ndim > 3 else 1
+    width, count = site.query[0].shape[-1], len(case.images) * case.start.shape[1]
+    heads = sum(each.query[0].numel() for each in inside) // (width * count)
     maps = {id(ways[-1]): ways[-1] for each in inside if (ways := _ways_to(case, each))}
     weights = {id(each): each for op in maps.values() for each in _weights_of(op)}
-    rows, width = sum(each.shape[0] for each in weights.values()), site.query[0].shape[-1]
+    rows = sum(each.shape[0] for each in weights.values())
     if heads > 1 and weights and all(op.name == "linear" for op in maps.values()) and rows <= width:
         seen = f"one projection, {rows} wide, makes the queries of all {heads} heads"
         yield wrong(seen, f"{_MODULE}same weights for every head", site.scores)

@@ -17,7 +17,12 @@ def other_sizes(case: Case) -> Remarks:
     """An image of another size is refused, or all of it is read, and its positions go by row and column."""
     boxes = boxes_of(case)
     side, (height, width) = next(iter(boxes.values())).height, case.images.shape[-2:]
-    if not all(box.height == box.width == side for box in boxes.values()) or width % side or height % side:
+    if (
+        not all(box.height == box.width == side for box in boxes.values())
+        or width % side
+        or height % side
+        or side == width
+    ):
         raise NotAsked("the tokens read no squares of one size that fill the image")
     for tall, wide in ((height, width - side), (height, width + side), (height + side, width)):
         images = F.interpolate(case.images, (tall, wide), mode="bilinear").requires_grad_()

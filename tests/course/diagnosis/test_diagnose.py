@@ -65,6 +65,12 @@ def test_a_known_mistake_is_seen_and_named(right, key):
     assert key.partition(": ")[2] in str(report)
 
 
+def test_a_pass_that_gradients_stop_is_asked_without_them(right):
+    report = diagnose(WRONG["scaled_dot_product_attention: query scaled in place"].build(right), IMAGES)
+    assert [each.asked for each in report.of("wrong")] == ["gradient_flows"]
+    assert "image_alone" in {each.asked for each in report.of("holds")}
+
+
 def test_of_what_is_no_vit_only_what_any_classifier_has_is_asked():
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
     report = diagnose(model, IMAGES)
@@ -73,6 +79,23 @@ def test_of_what_is_no_vit_only_what_any_classifier_has_is_asked():
     assert {"image_alone", "used", "dropout_used"} <= {each.asked for each in report.of("holds")}
     assert "no attention was found" in str(report)
     assert report.ran
+
+
+def test_a_slip_is_seen_in_what_is_no_vit():
+    class Half(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.head, self.idle = nn.Conv2d(3, 8, 32), nn.Linear(3072, 8), nn.Linear(8, 8)
+
+        def forward(self, images):
+            with torch.no_grad():
+                features = self.conv(images).flatten(1)
+            return features + self.head(images.flatten(1))
+
+    found = diagnose(Half(), IMAGES).of("wrong")
+    assert [(each.asked, each.mistake) for each in found] == [("used", None), ("used", None), ("gradient_whole", None)]
+    assert "no gradient comes back to `conv.weight`, `conv.bias`" in found[0].seen
+    assert "`idle.weight`, `idle.bias` do not change the logits" in found[1].seen
 
 
 def test_the_report_counts_in_its_own_words(right):

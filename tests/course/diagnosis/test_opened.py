@@ -45,6 +45,25 @@ def test_a_slip_is_seen_in_every_style(name):
     assert [(each.asked, each.mistake) for each in found] == [("final_norm", ("VisionTransformer", "no final norm"))]
 
 
+def test_values_that_are_added_to_what_attention_gives_are_no_stream():
+    class Skipping(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(48), nn.LayerNorm(48)
+            self.qkv, self.out = nn.Linear(48, 144), nn.Linear(48, 48)
+            self.mlp = nn.Sequential(nn.Linear(48, 96), nn.GELU(), nn.Linear(96, 48))
+
+        def forward(self, x):
+            q, k, v = self.qkv(self.norm1(x)).unflatten(-1, (3, 4, 12)).permute(2, 0, 3, 1, 4)
+            given = (q @ k.mT * 12**-0.5).softmax(-1) @ v
+            given, v = (each.transpose(1, 2).flatten(2) for each in (given, v))
+            x = x + (v + self.out(given))
+            return x + self.mlp(self.norm2(x))
+
+    report = diagnose(Vit(Skipping), IMAGES)
+    assert report.of("wrong") == (), str(report)
+
+
 def test_a_fast_path_does_not_hide_the_encoder():
     class Wrapped(nn.Module):
         def __init__(self):
