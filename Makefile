@@ -12,7 +12,7 @@ QUICK := tests/kit/engine tests/kit/worker/test_wire.py tests/kit/worker/test_va
 	tests/kit/submission/test_parse.py tests/kit/submission/test_static_rules.py \
 	tests/course/test_attention.py tests/course/test_patches.py tests/course/test_vit.py
 
-.PHONY: demo test test-all quick proof proof-changed notebooks figures site site-check check bench colab bounds install clean
+.PHONY: demo test test-all quick proof proof-changed exercise lesson data notebooks figures site site-check check bench colab bounds install clean
 
 demo: install
 	$(RUN) -m vit_course demo --out demo
@@ -40,6 +40,21 @@ proof-changed: install
 
 quick: install
 	$(ONCE) $(RUN) -m pytest $(TESTS) $(QUICK)
+
+# one exercise, after an edit of its folder: make exercise NAME=patchify. What follows from it is built, then it is proven
+exercise: install
+	$(RUN) -m vit_course build
+	$(RUN) -m tests.proof.second_mistakes $(NAME)
+	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or page" tests/course/test_checks.py \
+		tests/course/test_hidden_checks.py tests/course/test_distinguished.py tests/course/test_mistake_pages.py
+
+# one lesson: make lesson NAME=11_topic
+lesson: install
+	$(RUN) -m vit_course build
+	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME)" tests/course tests/journeys
+
+data: install
+	$(ONCE) $(RUN) -m pytest $(TESTS) tests/course/data
 
 notebooks: install
 	$(RUN) -m vit_course build

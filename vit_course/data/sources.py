@@ -16,6 +16,7 @@ import torch
 from exercise_kit.files import user_folder
 from vit_course.data.bundled import digits, shapes
 from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDatasetError
+from vit_course.data.torchvision_sets import TITLES, is_begun, is_complete, load_published
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +91,7 @@ def _read_arrays(path: Path, names: list[str]) -> list[np.ndarray]:
 
 
 EMBEDDED = ("digits", "shapes")
-PUBLISHED = ("mnist", "fashion_mnist", "cifar10", "cifar100")
+PUBLISHED = tuple(TITLES)
 DIGITS_TEST = 297  # the last of 1,797: mostly hands that wrote none of the others
 
 Pair = tuple[ImageDataset, ImageDataset]
@@ -109,8 +110,8 @@ def load_dataset(
     `root` itself, where it is an .npz file or holds train/ with class folders; then downloads into it with torchvision.
 
     Args:
-        name: "mnist", "fashion_mnist", "cifar10", "cifar100"; "digits" or "shapes", which need no file; the
-            name of an own set in `root`; or the path of an .npz file or of class folders.
+        name: a published set ("mnist", "cifar10", a key of `TITLES`); "digits" or "shapes", which need no file;
+            the name of an own set in `root`; or the path of an .npz file or of class folders.
         root: where data sets are kept. None for the folder that VIT_COURSE_DATA names, otherwise
             `~/.cache/vit_course`, or `vit_course` in what XDG_CACHE_HOME names.
         otherwise: an embedded set, announced by a printed paragraph, for when there is no such set here and none
@@ -151,8 +152,6 @@ def data_folder(root: Path | str | None = None) -> Path:
 
 def holds_dataset(name: str, root: Path | str | None = None) -> bool:
     """Whether `load_dataset(name, root)` would find something under that name in `root`, right or damaged."""
-    from vit_course.data.torchvision_sets import is_begun
-
     folder = data_folder(root)
     named = (folder / f"{name}.npz").is_file() or (folder / name).is_dir()
     return name in EMBEDDED or named or (name in PUBLISHED and is_begun(name, folder))
@@ -160,7 +159,6 @@ def holds_dataset(name: str, root: Path | str | None = None) -> bool:
 
 def _load(name: str, root: Path, image_size: int | None) -> Pair:
     from vit_course.data.folder import is_class_folder
-    from vit_course.data.torchvision_sets import is_complete, load_published
 
     if name in EMBEDDED:
         return _embedded(name)
