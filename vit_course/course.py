@@ -84,7 +84,7 @@ _MODULES = Modules(
     fixtures={
         "exercises/training_fixtures": 6,
         "exercises/experiment_fixtures": 7,
-        "exercises/inside_fixtures": 7,  # lesson 08's; classes of before have it as 07_inside
+        "exercises/inside_fixtures": 8,
         "exercises/transfer_fixtures": 9,
         "exercises/modern_fixtures": 10,
     },

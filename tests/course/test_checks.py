@@ -12,6 +12,7 @@ from exercise_kit.engine.cause_groups import grouped
 from exercise_kit.engine.mistakes import Edit
 from exercise_kit.reasons import Reason
 from exercise_kit.simulate.modules import right_variants
+from tests.answers import known_mistake
 from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[2]
@@ -141,7 +142,7 @@ def test_an_unwritten_exercise_is_reported_so(exercise):
 
 
 def test_other_chance_in_mixup_is_reported_as_that():
-    wrong = next(each for each in EXERCISES["mixup"].misconceptions if each.name == "partners by the global generator")
+    wrong = known_mistake("mixup", "partners by the global generator")
     seen = {each.seen for each in reported("mixup", wrong).results}
     assert "the same seed gave another batch the second time" in seen
     assert not any("e-" in each or "cannot be compared" in each for each in seen)

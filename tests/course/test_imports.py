@@ -1,4 +1,7 @@
-"""Who may import whom: section 2 of the design, read off the syntax trees of the modules that exist."""
+"""Who may import whom: read off the syntax trees of the modules that exist.
+
+import-linter does not say the same: it sees no name that `vit_course` loads on demand, and allows no circle or any.
+"""
 
 from __future__ import annotations
 
@@ -146,59 +149,6 @@ def test_of_our_package(rule: Rule) -> None:
     assert rule(graph) == []
 
 
-BREACHES = [
-    (layers_point_one_way, "attention.py", "from vit_course.encoder import Mlp"),
-    (layers_point_one_way, "patches.py", "def f():\n    import vit_course.positions"),
-    (layers_point_one_way, "encoder.py", "from . import vit"),
-    (layers_point_one_way, "vit.py", "from vit_course import check"),
-    (layers_point_one_way, "vit.py", "from vit_course.training import fit"),
-    (helpers_know_no_model, "data/__init__.py", "from vit_course import VisionTransformer"),
-    (helpers_know_no_model, "data/image_dataset.py", "from ..vit import VisionTransformer"),
-    (helpers_know_no_model, "plots.py", "from vit_course import encoder"),
-    (helpers_know_no_model, "interpret.py", "from .vit import VisionTransformer"),
-    (helpers_know_no_model, "data/sources.py", "from ..patches import patchify"),
-    (helpers_know_no_model, "plots.py", "from vit_course.training import fit"),
-    (nothing_imports_cli, "data/sources.py", "from vit_course.cli import main"),
-    (nothing_imports_cli, "exercises/__init__.py", "import vit_course.cli"),
-    (only_the_command_line_imports_hunts, "exercises/first.py", "from vit_course.hunts import hunt"),
-    (only_the_command_line_imports_hunts, "vit.py", "def f():\n    import vit_course.hunts.choose"),
-]
-INNOCENT = [
-    ("vit.py", "from vit_course.encoder import Encoder\nfrom .config import ViTConfig"),
-    ("data/image_dataset.py", "if TYPE_CHECKING:\n    from vit_course.vit import VisionTransformer"),
-    ("exercises/first.py", "from vit_course import ViTConfig\nfrom exercise_kit.engine import compare"),
-    ("exercises/first.py", "import vit_course.vit\nfrom vit_course import data"),
-    ("__main__.py", "from vit_course.cli import main"),
-    ("plots.py", "import matplotlib.pyplot\nimport encoder"),
-    ("hunts/draw.py", "from exercise_kit.engine import compare\nfrom vit_course.hunts import suspect"),
-]
-
-
-def tiny_package(root: Path, changed: str, source: str) -> dict[str, set[str]]:
-    names = ["__init__", "__main__", "config", "patches", "positions", "attention", "encoder", "vit", "training"]
-    names += ["data/__init__", "data/image_dataset", "data/sources", "plots", "interpret", "cli"]
-    names += ["exercises/__init__", "exercises/first"]
-    names += ["hunts/__init__", "hunts/suspect", "hunts/draw"]
-    package = root / "vit_course"
-    for name in names:
-        path = package / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("from vit_course.vit import VisionTransformer\n" if name == "training" else "")
-    (package / changed).write_text(source)
-    return import_graph(package)
-
-
-@pytest.mark.parametrize(("rule", "path", "source"), BREACHES, ids=[f"{row[1]}-{row[2]}" for row in BREACHES])
-def test_a_breach_is_seen(tmp_path: Path, rule: Rule, path: str, source: str) -> None:
-    assert rule(tiny_package(tmp_path, path, source)) != []
-
-
-@pytest.mark.parametrize(("path", "source"), INNOCENT, ids=[row[0] for row in INNOCENT])
-def test_what_is_allowed_is_not_a_breach(tmp_path: Path, path: str, source: str) -> None:
-    graph = tiny_package(tmp_path, path, source)
-    assert [rule.__name__ for rule in RULES if rule(graph)] == []
-
-
 def imports_of_kit() -> list[str]:
     """What the kit's modules import of the course, in functions and under TYPE_CHECKING too."""
     found = []
@@ -239,23 +189,6 @@ def test_no_word_of_the_kit_is_about_our_course() -> None:
     assert about_ours(KIT) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["# as 01_patchify", 'f"a small ViT reaches {x}"', "ViTs learn", "on CIFAR-10", "EncoderBlock = 1", "fix_block()"],
-)
-def test_a_word_about_our_course_is_seen(tmp_path: Path, text: str) -> None:
-    (tmp_path / "page.html.jinja").write_text(text)
-    assert len(about_ours(tmp_path)) == 1
-
-
-@pytest.mark.parametrize(
-    "text", ["run vit-course build", "VIT_COURSE_DATA", "to evaluate", "plain_layer_norms", "split"]
-)
-def test_other_words_are_not(tmp_path: Path, text: str) -> None:
-    (tmp_path / "module.py").write_text(text)
-    assert about_ours(tmp_path) == []
-
-
 FLAT = (*LAYERS, "recording", "interpret", "metrics")
 
 
@@ -280,19 +213,6 @@ def not_public(tree: ast.Module) -> list[str]:
 def test_a_lesson_imports_public_names_alone(lesson: Path) -> None:
     """What students see and copy: a module that says in ``__all__`` what it offers, and a name that stands there."""
     assert not_public(ast.parse(lesson.read_text("utf-8"))) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from vit_course.data.decoding import own_picture",
-        "from vit_course.plots import CARD",
-        "import vit_course.plots",
-        "from exercise_kit.files import write",
-    ],
-)
-def test_an_internal_import_is_seen(line: str) -> None:
-    assert len(not_public(ast.parse(line))) == 1
 
 
 def arrows_in(root: str, modules: dict[str, Path]) -> Iterator[tuple[str, str]]:

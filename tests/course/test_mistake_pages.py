@@ -12,6 +12,7 @@ import pytest
 
 from exercise_kit.authoring.mistake_pages import SYMPTOMS, anchor, pages, redirects, with_new
 from exercise_kit.engine.library import with_own_misconceptions
+from tests.answers import known_mistake
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -85,7 +86,7 @@ def _code_lines(source: str) -> list[str]:
 
 def test_a_page_says_what_it_is_asks_its_question_and_shows_training(texts: dict[str, str]) -> None:
     page = texts["mistakes/patchify/column-order"]
-    (wrong,) = (each for each in EXERCISES["patchify"].misconceptions if each.name == "column order")
+    wrong = known_mistake("patchify", "column order")
     assert "# `patchify`: column order" in page
     assert wrong.cause.explanation in page
     assert f"> {wrong.cause.question}" in page

@@ -29,8 +29,6 @@ from vit_course.vit import VisionTransformer
 
 ROOT = Path(__file__).parents[2]
 DRAWS = 6
-# tests of a function, which choose their sizes by themselves, and a file
-WITHOUT_SIZES = {"is_attention", "is_layer_norm", "is_rotary", "vit_cifar"}
 IMPORTS = "import copy, math\nimport numpy, torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 
 
@@ -321,14 +319,10 @@ def difference(one: Any, other: Any, place: str = "") -> str | None:
     return None if same else f"{place}: {one} and {other}"
 
 
-@pytest.mark.parametrize("exercise", [name for name in EXERCISES if name not in WITHOUT_SIZES])
+@pytest.mark.parametrize("exercise", CASES)
 def test_a_model_answer_is_the_reference_at_any_size(exercise: str) -> None:
     names = model_answers(EXERCISES[exercise].lesson)
     answers = [names[name] for name in EXERCISES[exercise].objects]
     for seed in range(DRAWS):
         model, reference = (seeded(CASES[exercise], Draw(seed), *each) for each in (answers, REFERENCE[exercise]))
         assert (found := difference(model, reference)) is None, f"draw {seed}, model answer and reference: {found}"
-
-
-def test_every_exercise_is_compared() -> None:
-    assert CASES.keys() | WITHOUT_SIZES == EXERCISES.keys()

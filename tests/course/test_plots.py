@@ -148,13 +148,13 @@ class TestAttention:
         figure = plots.show_attention(torch.zeros(3, 4, 4), weights, (2, 2))
         assert np.ptp(drawn(figure, 1), axis=(0, 1)).max() < 1e-6
 
-    def test_images_and_weights_must_be_as_many(self) -> None:
-        with pytest.raises(ValueError, match="weights of 2 images for 3 images"):
-            plots.show_attention(rgb(3), attention(2, 2, 7), (2, 3))
-
-    def test_the_grid_must_fit(self) -> None:
-        with pytest.raises(ValueError, match="do not fit a grid of 2 x 2 patches"):
-            plots.show_attention(rgb(2), attention(2, 2, 7), (2, 2))
+    @pytest.mark.parametrize(
+        ("images", "grid", "message"),
+        [(3, (2, 3), "weights of 2 images for 3 images"), (2, (2, 2), "do not fit a grid of 2 x 2 patches")],
+    )
+    def test_images_weights_and_grid_must_fit(self, images: int, grid: tuple[int, int], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            plots.show_attention(rgb(images), attention(2, 2, 7), grid)
 
 
 class TestPositionSimilarity:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.authoring.lesson import Role, read_lesson
+from tests.answers import empty_cell
 from tests.bare_python import outside
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +61,9 @@ def run_all(tmp_path_factory):
         process.stdin.close()
 
 
+EMPTY = empty_cell("patchify")
+
+
 def code_of(lesson: str) -> list[str]:
     """The code cells of a student's notebook; without experiments, which take minutes."""
     cells = json.loads((ROOT / "notebooks" / f"{lesson}.ipynb").read_bytes())["cells"]
@@ -98,11 +102,10 @@ def test_a_cell_that_needs_a_failing_exercise_waits_and_says_what_stopped_it(run
 
 
 def test_a_cell_that_waits_says_so_and_so_does_one_that_needs_what_it_would_have_made(run_all):
-    stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
     given = "import torch\nfrom vit_course import check\nimages = torch.rand(1, 3, 4, 4)\npatches = 'old'"
     waiting = "patches = patchify(images, 2)"
     after = ["print(patches.shape)", "print([patches for each in range(2)])", "print('can run')"]
-    ran = run_all([given, stub, waiting, *after])
+    ran = run_all([given, EMPTY, waiting, *after])
     assert ran["failed"] == []
     assert ran["shown"].count("○ This cell waits for `patchify`.") == 3
     assert "old" not in ran["shown"]
@@ -110,9 +113,8 @@ def test_a_cell_that_waits_says_so_and_so_does_one_that_needs_what_it_would_have
 
 
 def test_what_a_waiting_cell_has_half_filled_is_taken_away(run_all):
-    stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
     half = "size = 2\nfound = []\nfor each in range(3):\n    found.append(patchify(each, size))"
-    ran = run_all(["from vit_course import check", stub, half, "print(len(found))", "print(size)"])
+    ran = run_all(["from vit_course import check", EMPTY, half, "print(len(found))", "print(size)"])
     assert ran["failed"] == []
     assert ran["shown"].count("waits for `patchify`") == 2
     assert ran["shown"].strip().endswith("2")
@@ -136,16 +138,14 @@ def test_what_a_waiting_cell_has_half_filled_is_taken_away(run_all):
     ],
 )
 def test_other_errors_stay_errors(cell, run_all):
-    stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
-    ran = run_all(["from vit_course import check", stub, "patches_of = patchify(1, 2)", cell])
+    ran = run_all(["from vit_course import check", EMPTY, "patches_of = patchify(1, 2)", cell])
     assert [each for each, _ in ran["failed"]] == [cell]
 
 
 def test_once_it_is_written_nothing_waits(run_all):
-    stub = "def patchify(images, patch_size):\n    raise NotImplementedError"
     uses = ["patches = patchify(3, 2)", "print('made', patches)"]
     written = "def patchify(images, patch_size):\n    return images * patch_size"
-    ran = run_all(["from vit_course import check", stub, *uses, written, *uses])
+    ran = run_all(["from vit_course import check", EMPTY, *uses, written, *uses])
     assert ran["failed"] == []
     assert ran["shown"].count("waits") == 2
     assert ran["shown"].strip().endswith("made 6")

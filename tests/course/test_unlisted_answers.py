@@ -27,8 +27,12 @@ def test_the_check_that_its_clause_needs_fails_it(exercise):
                 assert not any(each.log for each in outcomes), summary(outcomes)
 
 
+LOST = []
+
+
 def _without_axes_of_one(value):
     if isinstance(value, Tensor):
+        LOST.append(value.shape)
         return value.squeeze(0)
     return tuple(map(_without_axes_of_one, value)) if isinstance(value, tuple) else value
 
@@ -45,23 +49,21 @@ def _losing(right):
     return Loses
 
 
-# what gives tensors for a batch, a grid or heads, of which there may be one
-OF_ONE = [
-    name
-    for name in EXERCISES
-    if not name.startswith(("is_", "fix_"))
-    and name
-    not in {
-        *("split_heads", "count_parameters", "warmup_cosine", "train_one_epoch", "evaluate", "parameter_groups"),
-        *("EarlyStopping", "vit_cifar", "fine_tuning_groups", "replace_head", "linear_probe", "load_torchvision"),
-        "conv_from_linear",
-    }
-]
+# what gives something else than a tensor for a batch, a grid or heads, of which there may be one
+NONE_OF_ONE = {
+    *("split_heads", "count_parameters", "warmup_cosine", "train_one_epoch", "evaluate", "parameter_groups"),
+    *("EarlyStopping", "vit_cifar", "fine_tuning_groups", "replace_head", "linear_probe", "load_torchvision"),
+    "conv_from_linear",
+}
+OF_ONE = [name for name in EXERCISES if not name.startswith(("is_", "fix_")) and name not in NONE_OF_ONE]
 
 
 @pytest.mark.parametrize("exercise", OF_ONE)
 def test_a_lost_axis_of_one_fails_more_than_the_example(exercise):
+    LOST.clear()
     found = failed(exercise, _losing(REFERENCE[exercise][0]))
+    if not LOST:
+        pytest.skip("its answer gives no tensor")
     assert found - {"test_its_own_example_comes_out"}
 
 

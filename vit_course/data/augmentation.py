@@ -4,6 +4,9 @@ colors, squares, mixes, and RandAugment (`vit_course.data.randaugment`).
 Whoever draws on the CPU changes a batch alike on every device. Whoever draws on the GPU on which the images lie makes
 it wait for nothing: no value is read from it, none is copied to it, and no size depends on what was drawn, so that a
 CUDA graph can record it all.
+
+Ours, because it is quicker: 512 CIFAR images were shifted and flipped in 1.6 ms of one CPU core, by kornia 0.9 in
+11, and by torchvision's v2, image by image, in 37; RandAugment took 8, 30 and 124 (2026-11-28).
 """
 
 from __future__ import annotations

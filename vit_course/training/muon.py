@@ -1,7 +1,8 @@
 """Muon, with all matrices of one shape orthogonalized as one batch.
 
 torch.optim.Muon takes one matrix after another: for a small ViT on a GPU that is a thousand launches a step, which take
-longer than the products themselves. The numbers are torch's, but for the rounding of bfloat16.
+longer than the products themselves. Nor can it leave out a step inside a CUDA graph, or compute in float16 on a T4,
+which emulates bfloat16. The numbers are torch's, but for rounding: after eight steps 24 matrices lie 0.1 % apart.
 
 Source: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
 """

@@ -153,19 +153,21 @@ class TestRefusals:
         with pytest.raises(CheckpointError, match=f"{name} was cut short"):
             go_on(run, tiny_model, random_dataset)
 
-    def test_a_checkpoint_that_is_gone(self, run: Path, tiny_model, random_dataset) -> None:
-        (run / "best.safetensors").unlink()
-        with pytest.raises(CheckpointError, match=r"no checkpoint .*best\.safetensors"):
-            go_on(run, tiny_model, random_dataset)
-
-    def test_a_weights_file_in_the_place_of_the_state(self, run: Path, tiny_model, random_dataset) -> None:
-        shutil.copy(run / "best.safetensors", run / "last.safetensors")
-        with pytest.raises(CheckpointError, match="is no state of a run"):
-            go_on(run, tiny_model, random_dataset)
-
-    def test_another_version(self, run: Path, tiny_model, random_dataset) -> None:
-        rewrite(run / "last.safetensors", lambda tensors: tensors, state_version=2)
-        with pytest.raises(CheckpointError, match="of version 2, and this vit_course reads 1"):
+    @pytest.mark.parametrize(
+        ("damage", "words"),
+        [
+            (lambda run: (run / "best.safetensors").unlink(), r"no checkpoint .*best\.safetensors"),
+            (lambda run: shutil.copy(run / "best.safetensors", run / "last.safetensors"), "is no state of a run"),
+            (
+                lambda run: rewrite(run / "last.safetensors", lambda tensors: tensors, state_version=2),
+                "of version 2, and this vit_course reads 1",
+            ),
+        ],
+        ids=["gone", "weights in the place of the state", "another version"],
+    )
+    def test_a_checkpoint_of_another_kind(self, damage, words: str, run: Path, tiny_model, random_dataset) -> None:
+        damage(run)
+        with pytest.raises(CheckpointError, match=words):
             go_on(run, tiny_model, random_dataset)
 
     @pytest.mark.parametrize(

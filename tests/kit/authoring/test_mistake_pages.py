@@ -13,7 +13,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.run import check
-from vit_course.exercises.catalog import EXERCISES
+from tests.answers import known_mistake
 
 COLUMN = "patchify/column-order"
 
@@ -88,7 +88,7 @@ def test_a_mistake_that_is_not_the_course_s_own_has_no_page() -> None:
 
 
 def test_check_leads_to_the_page_and_a_bug_hunt_to_that_of_its_exercise(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = next(each for each in EXERCISES["patchify"].misconceptions if each.name == "column order")
+    wrong = known_mistake("patchify", "column order")
     address = f"{course().site}mistakes/patchify/column-order.html"
     for name in ("patchify", "fix_patchify"):
         report = check(name, *wrong.objects)

@@ -3,6 +3,7 @@
 import pytest
 
 from exercise_kit.engine import check
+from tests.answers import empty_cell
 
 LINEAR = """
 import torch
@@ -21,7 +22,7 @@ STRIPS = """
 def patchify(images, patch_size):
     return images.reshape(len(images), -1, images.shape[1] * patch_size**2)
 """
-UNWRITTEN = "def patchify(images, patch_size):\n    raise NotImplementedError\n"
+UNWRITTEN = empty_cell("patchify")
 
 
 def written(*sources):

@@ -12,8 +12,8 @@ from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedW
 from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import percent, plural, points, sentences
 from exercise_kit.report.tally import known, tally
+from tests.answers import known_mistake
 from tests.kit.report.conftest import LESSON, exercise, failed, passed
-from vit_course.exercises.catalog import EXERCISES
 
 MISSING = CheckOutcome("test_rows", "fail", None, claim="rows hold.")
 
@@ -67,7 +67,7 @@ def test_two_mistakes_at_once_are_both_counted():
 
 
 def test_a_misconception_is_reported_as_the_library_has_it():
-    (cause,) = (wrong.cause for wrong in EXERCISES["patchify"].misconceptions if wrong.name == "column order")
+    cause = known_mistake("patchify", "column order").cause
     (facts,) = known("patchify", "column order")
     assert (facts.explanation, facts.question, facts.section) == (cause.explanation, cause.question, cause.section)
     assert [each.name for each in known("patchify", "gone, and forgotten")] == ["gone, and forgotten"]
