@@ -315,7 +315,7 @@ Search = Callable[[Definition], Slip | None]
 _WITH_WEIGHTS = ("Linear", "LayerNorm", "Conv2d", "Embedding", "Parameter")
 _MAKES_ANOTHER = re.compile(
     "permute|transpose|movedim|swapaxes|reshape|view|(un)?flatten|(un)?squeeze|expand|repeat(_interleave)?|softmax|mean|"
-    "sqrt|exp|add|sub|mul|div|masked_fill"
+    "sqrt|exp|mul|div|masked_fill"
 )
 CAUSES: tuple[Search, ...] = (_result_dropped, _local_for_an_attribute, _made_anew_in_each_call, _never_kept)
 CERTAIN: tuple[Search, ...] = (_returns_in_a_loop, _power_before_division, _other_than_its_argument)
