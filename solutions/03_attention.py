@@ -946,7 +946,7 @@ for name, attend in suspects.items():
 # | the shapes are right when all sizes differ | none of these six, but others in the check |
 # | the weights of the pencil example | hot-headed, deaf, liar, on its side |
 #
-# Only the pencil catches "hot-headed", and no single line catches all six.
+# Only the pencil catches "hot-headed", and no single fact catches all six.
 
 # %% [markdown]
 # ## One more suspect, with a random bug (5 minutes)

@@ -499,7 +499,7 @@ plt.show()
 #
 # Every token of `ScrambledViT` mixes numbers from all patches. Why can it still be trained? Name one possible reason
 # why it even won in our runs here, and how you would test that reason. And since accuracy does not show such a bug:
-# name two tests that do, and that need no training. (What if one patch changes? What if a second program is there?)
+# name two tests that do, and that need no training. (What if one patch changes? What if you trust another model?)
 #
 # ### BEGIN SOLUTION
 # The scramble only moves numbers to other places, always the same ones. Nothing is lost and gradients flow through it,

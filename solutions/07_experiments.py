@@ -611,7 +611,7 @@ compare(arms)
 # ### Experiment 4: class token or mean?
 #
 # The class token collects information from all patches, and the head reads it. Instead, one can take the mean over
-# all patches at the end. Yours has no such option, so the course's model stands in.
+# all patches at the end. Your model has no such option, so the course's model stands in.
 #
 # **Predict first.** How many points does the mean win or (below zero) lose in 474 steps?
 

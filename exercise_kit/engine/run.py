@@ -390,7 +390,9 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
 def follow_needs(results: Sequence[CheckResult], needs: Mapping[str, Sequence[str]]) -> list[CheckResult]:
     """The results of checks that were all evaluated, where a failure waits for a check that has to pass first.
 
-    So grading, which gives points for each claim, tells no more than ``check``, which asks one after the other.
+    So grading, which gives points for each claim, tells no more than ``check``, which asks one after the other. Of a
+    check without prerequisites nobody knows whether its claim holds where numbers are wrong that a claim before it has
+    found wrong, and no known mistake explains either: it waits for that claim.
 
     Args:
         results: in the order of the checks.
@@ -399,14 +401,22 @@ def follow_needs(results: Sequence[CheckResult], needs: Mapping[str, Sequence[st
     by_name: dict[str, CheckResult] = {}
     found = []
     own = next((each for each in results if each.verdict == Verdict.FAIL and not each.is_anothers), None)
+    wrong: CheckResult | None = None
     for each in results:
         first = (by_name[name] for name in needs.get(each.name, ()) if name in by_name)
         waits_for = next((one for one in first if one.verdict == Verdict.FAIL or one.waits_for), None)
         waits_for = waits_for or (own if each.is_anothers else None)
+        if _is_unnamed_number(each):
+            waits_for = waits_for or (None if needs.get(each.name) else wrong)
+            wrong = wrong or (each if needs.get(each.name) else None)
         found.append(_wait(each, waits_for) if waits_for and each.verdict == Verdict.FAIL else each)
         if not each.is_anothers:  # else nobody knows whether its own claim holds
             by_name[each.name] = found[-1]
     return found
+
+
+def _is_unnamed_number(result: CheckResult) -> bool:
+    return result.verdict == Verdict.FAIL and result.reason == Reason.DIFFERENT and not result.causes
 
 
 def refusals_among(results: Iterable[CheckResult]) -> set[str]:

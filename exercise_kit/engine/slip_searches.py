@@ -86,11 +86,21 @@ def _kept_in_a_local_name(given: Definition) -> Slip | None:
     if "__init__" not in written:
         return None
     read, stored = (set().union(*(_attributes(each, of) for each in written.values())) for of in (ast.Load, ast.Store))
-    for name in _made_locally(written["__init__"]):
+    begin = written["__init__"]
+    for name in _made_locally(begin):
         if name in read and name not in stored and name not in given.attributes:
             seen = f"`__init__` makes `{name}` and forgets it when it ends: there is no `self.{name}`"
             return Slip("What `__init__` makes is lost.", seen, "Where does a module keep its parts?")
+    given_to_base = any(each.startswith("super().__init__(") and each[-2:] != "()" for each in _calls(begin))
+    for each in () if given_to_base else begin.args.args:
+        if each.arg in read and each.arg not in stored and each.arg not in given.attributes:
+            seen = f"`__init__` is given `{each.arg}` and does not keep it: there is no `self.{each.arg}`"
+            return Slip("What `__init__` is given is lost.", seen, "Where does a module keep what it is given?")
     return None
+
+
+def _calls(node: ast.AST) -> list[str]:
+    return [ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
 
 
 def _made_locally(node: ast.FunctionDef) -> Iterator[str]:
@@ -305,7 +315,7 @@ Search = Callable[[Definition], Slip | None]
 _WITH_WEIGHTS = ("Linear", "LayerNorm", "Conv2d", "Embedding", "Parameter")
 _MAKES_ANOTHER = re.compile(
     "permute|transpose|movedim|swapaxes|reshape|view|(un)?flatten|(un)?squeeze|expand|repeat(_interleave)?|softmax|mean|"
-    "sqrt|exp|add|sub|mul|div|masked_fill"
+    "sqrt|exp|mul|div|masked_fill"
 )
 CAUSES: tuple[Search, ...] = (_result_dropped, _local_for_an_attribute, _made_anew_in_each_call, _never_kept)
 CERTAIN: tuple[Search, ...] = (_returns_in_a_loop, _power_before_division, _other_than_its_argument)

@@ -192,6 +192,16 @@ class NewInEveryCall(Embedding):
         return nn.Linear(patches.shape[-1], self.embed_dim)(patches)
 
 
+@told("PatchEmbedding", "`__init__` is given `patch_size` and does not keep it: there is no `self.patch_size`")
+class SizeNotKept(nn.Module):
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__()
+        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
+
+    def forward(self, images):
+        return self.projection(F.unfold(images, self.patch_size, stride=self.patch_size).mT)
+
+
 patch_size = 4
 
 

@@ -140,7 +140,8 @@ class Honest(Embedding):
 
     def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
         super().__init__(in_channels, patch_size, embed_dim)
-        scale = float(patch_size)
+        scale, seen = float(patch_size), set()
+        seen.add(patch_size)
         self.sizes = [in_channels, patch_size, embed_dim]
         self.linear, self.scale = self.projection, scale
         del self.projection

@@ -91,6 +91,22 @@ def test_a_claim_that_needs_another_waits_for_it():
     assert [each.verdict for each in score_checks("patchify", 8.0, passed).checks] == ["undecided", "fail"]
 
 
+def test_numbers_that_a_claim_has_found_wrong_decide_no_claim_of_another_sort():
+    """'In training and in evaluation it gives the same tokens', and it does: they are other tokens than asked for."""
+    claim = EXERCISES["patchify"].checks[1]
+    right = found("fail", name=f"test_{claim.name}", seen="wrong numbers", reason=Reason.DIFFERENT)
+    right = replace(right, check=replace(right.check, public=claim))
+    other, named, refusal = (
+        found("fail", name="test_other", seen="wrong numbers, too", reason=Reason.DIFFERENT),
+        found("fail", name="test_named", seen="wrong again", reason=Reason.DIFFERENT, causes=(CAUSE,)),
+        found("fail", name="test_refusal", seen="30 x 4 accepted", reason=Reason.ACCEPTED),
+    )
+    told = score_checks("patchify", 8.0, [right, other, named, refusal]).checks
+    assert [(each.verdict, each.waits_for) for each in told] == [
+        *(("fail", ""), ("undecided", f"test_{claim.name}"), ("fail", ""), ("fail", ""))
+    ]
+
+
 def test_a_slip_of_python_leads_as_in_check():
     source = "class PatchEmbedding(nn.Module):\n    def forward(images):\n        return self.projection(images)\n"
     raised = [found("fail", name=name, seen="TypeError", reason=Reason.RAISED) for name in ("test_a", "test_b")]

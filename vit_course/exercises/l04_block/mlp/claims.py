@@ -150,7 +150,7 @@ def nothing_follows_the_last_linear(student: Student, probe: Probe) -> None:
     expect_equal(module(x), transformed(weights, x), "the MLP's output", TOKEN_AXES, look=look)
 
 
-@Mlp.check(needs=it_gives_the_same_twice, points=0.5)
+@Mlp.check(needs=a_gelu_stands_between_the_linears, points=0.5)
 def the_gelu_is_the_exact_one(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """The GELU is the exact one; in float64 an approximation shows."""
     module, weights, embed_dim = some_mlp(student, probe)
