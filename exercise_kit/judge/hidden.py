@@ -70,7 +70,8 @@ class HiddenChecks:
         try:
             course().load_graded()
         except ImportError as error:
-            raise HiddenChecksError(f"there are no graded checks in this installation of the course: {error}") from None
+            words = f"the checks that grade are in a clone of the course, and in no wheel; grade there ({error})"
+            raise HiddenChecksError(words) from None
         own = course().own
         self.problems = {name: each.problem for name, each in own.exercises.items() if each.problem} if own else {}
         self.problems |= own.problems_of_answers if own else {}
