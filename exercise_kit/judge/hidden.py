@@ -26,7 +26,8 @@ from exercise_kit.engine.verdict import CheckResult, Failure, Verdict
 from exercise_kit.judge.own_functions import HiddenChecksError, functions_in
 from exercise_kit.sandbox.limits import is_out_of_memory
 
-_BROKE = "the check itself broke; it does not count, and your instructor can read why"
+WRONG_CHECK = "this check refuses the right answer, too; it does not count, and your instructor can read why"
+REFUSES = "refuses the lesson's model answer"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class HiddenChecks:
             if name not in self._checks:
                 words = f"none of its checks has points; give a claim some: @{name}.check(points=1)"
                 self.problems.setdefault(name, f"{EXERCISES}/{name}.py: {words}")
-        self._counted: Mapping[str, tuple[Check, ...]] = self._checks
+        self._refusals: dict[tuple[str, str, bytes], str] = {}  # what the reference was asked
 
     def _added(self, folder: Path) -> dict[str, list[Check]]:
         """The checks in a folder; a file that cannot be used stops the exercises that it is about."""
@@ -108,27 +109,12 @@ class HiddenChecks:
         return found
 
     def exercises(self) -> Mapping[str, tuple[Check, ...]]:
-        """The checks of every exercise that count: ``worth`` is their points."""
-        return self._counted
-
-    def set_aside(self, refused: Mapping[str, Collection[str]]) -> None:
-        """Leave checks out from now on, by exercise and name; where none with points would be left, all stay."""
-        left = {
-            exercise: tuple(each for each in checks if each.name not in refused.get(exercise, ()))
-            for exercise, checks in self._checks.items()
-        }
-        self._counted = {
-            exercise: checks if any(each.worth for each in checks) else self._checks[exercise]
-            for exercise, checks in left.items()
-        }
-
-    def all_of(self, exercise: str) -> tuple[Check, ...]:
-        """The checks of an exercise, those that were set aside among them."""
-        return self._checks.get(exercise, ())
+        """The checks of every exercise: ``worth`` is their points."""
+        return self._checks
 
     def run(self, exercise: str, student: Callable[[], Student], key: bytes) -> Iterator[Outcome]:
-        """Evaluate the checks of ``exercise`` that count in turn, each on a fresh student, with draws from ``key``."""
-        for check in self._counted[exercise]:
+        """Evaluate every check of ``exercise`` in turn, each on a fresh student, with draws from ``key``."""
+        for check in self._checks[exercise]:
             yield self.evaluate(exercise, check, student(), key)
 
     def evaluate(self, exercise: str, check: Check, student: Student, key: bytes) -> Outcome:
@@ -142,18 +128,29 @@ class HiddenChecks:
         if is_out_of_memory(error):
             raise MemoryError from error
         broke = ""
-        if error is not None and self._is_broken_check(exercise, check, key):
-            result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=_BROKE)
-            folder = check.file.parent
-            broke = f"{folder.name}/{with_line(error, folder, check.file.name)}"
+        if result.verdict == Verdict.FAIL and not result.unwritten:
+            broke = self._refuses_the_right_answer(exercise, check, key)
+        if broke:
+            result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=WRONG_CHECK)
         if told := error or (failure.__cause__ if failure else None):
             printed += _traceback_from(check, told)
         return Outcome(check, result, student.record, printed, broke)
 
-    def _is_broken_check(self, exercise: str, check: Check, key: bytes) -> bool:
-        """Whether a check breaks off with a right answer too, so that it was not the student's that broke it."""
-        _, failure, _ = self._ask(exercise, check, reference_student(exercise), key)
-        return failure is not None and failure.error is not None
+    def _refuses_the_right_answer(self, exercise: str, check: Check, key: bytes) -> str:
+        """How a check fails the reference too, on the same draws, with its place; "" where it does not.
+
+        So a check that is wrong itself, or that this machine cannot decide, costs nobody a point.
+        """
+        of = (exercise, check.name, key)
+        if of not in self._refusals:
+            result, failure, _ = self._ask(exercise, check, reference_student(exercise), key)
+            folder = check.file.parent
+            if failure and failure.error:
+                place = f"{folder.name}/{with_line(failure.error, folder, check.file.name)}"
+                self._refusals[of] = f"{place}; {check.name} breaks off with the lesson's own answer"
+            else:
+                self._refusals[of] = f"{check.place} {REFUSES}. {result.message}" if failure else ""
+        return self._refusals[of]
 
     def _ask(
         self, exercise: str, check: Check, student: Student, key: bytes

@@ -103,7 +103,7 @@ def test_every_listed_reason_is_about_a_known_mistake_or_a_hidden_check() -> Non
     for (first, *name), reason in points.items():
         assert reason
         places = [each for each in course().exercises.values() if fnmatch(each.name, first)]
-        names = [check.name for each in places for check in hidden_checks().all_of(each.name)]
+        names = [check.name for each in places for check in hidden_checks().exercises()[each.name]]
         names += [wrong.name for each in places for wrong in each.misconceptions]
         assert fnmatch_any(names, name[0]) if name else first in KINDS
 
