@@ -1,9 +1,10 @@
 """The exercises of a class's own: which class this process serves, and what its folder holds.
 
-A class folder holds ``exercises/NAME.py`` (the public checks and known mistakes), ``lessons/NN_topic.py`` (the text,
-with the right answer) and ``hidden/test_NAME.py``. The operator decides which folder that is: a command takes the one
-that it runs in or that it is given, never one that lies beside a submission. Students get ``exercises/`` in the wheel
-of their release, as a package inside the course's; no release holds answers or hidden checks.
+A class folder holds ``exercises/NAME.py`` (the checks and known mistakes), ``lessons/NN_topic.py`` (the text, with the
+right answer) and, for what only grading asks, ``hidden/test_NAME.py``. The operator decides which folder that is: a
+command takes the one that it runs in or that it is given, never one that lies beside a submission. Students get
+``exercises/`` in the wheel of their release, as a package inside the course's; no release holds answers, or what only
+grading asks.
 """
 
 from __future__ import annotations

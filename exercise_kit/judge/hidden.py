@@ -71,7 +71,8 @@ class HiddenChecks:
         try:
             course().load_graded()
         except ImportError as error:
-            raise HiddenChecksError(f"there are no graded checks in this installation of the course: {error}") from None
+            words = f"the checks that grade are in a clone of the course, and in no wheel; grade there ({error})"
+            raise HiddenChecksError(words) from None
         own = course().own
         self.problems = {name: each.problem for name, each in own.exercises.items() if each.problem} if own else {}
         self.problems |= own.problems_of_answers if own else {}
@@ -112,7 +113,7 @@ class HiddenChecks:
         return self._checks
 
     def run(self, exercise: str, student: Callable[[], Student], key: bytes) -> Iterator[Outcome]:
-        """Evaluate the checks of ``exercise`` in turn, each on a fresh student, with draws from ``key``."""
+        """Evaluate every check of ``exercise`` in turn, each on a fresh student, with draws from ``key``."""
         for check in self._checks[exercise]:
             yield self.evaluate(exercise, check, student(), key)
 
@@ -140,18 +141,16 @@ class HiddenChecks:
 
         So a check that is wrong itself, or that this machine cannot decide, costs nobody a point.
         """
-        asked_of = (exercise, check.name, key)
-        if asked_of not in self._refusals:
+        of = (exercise, check.name, key)
+        if of not in self._refusals:
             result, failure, _ = self._ask(exercise, check, reference_student(exercise), key)
-            told = ""
-            if failure is not None and failure.error is not None:
-                folder = check.file.parent
+            folder = check.file.parent
+            if failure and failure.error:
                 place = f"{folder.name}/{with_line(failure.error, folder, check.file.name)}"
-                told = f"{place}; {check.name} breaks off with the lesson's own answer"
-            elif failure is not None:
-                told = f"{check.place} {REFUSES}. {result.message}"
-            self._refusals[asked_of] = told
-        return self._refusals[asked_of]
+                self._refusals[of] = f"{place}; {check.name} breaks off with the lesson's own answer"
+            else:
+                self._refusals[of] = f"{check.place} {REFUSES}. {result.message}" if failure else ""
+        return self._refusals[of]
 
     def _ask(
         self, exercise: str, check: Check, student: Student, key: bytes

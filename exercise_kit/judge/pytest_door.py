@@ -33,8 +33,8 @@ class _Door:
     def __init__(self, config: pytest.Config) -> None:
         handed_in = config.getoption("submission", None)
         use_class_here(lambda: current_class([Path(handed_in)] if handed_in else ()))
-        self.seed = str(config.getoption("probe_seed")).encode()
-        self.device = config.getoption("device")
+        self.seed = str(config.getoption("probe_seed", "0")).encode()
+        self.device = config.getoption("device", None)
         self.submission = _read(Path(handed_in), checked(self.device or "cpu")) if handed_in else None
         self.known: dict[Path, HiddenChecks] = {}
 

@@ -121,7 +121,7 @@ def test_right_answers_get_all_points_and_wrong_ones_their_names(graded: dict[st
 def test_the_readme_of_its_class_tells_of_nothing_that_it_does_not_have(class_dir: Path) -> None:
     text = (class_dir / "README.md").read_text()
     assert text.startswith("# A class of numbers_course\n")
-    assert "## What earns points\n\nThe scores come from the hidden checks" in text
+    assert "## What earns points\n\nThe scores come from the claims" in text
 
 
 def test_its_students_get_a_release(class_dir: Path, home: Path, run: Run) -> None:

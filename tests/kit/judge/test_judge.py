@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from exercise_kit.engine.student import Student
+from exercise_kit.judge import hidden
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.scoring import NOTHING_DECIDED
@@ -106,11 +108,11 @@ def test_impossible(student):
 
 def test_checks_that_refuse_the_right_answer_cost_nobody_a_point(tmp_path):
     """They are asked about the reference on the very same draws; an answer that passes is not asked about."""
-    hidden = tmp_path / "hidden"
-    shutil.copytree(HIDDEN, hidden, ignore=shutil.ignore_patterns("__pycache__"))
-    (hidden / "test_more.py").write_text(REFUSING)
+    own = tmp_path / "hidden"
+    shutil.copytree(HIDDEN, own, ignore=shutil.ignore_patterns("__pycache__"))
+    (own / "test_more.py").write_text(REFUSING)
     wrong, right = STRIPS, PATCHIFY.replace("patchify", "fix_patchify")
-    with Judge(HIDDEN, b"secret", sandboxed=False) as without, Judge(hidden, b"secret", sandboxed=False) as judge:
+    with Judge(HIDDEN, b"secret", sandboxed=False) as without, Judge(own, b"secret", sandboxed=False) as judge:
         for answer in (wrong, right):
             asked = submission(("fix_patchify", 3.0, answer))
             (exercise,), log = (result := judge.grade(asked)).exercises, result.log
@@ -122,18 +124,20 @@ def test_checks_that_refuse_the_right_answer_cost_nobody_a_point(tmp_path):
             assert [re.match(r"fix_patchify, (test_\w+): hidden/test_more.py:\d+: \1", line) for line in told]
 
 
-def test_an_exercise_of_which_no_check_counts_is_undecided(tmp_path):
-    (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden" / "test_more.py").write_text(REFUSING)
-    with Judge(tmp_path / "hidden", b"secret", sandboxed=False) as judge:
-        own = judge._checks.exercises()["fix_patchify"][-1:]
-        judge._checks._checks = {"fix_patchify": own}
-        result = judge.grade(submission(("fix_patchify", 3.0, STRIPS)))
+def test_an_exercise_of_which_no_check_counts_is_undecided(judge, monkeypatch):
+    """The reference is one that every check refuses."""
+
+    def refuses(*_):
+        raise KeyError
+
+    monkeypatch.setattr(hidden, "reference_student", lambda _: Student({"unpatchify": refuses}))
+    answer = "def unpatchify(*_):\n    raise KeyError\n"
+    result = judge.grade(submission(("unpatchify", 5.0, answer)))
     (exercise,) = result.exercises
     assert {each.verdict for each in exercise.checks} == {"undecided"}
-    assert exercise.problem == NOTHING_DECIDED.format("fix_patchify")
-    assert re.match(r"hidden/test_more.py:\d+: ", exercise.waits_for)
-    assert result.points == "– of 3"
+    assert exercise.problem == NOTHING_DECIDED.format("unpatchify")
+    assert re.match(r"unpatchify/claims.py:\d+: ", exercise.waits_for)
+    assert result.points == "– of 5"
 
 
 def test_another_submission_is_evaluated_otherwise(judge):
@@ -434,45 +438,3 @@ def test_a_judge_without_memory_says_so(judge, monkeypatch):
     result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
     assert (result.status, result.score, result.flags) == ("error", 0.0, ())
     assert result.reason.startswith("the judge ran out of memory while grading this")
-
-
-SCRATCH = """
-import torch
-import torch.nn.functional as F
-EXPECTED = F.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))
-"""
-NEEDS_IT = """
-SIZE = EXPECTED.shape[-1]
-def scaled_dot_product_attention(query, key, value):
-    return {} and (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1) @ value
-"""
-SLOW = """
-try: torch.nn.functional.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))
-except RuntimeError:
-    while True: pass
-"""
-NOT_THERE = "'torch.nn.functional.scaled_dot_product_attention' was called, which this exercise asks you to do without"
-
-
-@pytest.mark.parametrize("name", ["EXPECTED", "SIZE"])
-def test_a_name_that_a_refused_call_was_to_make_is_told_with_its_reason(judge, name):
-    cells = (CellSource(1, SCRATCH), CellSource(2, NEEDS_IT.format(name)))
-    answer = ExerciseAnswer("scaled_dot_product_attention", 8.0, cells[1].source, 2)
-    result = judge.grade(submission(cells=cells, exercises=(answer,)))
-    message = result.exercises[0].checks[0].message
-    assert f"'{name}' was not made where this is graded: {NOT_THERE}" in message
-
-
-def test_an_answer_that_a_refused_call_takes_along_is_told_so(judge):
-    cells = (CellSource(1, SCRATCH), CellSource(2, "scaled_dot_product_attention = lambda *x, y=EXPECTED: x"))
-    answer = ExerciseAnswer("scaled_dot_product_attention", 8.0, cells[1].source, 2)
-    (exercise,) = judge.grade(submission(cells=cells, exercises=(answer,))).exercises
-    assert "is not defined: what is forbidden is not there" in exercise.problem
-
-
-def test_a_cell_that_takes_too_long_only_where_something_is_withheld_is_named(judge):
-    cells = (CellSource(1, f"import torch\n{SLOW}"), CellSource(2, ATTENTION))
-    answer = ExerciseAnswer("scaled_dot_product_attention", 8.0, ATTENTION, 2)
-    result = judge.grade(submission(cells=cells, exercises=(answer,)))
-    assert "cell 2 took too long, and was stopped" in (result.reason or "")
-    assert "timeout" in result.flags

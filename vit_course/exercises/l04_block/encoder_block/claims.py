@@ -61,6 +61,11 @@ def normed(weights: Weights, name: str, x: Tensor, eps: float = EPS) -> Tensor:
 EncoderBlock = Exercise("EncoderBlock", LESSON, is_class=True)
 
 
+def _both(own: float, mended: float) -> dict[str, float]:
+    """The points of a claim in EncoderBlock, and in fix_block."""
+    return {"EncoderBlock": own, "fix_block": mended}
+
+
 @dataclass(frozen=True)
 class _Block:
     """The student's block, and what a right one with the same weights computes."""
@@ -177,7 +182,7 @@ def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
         expect_tensor(block.module(x), x.shape, "the block's output")
 
 
-@EncoderBlock.check(guard=True, points={"EncoderBlock": 0.125, "fix_block": 0.025}, first=numbers_first)
+@EncoderBlock.check(guard=True, points=_both(0.125, 0.025), first=numbers_first)
 def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
     """All its parameters exist as soon as the block is built; forward adds none."""
     arguments = _arguments(probe)
@@ -195,12 +200,7 @@ def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
         )
 
 
-@EncoderBlock.check(
-    needs=it_is_made_of_four_named_parts,
-    guard=True,
-    points={"EncoderBlock": 0.25, "fix_block": 0.0625},
-    first=numbers_first,
-)
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.25, 0.0625), first=numbers_first)
 def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None:
     """The hidden layer has embed_dim · mlp_ratio units, and 4 · embed_dim where no ratio is given."""
     embed_dim, num_heads, _ = _arguments(probe)
@@ -211,12 +211,7 @@ def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None
     expect_tensor(block.module(x), x.shape, "the block's output")
 
 
-@EncoderBlock.check(
-    needs=it_is_made_of_four_named_parts,
-    guard=True,
-    points={"EncoderBlock": 0.125, "fix_block": 0.025},
-    first=numbers_first,
-)
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.125, 0.025), first=numbers_first)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     block = _block(student, probe)
@@ -224,9 +219,7 @@ def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     expect_same_in_every_run(student, block.module, block.weights, probe.normal(batch, tokens, block.embed_dim))
 
 
-@EncoderBlock.check(
-    needs=nothing_is_left_to_chance, guard=True, points={"EncoderBlock": 0.75, "fix_block": 0.25}, first=expect_change
-)
+@EncoderBlock.check(needs=nothing_is_left_to_chance, guard=True, points=_both(0.75, 0.25), first=expect_change)
 def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) -> None:
     """With the weights and biases of all Linears at zero, the tokens are returned unchanged."""
     block = _block(student, probe, LINEARS)
@@ -234,7 +227,7 @@ def a_block_that_adds_nothing_is_the_identity(student: Student, probe: Probe) ->
     block.expect_stream(_tokens(probe, block.embed_dim), look)
 
 
-@EncoderBlock.check(needs=nothing_is_left_to_chance, points={"EncoderBlock": 1, "fix_block": 0.5})
+@EncoderBlock.check(needs=nothing_is_left_to_chance, points=_both(1, 0.5))
 def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     """With zeros in mlp.fc2, the block adds to the stream what attention makes of norm1 of the stream."""
     look = "What does the attention read, and to what is its output added?"
@@ -244,7 +237,7 @@ def attention_is_added_to_the_stream(student: Student, probe: Probe) -> None:
         _block(student, probe, MLP_IS_SILENT, arguments).expect_stream(_tokens(probe, embed_dim), look)
 
 
-@EncoderBlock.check(needs=nothing_is_left_to_chance, points={"EncoderBlock": 1, "fix_block": 0.5})
+@EncoderBlock.check(needs=nothing_is_left_to_chance, points=_both(1, 0.5))
 def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     """With zeros in attention.projection, the block adds to the stream what the mlp makes of norm2 of the stream."""
     block = _block(student, probe, ATTENTION_IS_SILENT)
@@ -252,7 +245,7 @@ def the_mlp_is_added_to_the_stream(student: Student, probe: Probe) -> None:
     block.expect_stream(_tokens(probe, block.embed_dim), look)
 
 
-@EncoderBlock.check(needs=nothing_is_left_to_chance, points={"EncoderBlock": 1, "fix_block": 0.5})
+@EncoderBlock.check(needs=nothing_is_left_to_chance, points=_both(1, 0.5))
 def the_second_branch_starts_where_the_first_ended(student: Student, probe: Probe) -> None:
     """The mlp's branch leaves from, and returns to, the stream that attention has been added to."""
     block = _block(student, probe)
@@ -263,10 +256,7 @@ def the_second_branch_starts_where_the_first_ended(student: Student, probe: Prob
 
 
 @EncoderBlock.check(
-    needs=the_second_branch_starts_where_the_first_ended,
-    worth=0.5,
-    guard=True,
-    points={"EncoderBlock": 0.125, "fix_block": 0.05},
+    needs=the_second_branch_starts_where_the_first_ended, worth=0.5, guard=True, points=_both(0.125, 0.05)
 )
 def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     """The result is the same after `.eval()` and after `.train()`, and forward leaves every part in its mode."""
@@ -276,10 +266,7 @@ def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
 
 
 @EncoderBlock.check(
-    needs=the_second_branch_starts_where_the_first_ended,
-    worth=0.5,
-    points={"EncoderBlock": 0.375, "fix_block": 0.25},
-    first=numbers_first,
+    needs=the_second_branch_starts_where_the_first_ended, worth=0.5, points=_both(0.375, 0.25), first=numbers_first
 )
 def the_gradient_takes_the_stream_and_both_branches(student: Student, probe: Probe) -> None:
     """The tokens and all parameters get the gradient of the stream and of both branches."""
@@ -310,22 +297,13 @@ def _expect_eps(student: Student, probe: Probe, eps: float, **options: Any) -> N
         expect_equal(block.module(x), block.output(x), "the block's output", TOKEN_AXES, describe, look)
 
 
-@EncoderBlock.check(
-    needs=the_second_branch_starts_where_the_first_ended,
-    points={"EncoderBlock": 0.5, "fix_block": 0.25},
-    first=numbers_first,
-)
+@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, points=_both(0.5, 0.25), first=numbers_first)
 def both_norms_have_an_eps_of_1e_6(student: Student, probe: Probe) -> None:
     """Where no layer_norm_eps is given, both norms use an eps of 1e-6; tokens of variance 1e-6 tell."""
     _expect_eps(student, probe, EPS)
 
 
-@EncoderBlock.check(
-    needs=both_norms_have_an_eps_of_1e_6,
-    worth=0.5,
-    points={"EncoderBlock": 0.25, "fix_block": 0.0625},
-    first=numbers_first,
-)
+@EncoderBlock.check(needs=both_norms_have_an_eps_of_1e_6, worth=0.5, points=_both(0.25, 0.0625), first=numbers_first)
 def both_norms_have_the_eps_that_is_given(student: Student, probe: Probe) -> None:
     """With a layer_norm_eps of 1e-4, say, both norms use that eps; tokens of that variance tell."""
     eps = probe.choice(OTHER_EPS, shown=OTHER_EPS[0])
@@ -333,11 +311,7 @@ def both_norms_have_the_eps_that_is_given(student: Student, probe: Probe) -> Non
 
 
 @EncoderBlock.check(
-    needs=it_is_made_of_four_named_parts,
-    worth=0.5,
-    guard=True,
-    points={"EncoderBlock": 0.25, "fix_block": 0.0625},
-    first=numbers_first,
+    needs=it_is_made_of_four_named_parts, worth=0.5, guard=True, points=_both(0.25, 0.0625), first=numbers_first
 )
 def the_queries_keys_and_values_have_a_bias_only_if_asked(student: Student, probe: Probe) -> None:
     """With qkv_bias=False attention.qkv has no bias, with qkv_bias=True it has one; all other Linears have one."""
@@ -347,7 +321,7 @@ def the_queries_keys_and_values_have_a_bias_only_if_asked(student: Student, prob
         expect_tensor(block.module(x), x.shape, "the block's output")
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, points={"EncoderBlock": 0.25, "fix_block": 0.125})
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, points=_both(0.25, 0.125))
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches every parameter, those of both norms too."""
     block = _block(student, probe)
@@ -356,10 +330,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 
 
 @EncoderBlock.check(
-    needs=the_second_branch_starts_where_the_first_ended,
-    guard=True,
-    points={"EncoderBlock": 0.375, "fix_block": 0.125},
-    first=numbers_first,
+    needs=the_second_branch_starts_where_the_first_ended, guard=True, points=_both(0.375, 0.125), first=numbers_first
 )
 def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
@@ -371,12 +342,7 @@ def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = 
     expect_equal(block.module(x.to(device)), expected, "the block's output in float64", TOKEN_AXES)
 
 
-@EncoderBlock.check(
-    needs=it_is_made_of_four_named_parts,
-    guard=True,
-    points={"EncoderBlock": 0.125, "fix_block": 0.025},
-    first=numbers_first,
-)
+@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.125, 0.025), first=numbers_first)
 def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None:
     """The caller's tokens are not changed; what the block adds, it adds to a new tensor."""
     block = _block(student, probe)
@@ -394,7 +360,7 @@ EncoderBlock.example(
 >>> sum(parameter.numel() for parameter in block.parameters())  # 2 · 16 + 288 + 552
 872
 """,
-    points={"EncoderBlock": 0.25, "fix_block": 0.125},
+    points=_both(0.25, 0.125),
     first=numbers_first,
 )
 

@@ -125,6 +125,11 @@ def logits_of(weights: Weights, images: Tensor, config: ViTConfig) -> Tensor:
 VisionTransformer = Exercise("VisionTransformer", LESSON, is_class=True)
 
 
+def _both(own: float, mended: float) -> dict[str, float]:
+    """The points of a claim in VisionTransformer, and in fix_vit."""
+    return {"VisionTransformer": own, "fix_vit": mended}
+
+
 def loaded(student: Student, probe: Probe, config: ViTConfig) -> tuple[StudentModule, dict[str, Tensor]]:
     """A model with random weights, in evaluation mode, so that a dropout of the student's own is not judged."""
     module = student.build(config)
@@ -190,7 +195,7 @@ def every_image_gets_one_logit_per_class(student: Student, probe: Probe) -> None
     needs=its_parameters_have_the_names_asked_for,
     worth=0.5,
     guard=True,
-    points={"VisionTransformer": 0.5, "fix_vit": 0.125},
+    points=_both(0.5, 0.125),
     first="the_logits_are_right",
 )
 def class_token_and_positions_start_as_asked(student: Student, probe: Probe) -> None:
@@ -231,7 +236,7 @@ def _fault_of(positions: Tensor) -> str:
     return next((fault for fault, found in faults.items() if found), "")
 
 
-@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, points={"VisionTransformer": 1.5, "fix_vit": 0.5})
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, points=_both(1.5, 0.5))
 def the_logits_are_right(student: Student, probe: Probe) -> None:
     """With the same weights it gives the right logits."""
     wide = a_config(probe, WIDE_MODEL, depth=probe.choice((4, 5)))
@@ -239,7 +244,7 @@ def the_logits_are_right(student: Student, probe: Probe) -> None:
         expect_logits(student, probe, config, "the model's output")
 
 
-@VisionTransformer.check(needs=the_logits_are_right, points={"VisionTransformer": 2, "fix_vit": 0.5})
+@VisionTransformer.check(needs=the_logits_are_right, points=_both(2, 0.5))
 def the_config_is_followed(student: Student, probe: Probe) -> None:
     """Another config makes another model: tall images, four channels, other sizes, no bias in qkv."""
     patch_size, columns = probe.choice((4, 6)), probe.choice((3, 4))
@@ -294,7 +299,7 @@ def images_do_not_see_each_other(student: Student, probe: Probe) -> None:
         expect_equal(module(images[order]), right, f"the model's output for {described}", AXES, describe, look)
 
 
-@VisionTransformer.check(needs=the_logits_are_right, points={"VisionTransformer": 1, "fix_vit": 0.25})
+@VisionTransformer.check(needs=the_logits_are_right, points=_both(1, 0.25))
 def the_epsilon_of_every_norm_is_the_configs(student: Student, probe: Probe) -> None:
     """Every LayerNorm, in the blocks and at the end, uses config.layer_norm_eps."""
     eps = 0.01 * probe.choice(range(20, 90), shown=10)  # so large that no norm can hide another eps
@@ -303,7 +308,7 @@ def the_epsilon_of_every_norm_is_the_configs(student: Student, probe: Probe) -> 
     expect_logits(student, probe, config, f"with layer_norm_eps={eps:.3g} the model's output", look)
 
 
-@VisionTransformer.check(needs=the_logits_are_right, guard=True, points={"VisionTransformer": 0.5, "fix_vit": 0.125})
+@VisionTransformer.check(needs=the_logits_are_right, guard=True, points=_both(0.5, 0.125))
 def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
     """After `.eval()` nothing is random, whatever dropout rates the config names."""
     names = ("embedding_dropout", "attention_dropout", "projection_dropout", "mlp_dropout")
@@ -312,9 +317,7 @@ def nothing_is_dropped_after_eval(student: Student, probe: Probe) -> None:
     expect_logits(student, probe, config, "after .eval() the model's output", _RANDOM)
 
 
-@VisionTransformer.check(
-    needs=the_logits_are_right, worth=0.5, guard=True, points={"VisionTransformer": 0.5, "fix_vit": 0.125}
-)
+@VisionTransformer.check(needs=the_logits_are_right, worth=0.5, guard=True, points=_both(0.5, 0.125))
 def nothing_is_dropped_unasked(student: Student, probe: Probe) -> None:
     """While it trains, too, nothing is random where the config names no dropout."""
     config = a_config(probe, WIDE_MODEL)
@@ -322,11 +325,7 @@ def nothing_is_dropped_unasked(student: Student, probe: Probe) -> None:
 
 
 @VisionTransformer.check(
-    needs=the_logits_are_right,
-    worth=0.5,
-    guard=True,
-    points={"VisionTransformer": 0.5, "fix_vit": 0.125},
-    first=the_logits_are_right,
+    needs=the_logits_are_right, worth=0.5, guard=True, points=_both(0.5, 0.125), first=the_logits_are_right
 )
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """Moved to another device, it gives logits that lie there."""
@@ -334,11 +333,7 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, images_for(probe, 3, config), arguments=(config,))
 
 
-@VisionTransformer.check(
-    needs=every_image_gets_one_logit_per_class,
-    points={"VisionTransformer": 1, "fix_vit": 0.25},
-    first=the_logits_are_right,
-)
+@VisionTransformer.check(needs=every_image_gets_one_logit_per_class, points=_both(1, 0.25), first=the_logits_are_right)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches every parameter, and it is the right one."""
     config = a_config(probe, WIDE_MODEL, depth=2)
@@ -361,7 +356,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
         expect_gradients_of_inputs([found[name] for name in weights], wanted, list(weights))
 
 
-@VisionTransformer.check(needs=the_logits_are_right, guard=True, points={"VisionTransformer": 0.5, "fix_vit": 0.125})
+@VisionTransformer.check(needs=the_logits_are_right, guard=True, points=_both(0.5, 0.125))
 def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """After `.double()` it classifies float64 images, in whatever order they lie in memory."""
     config = a_config(probe, WIDE_MODEL)
@@ -390,7 +385,7 @@ VisionTransformer.example(
 >>> tuple(model.positions.shape), len(model.blocks)  # 2 x 3 patches and the class token; depth
 ((1, 7, 6), 2)
 """,
-    points={"VisionTransformer": 0.25, "fix_vit": 0.125},
+    points=_both(0.25, 0.125),
     first=the_logits_are_right,
 )
 

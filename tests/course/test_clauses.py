@@ -1,0 +1,123 @@
+"""Every clause of every statement is asked by a check, or is no demand: ``clauses.toml`` says which.
+
+A statement is what a student reads before writing: the docstrings of the exercise's cell (a class's or function's own,
+in their order), and the markdown of its section, from the last ``##`` heading above the cell on, where tables and
+conventions stand. Of the docstrings every word has to be quoted, so that nobody adds a demand without its check; of the
+section only what asks for something that the docstrings do not say. A docstring's ``>>>`` example is asked by the check
+``test_its_own_example_comes_out``. The file that vit_cifar hands in has a section alone.
+"""
+
+import ast
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import jupytext
+import pytest
+
+from tests.our_hidden_checks import hidden_checks
+from vit_course.exercises.catalog import EXERCISES
+from vit_course.exercises.forbidden_calls import RULES
+
+ROOT = Path(__file__).parents[2]
+CLAUSES = tomllib.loads(Path(__file__).with_name("clauses.toml").read_text("utf-8"))
+EXAMPLE, FORBIDDEN = "test_its_own_example_comes_out", "forbidden_calls"
+EXAMPLE_IS_NOT_ASKED = {"load_torchvision": "it needs torchvision, which all its checks do without"}
+EACH = pytest.mark.parametrize("exercise", EXERCISES)
+
+
+@cache
+def statements():
+    """Exercise → its docstrings, and the markdown of its section."""
+    found = {}
+    for path in sorted((ROOT / "solutions").glob("*.py")):
+        section = []
+        for cell in jupytext.read(path).cells:
+            if cell.cell_type == "markdown":
+                section = [cell.source] if re.match(r"## ", cell.source) else [*section, cell.source]
+            elif name := cell.metadata.get("exercise"):
+                found[name] = docstrings_in(cell.source), "\n\n".join(section)
+            elif (name := cell.metadata.get("check")) in EXERCISES and name not in found:
+                found[name] = [], "\n\n".join(section)
+    return found
+
+
+def docstrings_in(source):
+    """The docstrings of the classes and functions of a cell, in their order."""
+    nodes = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ClassDef | ast.FunctionDef)]
+    texts = (ast.get_docstring(each) for each in sorted(nodes, key=lambda each: each.lineno))
+    return [each for each in texts if each]
+
+
+def in_one_line(text):
+    return " ".join(text.split())
+
+
+def prose_of(docstring):
+    """A docstring without its examples, in one line."""
+    paragraphs = re.split(r"\n\s*\n", docstring)
+    return in_one_line(" ".join(each for each in paragraphs if not each.lstrip().startswith(">>>")))
+
+
+def quoted_in(exercise):
+    """Everything that the table quotes of a statement, clauses first."""
+    table = CLAUSES[exercise]
+    return [*(each["clause"] for each in table["asks"]), *table["no_demand"]]
+
+
+def left_over(prose, quotes):
+    """The words of a text that no quote has; a word belongs to the longest quote around it."""
+    for quote in sorted(quotes, key=len, reverse=True):
+        prose = prose.replace(in_one_line(quote), " … ")
+    return [each.strip() for each in prose.split("…") if re.search(r"\w", each)]
+
+
+def test_every_exercise_has_a_table():
+    assert CLAUSES.keys() == EXERCISES.keys() == statements().keys()
+
+
+@EACH
+def test_every_quote_stands_in_the_statement(exercise):
+    docstrings, section = statements()[exercise]
+    text = in_one_line(" … ".join([*map(prose_of, docstrings), section]))
+    strangers = [each for each in quoted_in(exercise) if in_one_line(each) not in text]
+    assert not strangers, f"the statement of {exercise} does not say: {strangers}"
+
+
+@EACH
+def test_every_check_that_a_clause_names_exists(exercise):
+    hidden = {each.name for each in hidden_checks().exercises()[exercise]}
+    graded = hidden | ({FORBIDDEN} if exercise in RULES else set())
+    known = graded | {each.name for each in EXERCISES[exercise].checks}
+    for each in CLAUSES[exercise]["asks"]:
+        assert known.issuperset(each["checks"]), f"{exercise}: {each}"
+        assert graded.intersection(each["checks"]), f"{exercise}: grading does not ask {each['clause']!r}"
+
+
+@EACH
+def test_every_word_of_a_docstring_is_asked_or_is_no_demand(exercise):
+    quotes = quoted_in(exercise)
+    rest = [each for docstring in statements()[exercise][0] for each in left_over(prose_of(docstring), quotes)]
+    assert not rest, f"clauses.toml has no word on this of {exercise}'s statement: {rest}"
+
+
+@EACH
+def test_every_example_is_asked(exercise):
+    has_example = any(">>>" in each for each in statements()[exercise][0])
+    is_asked = EXAMPLE in {each.name for each in hidden_checks().exercises()[exercise]}
+    assert is_asked == (has_example and exercise not in EXAMPLE_IS_NOT_ASKED)
+
+
+@EACH
+def test_a_forbidden_call_is_a_clause(exercise):
+    """What an answer may not call is said in its statement."""
+    named = any(FORBIDDEN in each["checks"] for each in CLAUSES[exercise]["asks"])
+    assert named == (exercise in RULES)
+
+
+def test_a_new_demand_is_noticed():
+    prose = "Cut images into patches. Raise TypeError for a list. Tokens follow the image row by row."
+    assert left_over(prose, ["Tokens follow the image row by row.", "Cut images into patches."]) == [
+        "Raise TypeError for a list."
+    ]
