@@ -325,7 +325,8 @@ def add_registers(tokens, registers):
 
     tokens:    (batch, 1 + num_patches, embed_dim): the class token first, all positions
                added
-    registers: (1, num_registers, embed_dim), the same for every image; change neither
+    registers: (1, num_registers, embed_dim), the same for every image; change
+               neither
     returns:   (batch, 1 + num_registers + num_patches, embed_dim): class token,
                registers, patches; dtype and device of tokens
 
@@ -412,8 +413,8 @@ def rotary_2d(query, key, grid_size):
                row
     key:       of the same shape; change neither
     grid_size: (rows, columns) of the patches
-    returns:   (query, key), rotated, of their shape, dtype and device. Tokens before the
-               patches stay unchanged.
+    returns:   (query, key), rotated, of their shape, dtype and device. Tokens before
+               the patches stay unchanged.
 
     head_dim is cut into two halves: the first rotates by the row, the second by the
     column, both counted from 0. In each half, numbers 2i and 2i + 1 are a pair (a, b).

@@ -27,7 +27,7 @@ class Slip:
     """A slip: the ``claim``, told as broken, what was ``seen``, where to ``look``, and whether it is ``certain``.
 
     A certain one is wrong whatever else is, so it comes before a guess between several mistakes, or at two of them;
-    one that is the ``cause`` comes before the name of what follows from it, too, but not before an error's own line.
+    one that is the ``cause`` comes before the name of what follows from it, too, where more than an error shows it.
     """
 
     claim: str
@@ -39,7 +39,7 @@ class Slip:
     def explains(self, result: CheckResult) -> bool:
         """Whether a failure may come from it: whether no known mistake, or no single one, explains that."""
         if self.cause:
-            return result.reason not in (*UNTOUCHED, Reason.RAISED)
+            return result.reason not in UNTOUCHED
         if self.certain:
             return result.misconception is None or BETWEEN in result.misconception
         return not result.causes
