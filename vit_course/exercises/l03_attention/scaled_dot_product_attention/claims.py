@@ -167,7 +167,7 @@ def the_weights_of_a_query_sum_to_one(student: Student, probe: Probe) -> None:
     )
 
 
-@scaled_dot_product_attention.check(needs=nothing_is_left_to_chance, points=1.75)
+@scaled_dot_product_attention.check(needs=nothing_is_left_to_chance, points=2.7)
 def the_weights_follow_the_formula(student: Student, probe: Probe) -> None:
     """The weights follow the formula for any number of queries, keys, dimensions."""
     shown = 2, 3, QUERIES, KEYS, HEAD_DIM, OTHER_HEAD_DIM
@@ -182,7 +182,7 @@ def the_weights_follow_the_formula(student: Student, probe: Probe) -> None:
         _expect_weights(student, draw(probe, leading, sizes), f"the weights tensor, with a head_dim of {sizes[2]},")
 
 
-@scaled_dot_product_attention.check(needs=nothing_is_left_to_chance, points=1.25)
+@scaled_dot_product_attention.check(needs=nothing_is_left_to_chance, points=1)
 def the_output_is_a_weighted_mean_of_the_values(student: Student, probe: Probe) -> None:
     """The output of a query is the mean of the values under its weights."""
     batch, heads, *sizes = probe.sizes(6, shown=(2, 3, QUERIES, KEYS, HEAD_DIM, VALUE_DIM))
@@ -224,14 +224,14 @@ def _large(probe: Probe, dtype: torch.dtype, largest: int) -> Triple:
     return query, key, probe.normal(batch, keys, value_dim, dtype=dtype)
 
 
-@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, points=1)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, points=0.8)
 def large_scores_do_no_harm(student: Student, probe: Probe) -> None:
     """Scores in the thousands give finite weights."""
     look = "What does exp make of large numbers, and what may you take away from all scores of a row?"
     expect_both(student, _large(probe, torch.float32, 64), look=look)
 
 
-@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, guard=True, points=0.75)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, guard=True, points=0.7)
 def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     """float64 stays float64 and float16 stays float16, with finite and right numbers."""
     batch, heads, queries, keys, value_dim = probe.sizes(5, shown=(2, 3, QUERIES, KEYS, VALUE_DIM))
@@ -244,7 +244,7 @@ def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     expect_both(student, _large(probe, torch.float16, 8), " in float16 with scores of a hundred")
 
 
-@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, points=1)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, points=0.8)
 def any_leading_axes_will_do(student: Student, probe: Probe) -> None:
     """It works without a batch, with heads, with more axes, with axes of size 1, and on non-contiguous tensors."""
     first, second, third, *sizes = probe.sizes(7, shown=(2, 3, 4, QUERIES, KEYS, HEAD_DIM, VALUE_DIM))
@@ -265,7 +265,7 @@ def any_leading_axes_will_do(student: Student, probe: Probe) -> None:
     expect_both(student, (query, key, value), " for non-contiguous inputs")
 
 
-@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, points=0.75, first=numbers_first)
+@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, points=0.7, first=numbers_first)
 def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
     """A gradient flows back to query, key and value."""
     inputs = some_inputs(probe)
@@ -298,7 +298,7 @@ def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
 
 
 @scaled_dot_product_attention.check(
-    needs=the_output_is_a_weighted_mean_of_the_values, worth=0.5, guard=True, points=0.5
+    needs=the_output_is_a_weighted_mean_of_the_values, worth=0.5, guard=True, points=0.4
 )
 def it_computes_where_its_inputs_lie(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """Output and weights lie on the device of the inputs."""

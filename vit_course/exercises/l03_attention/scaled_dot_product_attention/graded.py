@@ -9,7 +9,7 @@ from exercise_kit.engine.student import Student
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import claims
 
 
-@claims.scaled_dot_product_attention.check(graded_only=True, points=0.5)
+@claims.scaled_dot_product_attention.check(graded_only=True, points=0.4)
 def nobody_else_is_looked_at(student: Student, probe: Probe) -> None:
     """An image alone gets the answer it gets in a batch, and shuffled keys and values change no output."""
     batch, heads, *sizes = probe.sizes(6)

@@ -8,7 +8,7 @@ from exercise_kit.engine.student import Student
 from vit_course.exercises.l04_block.layer_norm import claims
 
 
-@claims.layer_norm.check(graded_only=True, points=0.25)
+@claims.layer_norm.check(graded_only=True, points=0.2)
 def what_goes_in_stays_as_it_is(student: Student, probe: Probe) -> None:
     """x, weight and bias are the same after the call as before, and so is a result after the next call."""
     inputs = x, *others = claims.some_inputs(probe)

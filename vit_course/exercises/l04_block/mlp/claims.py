@@ -87,14 +87,14 @@ def its_parameters_are_two_linears(student: Student, probe: Probe) -> None:
         some_mlp(student, probe, *sizes)
 
 
-@Mlp.check(needs=its_parameters_are_two_linears, guard=True, points=0.25, first="a_gelu_stands_between_the_linears")
+@Mlp.check(needs=its_parameters_are_two_linears, guard=True, points=0.15, first="a_gelu_stands_between_the_linears")
 def it_gives_the_same_twice(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     module, weights, embed_dim = some_mlp(student, probe)
     expect_same_in_every_run(student, module, weights, some_tokens(probe, embed_dim, 1.0))
 
 
-@Mlp.check(needs=it_gives_the_same_twice, points=1)
+@Mlp.check(needs=it_gives_the_same_twice, points=0.25)
 def a_gelu_stands_between_the_linears(student: Student, probe: Probe) -> None:
     """A token goes through fc1, a GELU and fc2, in that order."""
     look = "Follow one number from fc1 to the result: what is done to it on the way, and what if it is negative?"
@@ -104,7 +104,7 @@ def a_gelu_stands_between_the_linears(student: Student, probe: Probe) -> None:
         expect_near(module(x), transformed(weights, x), "the MLP's output", look)
 
 
-@Mlp.check(needs=a_gelu_stands_between_the_linears, worth=0.5, points=0.25)
+@Mlp.check(needs=a_gelu_stands_between_the_linears, worth=0.5, points=1)
 def any_tokens_and_either_mode_will_do(student: Student, probe: Probe) -> None:
     """One token, a batch of one, a grid and tokens out of order work too, while training and after `.eval()`."""
     module, weights, embed_dim = some_mlp(student, probe)
@@ -120,7 +120,7 @@ def any_tokens_and_either_mode_will_do(student: Student, probe: Probe) -> None:
         expect_near(module(x), transformed(weights, x), "the output for tokens out of order in memory", look)
 
 
-@Mlp.check(needs=a_gelu_stands_between_the_linears, worth=0.5, points=0.25, first=a_gelu_stands_between_the_linears)
+@Mlp.check(needs=a_gelu_stands_between_the_linears, worth=0.5, points=0.3, first=a_gelu_stands_between_the_linears)
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     """The tokens that go in get their gradient, and every weight and bias its own."""
     module, weights, embed_dim = some_mlp(student, probe)
@@ -175,7 +175,7 @@ Mlp.example(
 >>> tuple(Mlp(embed_dim=6, hidden_dim=24)(torch.zeros(2, 5, 6)).shape)
 (2, 5, 6)
 """,
-    points=0.25,
+    points=0.3,
     first=a_gelu_stands_between_the_linears,
 )
 

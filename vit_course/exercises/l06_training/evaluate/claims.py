@@ -113,7 +113,7 @@ def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
         )
 
 
-@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True, points=0.15, first=one_number_is_right)
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True, points=0.1, first=one_number_is_right)
 def both_are_plain_floats(student: Student, probe: Probe) -> None:
     """Both numbers are plain floats."""
     pair = _measured(student, measured_setting(probe))["returned"]
@@ -124,7 +124,7 @@ def both_are_plain_floats(student: Student, probe: Probe) -> None:
         raise Failure(f"the {' and the '.join(tensors)} came in a tensor", "two floats", look)
 
 
-@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, points=1.15)
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, points=0.84)
 def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
     """The loss is the mean over all images: each image counts the same, in whatever batch it comes."""
     look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
@@ -138,7 +138,7 @@ def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
         expect_number(student, found, loss_and_accuracy(given)[0], name, look)
 
 
-@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, points=1.15)
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, points=0.84)
 def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
     """The accuracy is the share of images that the model classifies correctly, from 0 to 1."""
     look = "How many images are there in all, and about how many of them is the model right?"
@@ -151,7 +151,7 @@ def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
         expect_number(student, found, loss_and_accuracy(given)[1], name, look)
 
 
-@evaluate.check(guard=True, points=0.5, first=one_number_is_right)
+@evaluate.check(guard=True, points=0.08, first=one_number_is_right)
 def it_measures_in_evaluation_mode(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """It puts the model into evaluation mode, so that nothing is dropped while it is measured."""
     forwards = _measured(student, measured_setting(probe), training=True, device=str(device))["forwards"]
@@ -163,13 +163,13 @@ def it_measures_in_evaluation_mode(student: Student, probe: Probe, device: torch
         raise Failure(seen if modes else "the model was never run", "evaluation mode for every batch", look)
 
 
-@evaluate.check(needs=it_measures_in_evaluation_mode, guard=True, points=0.15, first=one_number_is_right)
+@evaluate.check(needs=it_measures_in_evaluation_mode, guard=True, points=1.34, first=one_number_is_right)
 def a_model_in_training_goes_back_to_it(student: Student, probe: Probe) -> None:
     """A model that was in training mode is in training mode again when it is done."""
     _expect_mode_kept(student, probe, training=True)
 
 
-@evaluate.check(guard=True, points=0.1, first=one_number_is_right)
+@evaluate.check(guard=True, points=0.05, first=one_number_is_right)
 def a_model_in_evaluation_stays_in_it(student: Student, probe: Probe) -> None:
     """A model that was in evaluation mode is still in it when it is done."""
     _expect_mode_kept(student, probe, training=False)
@@ -192,7 +192,7 @@ def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
 @evaluate.check(
     needs=(the_loss_is_a_mean_over_images, the_accuracy_is_a_share_of_images),
     guard=True,
-    points=0.1,
+    points=0.05,
     first=one_number_is_right,
 )
 def batches_go_to_the_device(student: Student, probe: Probe) -> None:
@@ -200,7 +200,7 @@ def batches_go_to_the_device(student: Student, probe: Probe) -> None:
     expect_on_the_device(student, measured_setting(probe))
 
 
-@evaluate.check(guard=True, points=0.15, first=one_number_is_right)
+@evaluate.check(guard=True, points=0.05, first=one_number_is_right)
 def no_graph_is_made(student: Student, probe: Probe) -> None:
     """While it measures, no gradients are recorded, which saves memory and time; afterward they are recorded again."""
     notes = _measured(student, measured_setting(probe))
@@ -220,7 +220,7 @@ def no_graph_is_made(student: Student, probe: Probe) -> None:
         )
 
 
-@evaluate.check(guard=True, points=0.3, first=one_number_is_right)
+@evaluate.check(guard=True, points=0.15, first=one_number_is_right)
 def nothing_is_learned(student: Student, probe: Probe) -> None:
     """The model's weights, their dtype and the gradients are the same after it as before, and no hook stays on it; what
     could learn before can still learn, and nothing else."""
@@ -264,7 +264,7 @@ evaluate.example(
 >>> round(loss, 3), round(accuracy, 3)
 (0.654, 0.667)
 """,
-    points=0.25,
+    points=0.5,
     first=one_number_is_right,
 )
 

@@ -133,7 +133,7 @@ def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> No
             )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.15, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.1, first=whole)
 def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
     """Each part is an int64 tensor, one of a single image too."""
     num_samples, num_validation, seed = cases(probe)[0]
@@ -150,7 +150,7 @@ def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
                 raise Failure(f"the {name} part is {what}", "an int64 tensor", look)
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, points=0.15, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, points=0.05, first=whole)
 def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
     """No index is in both parts, so no image is used both to train and to judge the model."""
     for case in cases(probe):
@@ -165,7 +165,7 @@ def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
             )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, points=0.3, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, points=0.1, first=whole)
 def every_image_is_used_once(student: Student, probe: Probe) -> None:
     """Every index from 0 to num_samples - 1 is there, and none stands twice in its part."""
     for case in cases(probe):
@@ -185,7 +185,7 @@ def every_image_is_used_once(student: Student, probe: Probe) -> None:
             raise Failure(f"{_called(case)} left out {_counted(missing)}", wanted, "Where do they get lost?")
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.2, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=1, first=whole)
 def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None:
     """Chance chooses the validation images: they are not the first ones, nor the last, nor every third."""
     for case in cases(probe):
@@ -203,7 +203,7 @@ def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None
             )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.2, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.1, first=whole)
 def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
     """The same seed gives the same split, whatever was drawn before."""
     for case in cases(probe)[:2]:
@@ -252,7 +252,7 @@ def any_image_may_be_chosen(student: Student, probe: Probe) -> None:
         raise Failure(seen, "every image sometimes in one part, sometimes in the other", "Which numbers can be drawn?")
 
 
-@split_indices.check(guard=True, points=0.5, first=whole)
+@split_indices.check(guard=True, points=0.3, first=whole)
 def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
     """The global random generators are left as they were: the split draws from one of its own."""
     touched = student.run_fixture("chance", inputs=list(cases(probe)[0]), global_seed=11)["touched"]
@@ -266,7 +266,7 @@ def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
         )
 
 
-@split_indices.check(guard=True, points=0.3, first=whole)
+@split_indices.check(guard=True, points=0.2, first=whole)
 def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> None:
     """If a part would be empty, it raises a ValueError that names the value of num_validation; one image will do."""
     num_samples, few, seed = cases(probe)[0] if probe.is_secret else (29, 6, 3)

@@ -8,7 +8,7 @@ from exercise_kit.engine.student import Student
 from vit_course.exercises.l06_training.split_indices import claims
 
 
-@claims.split_indices.check(graded_only=True, points=0.2)
+@claims.split_indices.check(graded_only=True, points=0.15)
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     claims.whole(student, probe)

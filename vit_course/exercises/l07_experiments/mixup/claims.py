@@ -109,7 +109,7 @@ def _blend(case: Case, images: Any, targets: Any) -> Blend:
     return Blend(parts, bool(torch.allclose(parts @ before, mixed, atol=1e-4)), found, parts @ one_hot)
 
 
-@mixup.check(guard=True, points=0.03, first="an_image_is_blended_with_one_other")
+@mixup.check(guard=True, points=0.02, first="an_image_is_blended_with_one_other")
 def images_and_targets_come_back(student: Student, probe: Probe) -> None:
     """It gives a pair: images of the shape they had, and a target with a number for each class."""
     small = case_of(probe, 4, 3)
@@ -120,7 +120,7 @@ def images_and_targets_come_back(student: Student, probe: Probe) -> None:
 
 
 @mixup.check(
-    needs=images_and_targets_come_back, worth=0.5, guard=True, points=0.03, first="an_image_is_blended_with_one_other"
+    needs=images_and_targets_come_back, worth=0.5, guard=True, points=0.02, first="an_image_is_blended_with_one_other"
 )
 def both_have_the_dtype_of_the_images(student: Student, probe: Probe) -> None:
     """Images and targets have the dtype of the images that went in, be it float32 or float64."""
@@ -143,7 +143,7 @@ def both_have_the_dtype_of_the_images(student: Student, probe: Probe) -> None:
                 raise Failure(f"for images of {wanted} the {name} have dtype {dtype}", wanted, look)
 
 
-@mixup.check(needs=images_and_targets_come_back, points=0.12)
+@mixup.check(needs=images_and_targets_come_back, points=0.04)
 def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
     """Each image is a blend of itself and one other image of the batch; the two shares add up to 1."""
     all_unchanged = True  # one batch alone may have drawn each image for its own partner
@@ -172,7 +172,7 @@ def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
         raise Failure("every image comes back as it was", wanted, "What is blended with what?")
 
 
-@mixup.check(needs=an_image_is_blended_with_one_other, points=0.1, first=an_image_is_blended_with_one_other)
+@mixup.check(needs=an_image_is_blended_with_one_other, points=0.06, first=an_image_is_blended_with_one_other)
 def one_share_holds_for_the_batch(student: Student, probe: Probe) -> None:
     """All images of a batch have the same share."""
     for seed in (6, 7, 8, 9):
@@ -184,7 +184,7 @@ def one_share_holds_for_the_batch(student: Student, probe: Probe) -> None:
             raise Failure(seen, "one share for all", "How many numbers do you draw from the Beta distribution?")
 
 
-@mixup.check(needs=an_image_is_blended_with_one_other, points=0.08, first=an_image_is_blended_with_one_other)
+@mixup.check(needs=an_image_is_blended_with_one_other, points=0.19, first=an_image_is_blended_with_one_other)
 def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
     """The partners are the same images in another order, so each image is a partner once."""
     for seed in range(8, 12):
@@ -196,7 +196,7 @@ def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
             raise Failure(f"one image is the partner of {most} others", "each image as a partner once", look)
 
 
-@mixup.check(needs=an_image_is_blended_with_one_other, points=0.08)
+@mixup.check(needs=an_image_is_blended_with_one_other, points=0.67)
 def the_partners_are_drawn(student: Student, probe: Probe) -> None:
     """The partners are drawn anew for every batch."""
     seen = {tuple(each.partners.argmax(dim=1).tolist()) for each in blends_of(student, case_of(probe), 6)}
@@ -206,7 +206,7 @@ def the_partners_are_drawn(student: Student, probe: Probe) -> None:
         raise Failure("six batches in a row have the same partners", "partners drawn for each batch", look)
 
 
-@mixup.check(needs=an_image_is_blended_with_one_other, points=0.67, first=an_image_is_blended_with_one_other)
+@mixup.check(needs=an_image_is_blended_with_one_other, points=0.37, first=an_image_is_blended_with_one_other)
 def targets_are_blended_as_the_images_are(student: Student, probe: Probe) -> None:
     """The targets are one-hot labels, blended with the same partners and the same share as the images."""
     for seed in (12, 13, 14, 15):
@@ -230,7 +230,7 @@ def _listed(row: Tensor) -> str:
     return "[" + ", ".join(f"{round(each, 3) + 0.0:.2g}" for each in row.tolist()) + "]"
 
 
-@mixup.check(needs=an_image_is_blended_with_one_other, points=0.67)
+@mixup.check(needs=an_image_is_blended_with_one_other, points=0.25)
 def the_share_is_of_a_beta_distribution(student: Student, probe: Probe) -> None:
     """The share is drawn from Beta(alpha, alpha): near 0 or 1 for a small alpha, near 1/2 for a large one."""
     for seed, alpha in enumerate((probe.choice((0.2, 0.25), shown=0.2), probe.choice((4.0, 5.0), shown=4.0))):
@@ -258,7 +258,7 @@ def _beyond(number: float, low: float, high: float) -> int:
     return (number > high) - (number < low)
 
 
-@mixup.check(needs=an_image_is_blended_with_one_other, points=0.1)
+@mixup.check(needs=an_image_is_blended_with_one_other, points=0.04)
 def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     """All random numbers come from the generator: the same seed gives the same batch, and no other generator moves."""
     case = case_of(probe)
@@ -282,7 +282,7 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
         raise Failure(f"the call moved the global generator of {touched[0]}", "the given generator alone", look)
 
 
-@mixup.check(needs=images_and_targets_come_back, guard=True, points=0.04, first=an_image_is_blended_with_one_other)
+@mixup.check(needs=images_and_targets_come_back, guard=True, points=0.01, first=an_image_is_blended_with_one_other)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The images and labels that go in are not changed."""
     changed = [str(each) for each in student.run_fixture("mixing", **asdict(case_of(probe)))["changed"]]
@@ -292,7 +292,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
         raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)
 
 
-@mixup.check(needs=images_and_targets_come_back, guard=True, points=0.03, first=an_image_is_blended_with_one_other)
+@mixup.check(needs=images_and_targets_come_back, guard=True, points=0.02, first=an_image_is_blended_with_one_other)
 def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
     """An alpha that is not above 0 raises a ValueError that names it."""
     for alpha in (probe.choice(range(-8, -1), shown=-3), 0):
@@ -310,7 +310,7 @@ def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
 
 
 @mixup.check(
-    needs=targets_are_blended_as_the_images_are, worth=0.5, points=0.03, first=an_image_is_blended_with_one_other
+    needs=targets_are_blended_as_the_images_are, worth=0.5, points=0.01, first=an_image_is_blended_with_one_other
 )
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the images."""
@@ -328,7 +328,7 @@ True
 >>> targets.sum(dim=1)
 tensor([1., 1.])
 """,
-    points=0.02,
+    points=0.3,
     first=an_image_is_blended_with_one_other,
 )
 

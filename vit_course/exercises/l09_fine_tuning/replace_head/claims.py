@@ -90,7 +90,7 @@ def the_backbone_keeps_what_it_has_learned(student: Student, probe: Probe) -> No
 
 
 @replace_head.check(
-    needs=the_backbone_keeps_what_it_has_learned, points=0.45, first=the_backbone_keeps_what_it_has_learned
+    needs=the_backbone_keeps_what_it_has_learned, points=0.35, first=the_backbone_keeps_what_it_has_learned
 )
 def the_head_starts_afresh(student: Student, probe: Probe) -> None:
     """The new head does not begin with rows of the old one, which stand for other classes."""
@@ -106,7 +106,7 @@ def the_head_starts_afresh(student: Student, probe: Probe) -> None:
 
 
 @replace_head.check(
-    needs=the_head_has_the_new_sizes, guard=True, points=0.2, first=the_backbone_keeps_what_it_has_learned
+    needs=the_head_has_the_new_sizes, guard=True, points=1.24, first=the_backbone_keeps_what_it_has_learned
 )
 def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
     """The given model is the same as before: its head, its numbers, its mode, and what is frozen in it."""
@@ -136,7 +136,7 @@ def both_share_their_parts(student: Student, probe: Probe) -> bool:
 
 
 @replace_head.check(
-    needs=the_head_has_the_new_sizes, worth=0.5, guard=True, points=1.34, first=the_backbone_keeps_what_it_has_learned
+    needs=the_head_has_the_new_sizes, worth=0.5, guard=True, points=0.5, first=the_backbone_keeps_what_it_has_learned
 )
 def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
     """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""

@@ -9,7 +9,7 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l09_fine_tuning.replace_head import claims
 
 
-@claims.replace_head.check(graded_only=True, points=0.35, first=claims.the_backbone_keeps_what_it_has_learned)
+@claims.replace_head.check(graded_only=True, points=0.25, first=claims.the_backbone_keeps_what_it_has_learned)
 def the_head_starts_as_pytorch_starts_one(student: Student, probe: Probe) -> None:
     """The new head's numbers are as PyTorch starts those of a Linear: evenly spread up to 1 / √embed_dim."""
     config, _ = claims.a_case(probe)
