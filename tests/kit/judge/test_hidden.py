@@ -318,3 +318,9 @@ def test_pytest_itself_imports_nothing_from_beside_a_submission(checks_of, tmp_p
     else:
         assert ended.returncode == pytest.ExitCode.USAGE_ERROR
         assert "name the folder of the hidden checks first" in ended.stderr
+
+
+def test_a_wheel_which_lacks_what_only_grading_asks_grades_nothing(checks_of, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vit_course.staff", None)
+    with pytest.raises(HiddenChecksError, match="in a clone of the course, and in no wheel"):
+        checks_of(ROWS)
