@@ -84,7 +84,7 @@ bench: install
 	$(if $(DATA100),$(RUN) benchmarks/fine_tuning.py --data "$(DATA100)")
 	$(if $(RECIPES),$(RUN) benchmarks/recipes.py $(addprefix --recipe ,$(RECIPES)))
 	$(if $(and $(DATA),$(WEIGHTS)),$(RUN) benchmarks/attention_distance.py --weights "$(WEIGHTS)" --data "$(DATA)")
-	$(RUN) benchmarks/readme_tables.py
+	$(RUN) -m vit_course build
 
 # every lesson under Colab's packages; a test asks for it when our dependencies or theirs have changed
 colab: install

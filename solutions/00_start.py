@@ -516,7 +516,7 @@ reveal("over-the-batch", accuracies[2], within=3)
 #
 # **A falling loss, and even a good accuracy, do not tell you whether a model is right.** This is the reason for every
 # check in this course. The bugs may still cost a point or two: how we measured, and how sure we are, is [a side
-# note](https://vit-course.github.io/vit_course/notes/nine_models.html).
+# note](/notes/nine_models.html).
 
 # %% [markdown]
 # ### One input that tells them apart

@@ -259,7 +259,7 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 def unpatchify(patches, patch_size, image_size):
     """Put the patches back together; the inverse of patchify.
 
-    patches:    (batch, tokens, channels * patch_size**2)
+    patches:    (batch, tokens, channels * patch_size**2); do not change them
     image_size: (height, width) in pixels
     returns:    (batch, channels, height, width), same dtype and device; gradients flow
                 through it
@@ -338,7 +338,7 @@ class PatchEmbedding(nn.Module):
     name.
 
     images:  (batch, in_channels, height, width)
-    returns: (batch, tokens, embed_dim)
+    returns: (batch, tokens, embed_dim), on the device of the images
 
     >>> tuple(PatchEmbedding(3, 4, 10)(torch.zeros(2, 3, 8, 12)).shape)
     (2, 6, 10)
@@ -385,7 +385,7 @@ check("PatchEmbedding", PatchEmbedding)
 
 # %% [markdown]
 # How short may a token be? Twelve numbers are enough to recognize her, if the Linear keeps the right ones, and
-# 48 random ones are not: [a side note](https://vit-course.github.io/vit_course/notes/directions.html) shows it.
+# 48 random ones are not: [a side note](/notes/directions.html) shows it.
 
 # %% [markdown]
 # ## A convolution in disguise
@@ -488,7 +488,7 @@ show_images(maps, titles=["by Linear", "by convolution", "reshaped"])
 # `reshape` instead, you get the right shape and the wrong tokens, as in the third picture: each holds one number from
 # each of 192 patches.
 #
-# [A side note](https://vit-course.github.io/vit_course/notes/addresses.html) has two more tools: test images whose
+# [A side note](/notes/addresses.html) has two more tools: test images whose
 # pixel values are their addresses, and `patchify` as one line of einops.
 
 # %% [markdown]

@@ -233,7 +233,7 @@ show_matrix(
 # Stripes along the diagonal: two positions that are five apart have the same dot product wherever they are. Only the
 # closest neighbors stand out clearly; farther away different distances can give the same value. Nor can a dot product
 # alone tell left from right. But attention multiplies by learned weights first, and *one* fixed matrix means "look
-# five to the left" at every position. A [side note](https://vit-course.github.io/vit_course/notes/positions.html)
+# five to the left" at every position. A [side note](/notes/positions.html)
 # finds it.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
@@ -430,7 +430,7 @@ explore_positions(tables, grid_size=(8, 8))
 # above. The 2-D table finds the patches to the right and above. The learned table finds the *other* lower corner
 # (0.32) and the patches above it (0.35) and beside it (0.30) first, as the mirror makes us expect. Its own neighbors
 # come later: to the right (0.19) and above (0.14). Does the kind of positions matter, and why are they *added*? See
-# [the side note](https://vit-course.github.io/vit_course/notes/positions.html).
+# [the side note](/notes/positions.html).
 
 # %% [markdown]
 # ## A token that belongs to no patch
@@ -456,7 +456,7 @@ def add_class_token(tokens, class_token, positions):
     tokens:      (batch, tokens, embed_dim); do not change them
     class_token: (1, 1, embed_dim), one for all images
     positions:   (1, 1 + tokens, embed_dim); row 0 is the class token's
-    returns:     (batch, 1 + tokens, embed_dim)
+    returns:     (batch, 1 + tokens, embed_dim), dtype and device of tokens
 
     Raise ValueError, naming the number of rows, when positions does not have 1 + tokens
     rows: ValueError("positions has 4 rows, but there are 1 + 4 tokens").
@@ -585,7 +585,8 @@ def resize_positions(positions, old_grid, new_grid):
     new_grid with F.interpolate: mode "bicubic", align_corners=False, antialias=False.
     The class token's row has no place on the grid and is copied unchanged.
 
-    positions: (1, 1 + rows * columns, embed_dim); row 0 is the class token's
+    positions: (1, 1 + rows * columns, embed_dim); row 0 is the class token's; do not
+               change them
     old_grid:  (rows, columns) of the patches that positions was learned for
     new_grid:  (rows, columns) wanted
     returns:   (1, 1 + new rows * new columns, embed_dim), same dtype and device;
@@ -686,7 +687,7 @@ show_images(
 # the 2-D table looks the same, with more squares. In the stretched line each old row of 8 fills 18 places, one and a
 # half new rows.
 #
-# Libraries [do not agree](https://vit-course.github.io/vit_course/notes/resizing.html) on the details of resizing.
+# Libraries [do not agree](/notes/resizing.html) on the details of resizing.
 # When you compare a model with a published number, resize as its authors did. All ways only guess at places that
 # training never saw: after resizing, a ViT is usually fine-tuned at the new size.
 

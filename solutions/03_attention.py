@@ -602,7 +602,7 @@ class MultiHeadSelfAttention(nn.Module):
     last the values; within each third, head 0 comes first. The Linear `projection` from
     embed_dim to embed_dim always has a bias. Checks use these names.
 
-    x:       (batch, tokens, embed_dim)
+    x:       (batch, tokens, embed_dim); leave it as you found it
     returns: (batch, tokens, embed_dim); with return_weights=True a pair of that and the
              weights (batch, num_heads, tokens, tokens). Moved to another device, it
              computes there.
@@ -715,7 +715,7 @@ print("largest difference:", difference.abs().max().item())
 # %% [markdown]
 # They agree up to rounding. In later projects, call `F.scaled_dot_product_attention(query, key, value)`: it gives the
 # output that yours gives, usually faster, but not the weights. [A side
-# note](https://vit-course.github.io/vit_course/notes/attention.html) has more: views in memory, how the heads add up,
+# note](/notes/attention.html) has more: views in memory, how the heads add up,
 # and *dropout*, which sets some of the weights to zero at random in training.
 
 # %% [markdown]
@@ -1048,7 +1048,7 @@ show_matrix(
 # 1/20 in place of 1, and 19 wrong ones have 1/20 in place of 0. So the error is (19/20)² + 19 · (1/20)² = 0.95.
 #
 # The loss alone can teach attention where to look, if the tokens contain something by which they can find each other.
-# One can also set heads by hand: [a side note](https://vit-course.github.io/vit_course/notes/heads_by_hand.html)
+# One can also set heads by hand: [a side note](/notes/heads_by_hand.html)
 # averages the photo by color, blurs it and mirrors it, in one layer. Lesson 08 shows what the heads of a trained ViT
 # look at.
 

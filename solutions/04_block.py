@@ -921,7 +921,7 @@ draw(deep | {"guessing": guess}, "step", "loss of 24 blocks")
 # So is post-norm bad? One rate cannot say that: at a tenth of it the same 24 blocks begin to learn. You have seen
 # that on a small data set, in 80 steps, pre-norm learns at a rate at which post-norm does not. Nobody gave each of
 # them its best rate and a long training. Why post-norm needs care, and where it still stands, is in [a side
-# note](https://vit-course.github.io/vit_course/notes/post_norm.html). A ViT is pre-norm.
+# note](/notes/post_norm.html). A ViT is pre-norm.
 
 # %% [markdown]
 # ## Without the additions

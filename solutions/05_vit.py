@@ -928,7 +928,7 @@ show_images(photo(), titles=["What does your model say?"])
 # What does a ViT lack, compared with a convolutional network? A CNN is *built* so that neighboring pixels belong
 # together, and so that a cat is found wherever it sits. Papers call this *inductive bias*. In a ViT all patches pass
 # through the same Linear, but which of them are neighbors it has to learn from data: how much data, and what can
-# replace it, is in [a side note](https://vit-course.github.io/vit_course/notes/vit_and_cnn.html).
+# replace it, is in [a side note](/notes/vit_and_cnn.html).
 #
 # One last look: for each patch, how similar its learned position is to all the others. Figure 7 of the paper shows
 # crosses, rows and columns, which were never given to its model. Do you see them?

@@ -542,7 +542,7 @@ show_images(
 # A curve shows some faults, and not all: scrambled patches, a loop that evaluates in training mode and a leak look
 # normal. After step 50, A, C and E look much alike, too. To tell them apart, look at the first steps, or make the
 # test with one batch. You can also watch, and clip, the length of the gradient: [side note on
-# clipping](https://vit-course.github.io/vit_course/notes/gradient_clipping.html).
+# clipping](/notes/gradient_clipping.html).
 
 # %% [markdown]
 # ## A loop from the internet
@@ -1303,13 +1303,13 @@ draw({"training": train_losses, "validation": validation_losses}, "epoch", "loss
 #
 # If you need probabilities, keep the weights of the best epoch. What the model's confidence has to do with it, and
 # how one number mends it: [side note on
-# overconfidence](https://vit-course.github.io/vit_course/notes/overconfidence.html).
+# overconfidence](/notes/overconfidence.html).
 #
 # Early stopping and a schedule disagree here. In our run a patience of 3 stops after epoch 8 of 30. There the cosine
 # still gives 92 % of the peak rate, so a training that stops never gets its calm last steps. What the stop gives you
 # is a first guess of how *long* to train: train again from the start, with a schedule of about that length. To stop
 # and go on later takes more than the weights: [side
-# note](https://vit-course.github.io/vit_course/notes/stop_and_go_on.html).
+# note](/notes/stop_and_go_on.html).
 
 # %% [markdown]
 # ## Half as many bits

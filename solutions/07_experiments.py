@@ -321,7 +321,7 @@ print(f"the mean difference is further from 0 than 4.30 · s / √3: {claimed:.1
 #
 # Choose the number of seeds *before* you look. Suppose you add seeds until the interval looks good, and stop at
 # eight: then you are wrong one time in seven. The tables behind this paragraph: [side note on three
-# seeds](https://vit-course.github.io/vit_course/notes/three_seeds.html).
+# seeds](/notes/three_seeds.html).
 
 
 # %%
@@ -939,8 +939,8 @@ show_confusions(
 # Do look at the mistakes. Are they absurd, or would you make them, too, at 32 × 32 pixels?
 #
 # Two side notes go on from here: [what a convolutional network
-# reaches](https://vit-course.github.io/vit_course/notes/vit_and_cnn.html) on the same photos, and [what pairing did
-# to your verdicts](https://vit-course.github.io/vit_course/notes/pairing.html).
+# reaches](/notes/vit_and_cnn.html) on the same photos, and [what pairing did
+# to your verdicts](/notes/pairing.html).
 
 # %% [markdown]
 # ## Does a broken ViT still learn?
@@ -1038,7 +1038,7 @@ print(f"the lead from 0.02 minus the lead from 0.5: {difference:+.1f} ± {half:.
 #
 # An experiment answers "does this work better *under these conditions*?", and never "is this what I meant to build?"
 # A test can. That is why this course is made of checks. We have also trained [114 broken
-# models](https://vit-course.github.io/vit_course/notes/broken_vits.html), one for each mistake: the side note has
+# models](/notes/broken_vits.html), one for each mistake: the side note has
 # them all, and a cell in which you break your own.
 
 # %% [markdown]

@@ -187,7 +187,7 @@ def attention_rollout(weights):
     are queries, so row i of the result says what output token i is made of.
 
     weights: a list with a tensor for each layer, first layer first: (batch,
-             num_heads, tokens, tokens)
+             num_heads, tokens, tokens); do not change them
     returns: (batch, tokens, tokens), rows sum to 1, of the same dtype and on the same
              device
 
@@ -336,10 +336,11 @@ def mean_attention_distance(weights, grid_size, patch_size):
     are Euclidean (a straight line) between the centers of two patches. The patches come
     row by row, as patchify cuts them.
 
-    weights:    (batch, num_heads, tokens, tokens), rows are queries and sum to 1. There
-                are rows * columns tokens, or one more: then a class token comes first.
-                It has no place in the picture, so leave it out, both as a query and as
-                a key, and then divide each row by its sum so that it sums to 1 again.
+    weights:    (batch, num_heads, tokens, tokens), rows are queries and sum to 1; do
+                not change them. There are rows * columns tokens, or one more: then a
+                class token comes first. It has no place in the picture, so leave it
+                out, both as a query and as a key, and then divide each row by its sum
+                so that it sums to 1 again.
     grid_size:  (rows, columns) of patches
     patch_size: side of a patch in pixels
     returns:    (num_heads,), of the dtype of the weights and on their device
@@ -476,7 +477,7 @@ show_distances(pictures.images[:200], model, fresh)
 # ### END SOLUTION
 
 # %% [markdown]
-# Have you written your idea down? [A side note](https://vit-course.github.io/vit_course/notes/near_and_far.html) has
+# Have you written your idea down? [A side note](/notes/near_and_far.html) has
 # three more models to set beside it: torchvision's ViT-B/16, one trained for 40 minutes on photos, and ours,
 # whose positions start with standard deviation 0.5.
 
@@ -580,7 +581,7 @@ def predict_with_attention(model, image):
     image:   (channels, height, width), normalized already
     returns: probabilities (num_classes,), and a map (rows, columns): the class token's
              attention to the patches in the last block, the mean over the heads,
-             divided by its sum
+             divided by its sum; both of the dtype and on the device of the model
 
     Ask in evaluation mode and without gradients. Afterward, and after an error too, the
     model is as it was: each module in its own mode again, no hook left, nothing frozen.
@@ -1094,7 +1095,7 @@ figure
 #
 # Where the two models differ, data, size and training have all changed together: you have found a question, and not
 # yet its answer. One more look is in a side note: [*where* does the answer
-# arise?](https://vit-course.github.io/vit_course/notes/where_the_answer_arises.html)
+# arise?](/notes/where_the_answer_arises.html)
 
 # %% [markdown]
 # ## A harder one, without points

@@ -534,7 +534,7 @@ reveal("probe-of-features", right, within=5)
 # %% [markdown]
 # The first and the third probe differ in the training of the model alone. So what lies between them was *learned*, on
 # photos of airplanes, frogs and trucks. The head reads the *last* block, but a probe can read any: [side note on
-# layers](https://vit-course.github.io/vit_course/notes/which_layer.html).
+# layers](/notes/which_layer.html).
 #
 # <details><summary>Ours, with three draws of the images and a fresh model for each</summary>
 #
@@ -612,7 +612,7 @@ for name, mirror_first in (("mirror, then split", True), ("split, then mirror", 
 # What leaks is the *near-copy*: mirror images, crops of one photo, frames of one video, two scans of one patient. Put
 # all near-copies into one group and split by group, before you do anything else. Such copies may be there before you
 # begin, even in CIFAR-100 and in what a model was pretrained on: [side note on
-# near-copies](https://vit-course.github.io/vit_course/notes/near_copies.html).
+# near-copies](/notes/near_copies.html).
 #
 # <details><summary>Our run</summary>
 #
@@ -1198,8 +1198,8 @@ for name, share in zip(kept.classes, shares.tolist(), strict=True):
 
 # %% [markdown]
 # Are you disappointed? Then take a larger model: [a side
-# note](https://vit-course.github.io/vit_course/notes/a_large_model_on_your_photos.html) puts torchvision's ViT-B/16
-# into your functions, and names other libraries. [Another](https://vit-course.github.io/vit_course/notes/lora.html)
+# note](/notes/a_large_model_on_your_photos.html) puts torchvision's ViT-B/16
+# into your functions, and names other libraries. [Another](/notes/lora.html)
 # is about what lies between a probe and fine-tuning: the last block alone, and LoRA.
 
 # %% [markdown]

@@ -191,7 +191,7 @@ class LayerScale(nn.Module):
     """Multiply each dimension of a branch by a number that is learned.
 
     initial: the value at which all these numbers start
-    branch:  (..., embed_dim)
+    branch:  (..., embed_dim); leave it as you found it
     returns: the same shape
 
     Its one parameter is `gamma`, of shape (embed_dim,).
@@ -325,9 +325,9 @@ def add_registers(tokens, registers):
 
     tokens:    (batch, 1 + num_patches, embed_dim): the class token first, all positions
                added
-    registers: (1, num_registers, embed_dim), the same for every image
+    registers: (1, num_registers, embed_dim), the same for every image; change neither
     returns:   (batch, 1 + num_registers + num_patches, embed_dim): class token,
-               registers, patches
+               registers, patches; dtype and device of tokens
 
     >>> tokens = torch.tensor([[[1.0], [2.0], [3.0]]])  # a class token and two patches
     >>> add_registers(tokens, torch.tensor([[[8.0], [9.0]]])).flatten().tolist()
@@ -392,7 +392,7 @@ check("add_registers", add_registers)
 # An image has rows and columns: the first half of the pairs rotates with the row and the second half with the column
 # (Heo et al. 2024). *Values* are not rotated: they carry content, and not position. The class token and registers
 # have no position, so they are not rotated either. Other libraries differ in the base and in the pairs: [side
-# note](https://vit-course.github.io/vit_course/notes/rotary_details.html).
+# note](/notes/rotary_details.html).
 #
 # **Predict first.** A query in row 2, column 3 and a key in row 4, column 3. Both move one column to the right. What
 # happens to their dot product?
@@ -410,9 +410,9 @@ def rotary_2d(query, key, grid_size):
 
     query:     (..., tokens, head_dim); the patches are the last of the tokens, row by
                row
-    key:       of the same shape
+    key:       of the same shape; change neither
     grid_size: (rows, columns) of the patches
-    returns:   (query, key), rotated, of their shape and dtype. Tokens before the
+    returns:   (query, key), rotated, of their shape, dtype and device. Tokens before the
                patches stay unchanged.
 
     head_dim is cut into two halves: the first rotates by the row, the second by the
@@ -727,7 +727,7 @@ for name, rotate in rotations.items():
 class QKNormAttention(nn.Module):
     """Multi-head self-attention with normalized queries and keys.
 
-    x:       (batch, tokens, embed_dim)
+    x:       (batch, tokens, embed_dim); leave it as you found it
     returns: the same shape
 
     Its parts: qkv (nn.Linear to 3 · embed_dim: queries, keys, values, in this order)
@@ -1393,7 +1393,7 @@ reveal("rotary-counts-on", reached["rotary"][64], within=5)
 def random_masking(tokens, mask_ratio, generator):
     """Hide patches of each image at random.
 
-    tokens:     (batch, num_patches, embed_dim)
+    tokens:     (batch, num_patches, embed_dim); do not change them
     mask_ratio: share of the patches to hide; round(mask_ratio * num_patches) of them
                 are hidden in every image
     generator:  a torch.Generator on the CPU. Draw all random numbers from it:
@@ -1656,7 +1656,7 @@ reveal("masked-probe", learned[0] - mean(accuracy for accuracy, _ in fresh), wit
 # </details>
 #
 # DINO and CLIP, two other ways to pretrain, SwiGLU, windows, attention pooling and a fused kernel, which you may try:
-# [what else you will meet](https://vit-course.github.io/vit_course/notes/what_else.html).
+# [what else you will meet](/notes/what_else.html).
 
 # %% [markdown]
 # ## A harder one, without points
@@ -1733,7 +1733,7 @@ suspect.check(mended)
 #
 # What the next new part is worth in *your* setting, you can now measure. Begin with the code: open timm's
 # `vision_transformer.py` and find the names that are listed under "One modern model". The papers of this lesson are
-# listed in [a side note](https://vit-course.github.io/vit_course/notes/modern_papers.html).
+# listed in [a side note](/notes/modern_papers.html).
 
 # %%
 progress()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from exercise_kit.engine.course import Course, Deferred, Measure, Modules, Results
@@ -168,6 +170,17 @@ def _fingerprint() -> object:
     return fingerprint_of_images()
 
 
+def _site() -> str:
+    """The site's address, which the builder has written for the package."""
+    return str(json.loads((Path(__file__).parent / "exercises" / "addresses.json").read_bytes())["site"])
+
+
+def _quoted() -> Mapping[str, Callable[[], str]]:
+    from vit_course.staff.quoted import QUOTED
+
+    return QUOTED
+
+
 def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
     from vit_course.exercises.l07_experiments.model_accuracy import Results as MeasuredResults
     from vit_course.exercises.l07_experiments.model_accuracy import accuracy_for
@@ -205,7 +218,8 @@ COURSE = Course(
             *("Mlp", "EncoderBlock", "VisionTransformer"),
         )
     },
-    site="https://vit-course.github.io/vit_course/",
+    site=_site(),
+    quoted=Deferred(_quoted),
     simulation=SIMULATION,
     paces=Deferred(_paces),
 )

@@ -204,7 +204,7 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
     """
     _clear(out)
     _headline(console, 1, "Build the notebooks from their sources", "some seconds")
-    report = build(root)
+    report = build(root, pages=False)
     console.print(f"{len(report.written)} written, {len(report.unchanged)} unchanged.")
 
     _headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader", "half a minute to three")

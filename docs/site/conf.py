@@ -18,7 +18,7 @@ URLS = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text("utf-8"))["p
 project, author = "vit_course", "The vit_course authors"
 copyright = "the vit_course authors; code MIT, lessons and figures CC BY 4.0"
 extensions = ["myst_nb", "sphinx_design", "sphinx_reredirects"]
-exclude_patterns = ["parts/*", "mistakes/by_*.md"]  # what other pages include
+exclude_patterns = ["mistakes/by_*.md"]  # what other pages include
 
 nb_execution_mode = "off"  # as students get them: unsolved
 nb_ipywidgets_js = {}  # else fetched from elsewhere

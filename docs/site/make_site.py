@@ -2,7 +2,7 @@
 
     python docs/site/make_site.py OUT
 
-writes ``OUT/source``, and by Sphinx ``OUT/html``. New mistakes are added to ``published.txt``, which is committed.
+writes ``OUT/source``, and by Sphinx ``OUT/html``.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from exercise_kit.authoring.mistake_pages import PagesError, pages, redirects, with_new, write_pages
+from exercise_kit.authoring.addresses import read_addresses
+from exercise_kit.authoring.mistake_pages import PagesError, pages, redirects, write_pages
 from exercise_kit.authoring.notebook import FILE as BADGE
-from exercise_kit.authoring.notebook import repository_address
-from exercise_kit.files import write
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PUBLISHED = HERE / "published.txt"
 SHEET = ROOT / "docs" / "cheat_sheet.html"
 OUTLINE = ROOT / "vit_course" / "exercises" / "outline.json"
-COLAB = "https://colab.research.google.com/github"
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)((?:#[^)\s]*)?\))")
 # where a file of the repository stands on the site
 _PLACES = {"docs": "guides", "docs/instructors": "guides/instructors", "notebooks": "lessons", "figures": "figures"}
@@ -46,7 +44,7 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("*.py", "*.txt", "__pycache__"))
     for path in HERE.rglob("*.md"):
-        text = _with_links(path).replace("COLAB-OF-LESSON-00", _colab("00_start"))
+        text = _with_links(path).replace("COLAB-OF-LESSON-00", read_addresses(ROOT).colab("notebooks/00_start.ipynb"))
         text = text.replace("MINUTES-OF-LESSON-00", str(_minutes("00_start")))
         (source / path.relative_to(HERE)).write_text(text, encoding="utf-8")
     for home, place in _PLACES.items():
@@ -58,21 +56,14 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
                 (source / place / path.name).write_text(_with_links(path), encoding="utf-8")
             elif path.suffix == ".ipynb":
                 (source / place / path.name).write_text(_notebook(path), encoding="utf-8")
-    (source / "parts").mkdir()
-    (source / "parts" / "README.md").write_text(_with_links(ROOT / "README.md"), encoding="utf-8")
     write_pages(source, pages(only))
     for path in (BADGE, SHEET):
         shutil.copy(path, source / "_static")
 
 
 def _minutes(lesson: str) -> int:
-    """The minutes that the builder has computed for a lesson, as README and the lesson state them."""
+    """The minutes that the builder has computed for a lesson, as docs/learn.md and the lesson state them."""
     return int(json.loads(OUTLINE.read_text("utf-8"))[lesson]["minutes"])
-
-
-def _colab(lesson: str) -> str:
-    owner_and_name = "/".join(repository_address(ROOT).split("/")[-2:])
-    return f"{COLAB}/{owner_and_name}/blob/main/notebooks/{lesson}.ipynb"
 
 
 def _with_links(path: Path) -> str:
@@ -87,7 +78,7 @@ def _with_links(path: Path) -> str:
         home, name = inside.parent.as_posix(), inside.name
         if home in _PLACES and name.endswith((".md", ".ipynb", ".svg")):
             return f"{before}/{_PLACES[home]}/{name}{after}" if name != "README.md" else match[0]
-        return f"{before}{repository_address(ROOT)}/blob/main/{inside.as_posix()}{after}"
+        return f"{before}{read_addresses(ROOT).repository}/blob/main/{inside.as_posix()}{after}"
 
     return _LINK.sub(led, path.read_text("utf-8"))
 
@@ -120,7 +111,6 @@ def main() -> None:
     shutil.rmtree(out / "html", ignore_errors=True)
     if status := build(out):
         sys.exit(status)
-    write(PUBLISHED, with_new(PUBLISHED.read_text("utf-8")).encode())
     print(f"The site is in {out / 'html'}: open index.html there, or `python -m http.server -d` that folder.")
 
 

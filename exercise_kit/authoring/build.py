@@ -1,4 +1,4 @@
-"""Build every lesson's two notebooks, the course's outline, the empty cells and README's hours, or say which are stale.
+"""Build every lesson's two notebooks, the course's outline, the empty cells and what pages quote, or say what is stale.
 
 The outline has the lessons' titles and points, and how long, how difficult and how important everything is. It goes
 with the package, so that a student's own progress can be shown without the lessons' sources.
@@ -9,26 +9,32 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
 
+from exercise_kit.authoring.addresses import read_addresses, with_site
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
 from exercise_kit.authoring.lint import problems_of
 from exercise_kit.authoring.minutes import Minutes, is_there, minutes_of
-from exercise_kit.authoring.notebook import notebook_bytes, repository_address, solution_notebook, student_notebook
+from exercise_kit.authoring.notebook import notebook_bytes, solution_notebook, student_notebook
+from exercise_kit.authoring.quoted import differ_in_counts_alone, fill_pages
 from exercise_kit.authoring.route import LessonRoute, read_route, route_problems
-from exercise_kit.authoring.route_text import HOURS, hours_table, with_route
+from exercise_kit.authoring.route_text import hours_table, lessons_table, with_route
 from exercise_kit.authoring.way_on import lent_names, with_way_on
 from exercise_kit.conventions import STUBS
+from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
+from exercise_kit.engine.library import as_json
 from exercise_kit.files import content_of, put
 
-SOURCES, STUDENT_FOLDER, README = Path("solutions"), Path("notebooks"), Path("README.md")
+SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
 OUTLINE = Path("exercises") / "outline.json"
 STUBS_FILE = Path("exercises") / STUBS
+ADDRESSES = Path("exercises") / "addresses.json"
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class BuildReport:
         unchanged: notebooks that are as they should be.
         orphaned: notebooks without a source; a build leaves them for you to remove.
         removed: notebooks that this build removed from a class, which leaves these lessons out.
+        counts: pages with an old count, which the next build writes; empty unless only checking.
     """
 
     written: tuple[Path, ...] = ()
@@ -48,6 +55,7 @@ class BuildReport:
     unchanged: tuple[Path, ...] = ()
     orphaned: tuple[Path, ...] = ()
     removed: tuple[Path, ...] = ()
+    counts: tuple[Path, ...] = ()
 
     @property
     def fresh(self) -> bool:
@@ -55,7 +63,7 @@ class BuildReport:
         return not (self.stale or self.orphaned)
 
 
-def build(root: Path, check: bool = False) -> BuildReport:
+def build(root: Path, check: bool = False, pages: bool = True) -> BuildReport:
     """Build `solutions/*.ipynb` and `notebooks/*.ipynb` from `solutions/*.py`.
 
     Nothing is written unless every lesson is in order, each file is replaced in one step, and building twice
@@ -64,12 +72,16 @@ def build(root: Path, check: bool = False) -> BuildReport:
     Args:
         root: the repository's root.
         check: write nothing, only list what is stale.
+        pages: with what Markdown pages quote, which takes much longer.
 
     Raises:
         AuthoringError: a lesson breaks a rule; every problem is listed with its file and line.
     """
-    wanted = built_files(root)
+    wanted = built_files(root, pages)
     outdated = {path: content for path, content in wanted.items() if content_of(root / path) != content}
+    counts = tuple(
+        path for path, content in outdated.items() if differ_in_counts_alone(path, content_of(root / path), content)
+    )
     if not check:
         for path, content in outdated.items():
             put(root / path, content)
@@ -77,19 +89,21 @@ def build(root: Path, check: bool = False) -> BuildReport:
     found = {path.relative_to(root) for folder in folders for path in folder.glob("*.ipynb")}
     return BuildReport(
         written=() if check else tuple(outdated),
-        stale=tuple(outdated) if check else (),
+        stale=tuple(path for path in outdated if path not in counts) if check else (),
+        counts=counts if check else (),
         unchanged=tuple(path for path in wanted if path not in outdated),
         orphaned=tuple(sorted(found - set(wanted))),
     )
 
 
-def built_files(root: Path) -> dict[Path, bytes]:
+def built_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
     """Every notebook that the sources ask for, and the outline, by their paths relative to the root.
 
     Raises:
         AuthoringError: as for `build`.
     """
-    lessons = [read_lesson(root, path) for path in sorted((root / SOURCES).glob("*.py"))]
+    addresses = read_addresses(root)
+    lessons = [with_site(read_lesson(root, path), addresses) for path in sorted((root / SOURCES).glob("*.py"))]
     if not lessons:
         raise AuthoringError([Problem(SOURCES, "no lesson here; a lesson is a file solutions/NN_topic.py")])
     routes = read_route(root)
@@ -100,7 +114,6 @@ def built_files(root: Path) -> dict[Path, bytes]:
     if problems := problems + _shared_names(lessons):
         raise AuthoringError(problems)
     minutes = {each.name: minutes_of(each, routes[each.name]) for each in lessons if each.name in routes}
-    repository = repository_address(root)
     files: dict[Path, bytes] = {}
     stubs: dict[str, str] = {}
     lent = lent_names(root)
@@ -108,7 +121,7 @@ def built_files(root: Path) -> dict[Path, bytes]:
         lesson = with_way_on(lesson, lent)
         if route := routes.get(lesson.name):
             lesson = with_route(lesson, route, minutes[lesson.name])
-        solution = solution_notebook(lesson, root, repository)
+        solution = solution_notebook(lesson, root, addresses)
         student = student_notebook(solution)
         stubs |= _stubs(lesson, student)
         files[SOURCES / f"{lesson.name}.ipynb"] = notebook_bytes(solution)
@@ -117,16 +130,22 @@ def built_files(root: Path) -> dict[Path, bytes]:
         facts = {each.name: _facts(each, routes.get(each.name), minutes.get(each.name)) for each in lessons}
         files[package() / OUTLINE] = _as_json(facts)
         files[package() / STUBS_FILE] = _as_json(stubs)
-    return files | _readme(root, minutes)
+        if addresses.site:
+            files[package() / ADDRESSES] = _as_json(asdict(addresses))
+    return files | (fill_pages(root, _quoted(routes, minutes), addresses) if pages else {})
 
 
-def _readme(root: Path, minutes: Mapping[str, Minutes]) -> dict[Path, bytes]:
-    """README with the hours of this build, where it has a place for them."""
-    text = (content_of(root / README) or b"").decode()
-    if not minutes or not HOURS.search(text):
-        return {}
-    table = hours_table(minutes)
-    return {README: HOURS.sub(lambda found: f"{found[1]}{table}{found[2]}", text).encode()}
+def _quoted(routes: Mapping[str, LessonRoute], minutes: Mapping[str, Minutes]) -> Mapping[str, Callable[[], str]]:
+    """What any course's pages may quote, and what this one has beside it."""
+    of_build = {
+        "lessons": lambda: lessons_table(routes),
+        "hours": lambda: hours_table(minutes),
+        "all hours": lambda: f"{sum(each.total for each in minutes.values()) / 60:.0f}",
+        "core hours": lambda: f"{sum(each.core for each in minutes.values()) / 60:.1f}",
+        "known mistakes": lambda: f"{len(json.loads(as_json())):,}",
+        "exercises": lambda: str(len(course().exercises)),
+    }
+    return ChainMap(of_build, dict(course().quoted))
 
 
 def _shared_names(lessons: list[Lesson]) -> list[Problem]:

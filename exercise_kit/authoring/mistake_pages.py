@@ -100,18 +100,20 @@ def _bars(trained: Trained, accuracy: float, right: float) -> str:
     )
 
 
-def _counted(exercise: Exercise) -> str:
+def _count_mistakes(exercise: Exercise) -> str:
     count = len(exercise.misconceptions)
     return f"{count} known mistake{'' if count == 1 else 's'}"
 
 
 def _all_of(exercise: Exercise) -> str:
-    return "The 1 known mistake" if len(exercise.misconceptions) == 1 else f"All {_counted(exercise)}"
+    return "The 1 known mistake" if len(exercise.misconceptions) == 1 else f"All {_count_mistakes(exercise)}"
 
 
 def _of_exercise(exercise: Exercise) -> str:
     entries = [_entry(wrong) for wrong in sorted(exercise.misconceptions, key=_by_name)]
-    about = f"{_counted(exercise)} in {exercise.name}, each with its symptom in training and a question. PyTorch."
+    about = (
+        f"{_count_mistakes(exercise)} in {exercise.name}, each with its symptom in training and a question. PyTorch."
+    )
     lesson = f"lesson [](/lessons/{exercise.lesson}.ipynb)"
     intro = f"What goes wrong in `{exercise.name}`, from {lesson}, and how each mistake looks in training.\n"
     return "\n".join([_head(about), f"# Known mistakes in `{exercise.name}`\n", intro, *entries, ""])
@@ -159,10 +161,10 @@ def _exercises(exercises: Iterable[Exercise]) -> str:
 def _head(description: str) -> str:
     """A page's front matter: no menu lists it, and search engines show ``description``."""
     words = " ".join(description.replace("`", "").split())
-    return f"---\norphan: true\nmyst:\n  html_meta:\n    description: {_quoted(words)}\n---\n"
+    return f"---\norphan: true\nmyst:\n  html_meta:\n    description: {_quote(words)}\n---\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -201,7 +203,7 @@ def redirects(published: str) -> dict[str, str]:
         for exercise in with_own_misconceptions()
         for each in exercise.misconceptions
     }
-    lines = dict(_published(published))
+    lines = dict(_read_published(published))
     if lost := sorted(name for name, target in lines.items() if not target and name not in there):
         raise PagesError(
             "these pages were published, and their mistakes are gone or have another name. Write behind each where it "
@@ -218,7 +220,7 @@ def redirects(published: str) -> dict[str, str]:
 def with_new(published: str) -> str:
     """The list of published pages with those of all mistakes that are not yet in it; its comments stay on top."""
     lines = published.splitlines()
-    known = dict(_published(published))
+    known = dict(_read_published(published))
     there = (
         each.page.removeprefix("mistakes/")
         for exercise in with_own_misconceptions()
@@ -229,7 +231,7 @@ def with_new(published: str) -> str:
     return "\n".join([*comments, *sorted({*entries, *(name for name in there if name and name not in known)}), ""])
 
 
-def _published(text: str) -> Iterator[tuple[str, str]]:
+def _read_published(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             name, _, target = line.partition(_RENAMED)

@@ -16,7 +16,6 @@ import base64
 import copy
 import hashlib
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +35,8 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
-from exercise_kit.authoring.lesson import AuthoringError, Cell, Lesson, Problem, Role
+from exercise_kit.authoring.addresses import Addresses
+from exercise_kit.authoring.lesson import Cell, Lesson, Role
 from exercise_kit.authoring.predictions import ClearPredictions
 from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
 from exercise_kit.engine.course_named import package
@@ -85,25 +85,9 @@ from {package} import borrow, check, reset\
 '''  # fmt: skip
 
 
-def repository_address(root: Path) -> str:
-    """The repository's address, read from the one place where it stands.
-
-    Raises:
-        AuthoringError: `pyproject.toml` is missing or does not name it.
-    """
-    path = Path("pyproject.toml")
-    try:
-        settings = tomllib.loads((root / path).read_text(encoding="utf-8"))
-        return str(settings["project"]["urls"]["Repository"]).removesuffix("/")
-    except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
-        message = "cannot read the repository's address; it stands in [project.urls] as Repository"
-        raise AuthoringError([Problem(path, message)]) from error
-
-
-def badge_source(repository: str, lesson: str) -> str:
+def badge_source(addresses: Addresses, lesson: str) -> str:
     """Markdown of a button that opens the student's notebook in Colab; its picture is inside."""
-    owner_and_name = "/".join(repository.split("/")[-2:])
-    page = f"https://colab.research.google.com/github/{owner_and_name}/blob/main/notebooks/{lesson}.ipynb"
+    page = addresses.colab(f"notebooks/{lesson}.ipynb")
     return f"[![{ALT}][badge]]({page})\n\n[badge]: {data_address(FILE)}"
 
 
@@ -124,18 +108,18 @@ NBFORMAT, NBFORMAT_MINOR = 4, 5
 CHECK_IMPORT = "from {package} import check  # it fails? First run the cells above, from the top"
 
 
-def solution_notebook(lesson: Lesson, root: Path, repository: str) -> NotebookNode:
+def solution_notebook(lesson: Lesson, root: Path, addresses: Addresses) -> NotebookNode:
     """The notebook with answers, solution markers kept: what nbgrader calls the source version.
 
     Args:
         lesson: a lesson without problems.
         root: the repository's root, where the figures are.
-        repository: the repository's address.
+        addresses: of the course.
     """
     locked = {"nbgrader": _nbgrader(SETUP_GRADE_ID, locked=True), **FOLDED}
     opening = [
-        _node("markdown", _cell_id(lesson, "badge"), badge_source(repository, lesson.name), {}),
-        _node("code", _cell_id(lesson, "setup"), setup_source(repository), locked),
+        _node("markdown", _cell_id(lesson, "badge"), badge_source(addresses, lesson.name), {}),
+        _node("code", _cell_id(lesson, "setup"), setup_source(addresses.repository), locked),
     ]
     title, *others = (_notebook_cell(lesson, cell, root) for cell in lesson.cells)
     notebook: NotebookNode = nbformat.from_dict(

@@ -115,7 +115,7 @@ def build_wheel(root: Path, folder: Path, settings: ReleaseSettings | None = Non
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
     command += ["--no-build-isolation", "--no-index"] if ready else []
     with tempfile.TemporaryDirectory() as source:
-        for path in packaged(root):
+        for path in list_packaged(root):
             put(Path(source) / path, (root / path).read_bytes())
         if settings:
             put(Path(source) / package() / SETTINGS, settings.as_json())
@@ -135,7 +135,7 @@ def tracked_files(root: Path) -> list[Path]:
     return [path for path in paths if (root / path).is_file() and "__pycache__" not in path.parts]
 
 
-def packaged(root: Path) -> list[Path]:
+def list_packaged(root: Path) -> list[Path]:
     """The project's files that a wheel is made of: those at the top, and those in packages."""
     packages = {each.parent.name for each in root.glob("*/__init__.py")} - {"tests"}
     return [path for path in tracked_files(root) if len(path.parts) == 1 or path.parts[0] in packages]

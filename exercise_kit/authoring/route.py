@@ -5,6 +5,8 @@ the words that the lesson's table shows::
 
     [00_numbers]
     core = true
+    write = "`moving_average`, and a sum without a loop"
+    learn = "what a window does to a series"
     moving_average = { minutes = 10, difficulty = 2, importance = 5 }
     why-two = { minutes = 5, difficulty = 1, importance = 3, skip = true }
 
@@ -44,10 +46,12 @@ class Task:
 
 @dataclass(frozen=True)
 class LessonRoute:
-    """One lesson: whether it belongs to the core, and its tasks by name in the order of the lesson."""
+    """One lesson: whether it belongs to the core, its tasks by name in its order, what one writes and learns."""
 
     core: bool
     tasks: Mapping[str, Task] = field(default_factory=dict)
+    write: str = ""
+    learn: str = ""
 
 
 def read_route(root: Path) -> Mapping[str, LessonRoute]:
@@ -66,12 +70,11 @@ def read_route(root: Path) -> Mapping[str, LessonRoute]:
     problems: list[Problem] = []
     routes = {}
     for lesson, entries in found.items():
-        core = entries.pop("core", False)
+        core, write, learn = (entries.pop(name, default) for name, default in _OF_LESSON.items())
         wrong = [name for name, entry in entries.items() if not _is_task(entry)]
         problems += [Problem(path, f"[{lesson}] {name}: {_FORM}") for name in wrong]
-        routes[lesson] = LessonRoute(
-            core is True, {name: Task(**entry) for name, entry in entries.items() if name not in wrong}
-        )
+        tasks = {name: Task(**entry) for name, entry in entries.items() if name not in wrong}
+        routes[lesson] = LessonRoute(core is True, tasks, str(write), str(learn))
     if problems:
         raise AuthoringError(problems)
     return routes
@@ -91,6 +94,7 @@ def _is_task(entry: Any) -> bool:
     return whole and numbers[0] > 0 and all(1 <= each <= MOST for each in numbers[1:])
 
 
+_OF_LESSON = {"core": False, "write": "", "learn": ""}
 _FIELDS = {"minutes", "difficulty", "importance", "skip"}
 
 

@@ -1,4 +1,4 @@
-"""What the builder writes of the route: the table at the start of a lesson, a line under each task's heading, README.
+"""What the builder writes of the route: the table at the start of a lesson, a line under each task's heading, hours.
 
 Whatever a lesson's source says there itself of minutes and points is replaced: the numbers stand in one place.
 """
@@ -32,8 +32,14 @@ def with_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
     return replace(lesson, cells=(replace(first, source=source), *cells))
 
 
+def lessons_table(routes: Mapping[str, LessonRoute]) -> str:
+    """The table of what one writes and learns in each lesson."""
+    rows = (f"| `{name}` | {each.write} | {each.learn} |" for name, each in routes.items())
+    return "\n".join(["| lesson | you write | you learn |", "|---|---|---|", *rows])
+
+
 def hours_table(minutes: Mapping[str, Minutes]) -> str:
-    """README's table: the hours of each lesson, and of both routes."""
+    """The table of hours: those of each lesson, and of both routes."""
     rows = ["| lesson | minutes in all | on the core route |", "|---|---|---|"]
     rows += [f"| `{name}` | {each.total} | {each.core or '–'} |" for name, each in minutes.items()]
     everything, core = (

@@ -10,23 +10,18 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoo
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self
 
 from exercise_kit.batch.cluster import Cluster, ClusterError, together
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
-from exercise_kit.batch.job import Done, Task, grade, judge_submission, ungraded_result
+from exercise_kit.batch.job import Done, How, Task, grade, grade_here, judge_submission, ungraded_result
 from exercise_kit.batch.locations import Place, place_of
-from exercise_kit.batch.result_index import look_up
 from exercise_kit.files import remove_drafts
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 
-if TYPE_CHECKING:
-    from exercise_kit.judge.scoring import RefusingChecks
-
-Given = TypeVar("Given")
 ON_A_CLUSTER = 128  # submissions that are under way at a time: as many threads wait for workers
 OUT_OF_TIME = (
     f"the judge ran out of time while grading this: its job did not end within {CPU_LIMIT:.0f} seconds of processor "
@@ -39,12 +34,9 @@ class Grader:
 
     Args:
         place: where checks, secret and results are, wherever the submissions lie.
+        how: they are graded.
         jobs: how many processes of this machine: each grades one submission at a time; where the workers of a cluster
             grade, it reads submissions and keeps results.
-        sandboxed: in the sandbox.
-        fresh: grade all again, whatever is kept.
-        exercise: the only one to grade; None: all of a lesson.
-        device: where the students' code computes, as :func:`~exercise_kit.batch.command.checked` gives it.
         scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
         report: gets a sentence on each of these workers that refuses or is lost, in any thread.
 
@@ -56,17 +48,13 @@ class Grader:
     def __init__(
         self,
         place: Place,
+        how: How | None = None,
         jobs: int = 1,
-        sandboxed: bool = True,
-        fresh: bool = False,
-        exercise: str | None = None,
         scheduler: str | None = None,
-        device: str = "cpu",
         report: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._place = place
-        self._task = partial(Task, place=place, exercise=exercise, sandboxed=sandboxed, fresh=fresh, device=device)
-        self._cluster = Cluster(scheduler, self._task(FoundFile(Path())), report) if scheduler else None
+        self._place, self._how = place, how or How()
+        self._cluster = Cluster(scheduler, self._how.task(FoundFile(Path()), place), report) if scheduler else None
         self._slots = tuple(JobProcess() for _ in range(jobs))
         self._idle: queue.LifoQueue[JobProcess] = queue.LifoQueue()  # a warm process first
         for slot in reversed(self._slots):
@@ -83,7 +71,7 @@ class Grader:
         Raises:
             PlaceError: it has no hidden checks, or its secret cannot be read or made.
         """
-        return cls(place_of(root.resolve()), jobs, sandboxed, fresh)
+        return cls(place_of(root.resolve()), How(sandboxed=sandboxed, fresh=fresh), jobs)
 
     def __enter__(self) -> Self:
         return self
@@ -155,13 +143,11 @@ class Grader:
         return self._threads.submit(graded)
 
     def _grade_one(self, handed_in: FoundFile) -> Done:
-        task = self._task(handed_in)
-        if kept := look_up(task):
-            return Done(kept, from_cache=True)
+        task = self._how.task(handed_in, self._place)
         try:
             if self._cluster:
                 return grade(task, self._here, self._judge)
-            return self._in_process(lambda slot: slot.do(task))
+            return self._here(grade_here, task)
         except TimeoutError:
             return Done(ungraded_result(handed_in, "error", OUT_OF_TIME))
         except CancelledError:
@@ -171,29 +157,27 @@ class Grader:
         except Exception as error:
             return Done(ungraded_result(handed_in, "error", _why_it_failed(error)))
 
-    def _in_process(self, act: Callable[[JobProcess], Given]) -> Given:
-        """What is done in a process that is idle; when it dies, once more in a new one."""
+    def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """What a function gives in a process of this machine that is idle; when it dies, once more in a new one."""
         slot = self._idle.get()
+        call = partial(slot.call, self._place.checks, self._place.class_dir, function, *arguments)
         try:
             try:
-                return act(slot)
+                return call()
             except (TimeoutError, CancelledError):
                 raise
             except Exception:  # a killed process: try once more, alone
-                return act(slot)
+                return call()
         finally:
             self._idle.put(slot)
 
-    def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
-        return self._in_process(lambda slot: slot.call(self._place.checks, self._place.class_dir, function, *arguments))
-
-    def _judge(self, task: Task, submission: Submission, refused: RefusingChecks) -> Result:
+    def _judge(self, task: Task, submission: Submission) -> Result:
         """What a worker of the cluster finds; files, of which nothing runs, are measured here, where the images are."""
         assert self._cluster, "only a grader with a cluster calls this"
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
-        there = self._cluster.judge(task, submission.only(code), refused) if code else None
-        here = self._here(judge_submission, task, submission.only(files), refused) if files else None
+        there = self._cluster.judge(task, submission.only(code)) if code else None
+        here = self._here(judge_submission, task, submission.only(files)) if files else None
         return together(there, here)
 
 

@@ -28,8 +28,6 @@ from exercise_kit.submission.submission import Submission
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from exercise_kit.judge.scoring import RefusingChecks
-
 CONNECT_SECONDS = 10.0
 LOOK = 0.5  # seconds between two looks at the cluster
 PATIENCE = 60.0  # seconds without any worker that may judge
@@ -89,13 +87,13 @@ class Cluster:
         self._watch = threading.Thread(target=self._watching, name="cluster", daemon=True)
         self._watch.start()
 
-    def judge(self, task: Task, submission: Submission, refused: RefusingChecks) -> Result:
+    def judge(self, task: Task, submission: Submission) -> Result:
         """The result of a submission, from whichever worker is free.
 
         Raises:
             ClusterError: the scheduler does not answer any more, or no worker may judge.
         """
-        request, tried = request_of(task, submission, refused), list[str]()
+        request, tried = request_of(task, submission), list[str]()
         while True:
             worker = self._free_worker(tried)
             reply = self._reply(worker, request)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.batch.executors import JobProcess
-from exercise_kit.batch.job import Task, judge_with_key
+from exercise_kit.batch.job import Task, judge_submission
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import checks_digest, files_digest, versions
 from exercise_kit.reasons import Reason
@@ -61,10 +61,10 @@ class Needs:
         return cls(str(folder), checks_digest(folder), files_digest(), found, task.sandboxed, task.device)
 
 
-def request_of(task: Task, submission: Submission, refused: Mapping[str, Mapping[str, str]]) -> bytes:
+def request_of(task: Task, submission: Submission) -> bytes:
     """A worker's request to judge a submission, none of whose exercises asks for a file."""
     anonymous = replace(submission, path="", student=None, assignment=None)
-    request = {"submission": asdict(anonymous), "refused": refused, "key": submission.key(task.place.secret).hex()}
+    request = {"submission": asdict(anonymous), "key": submission.key(task.place.secret).hex()}
     return json.dumps({"needs": asdict(Needs.of(task)), **request}).encode()
 
 
@@ -104,9 +104,9 @@ def _judge(request: bytes, checks: Path) -> bytes:
         return _packed(refused=lack)
     if "submission" not in content:
         return _packed()
-    task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), None, needs.sandboxed, device=needs.device)
+    task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), sandboxed=needs.sandboxed, device=needs.device)
     key, submission = bytes.fromhex(content["key"]), _submission(content["submission"])
-    return _packed(result=judge_with_key(key, task, submission, content["refused"]).to_store())
+    return _packed(result=judge_submission(task, submission, key).to_store())
 
 
 def _packed(**reply: object) -> bytes:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.cluster import ClusterError
-from exercise_kit.batch.job import Done
+from exercise_kit.batch.job import Done, How
 from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
@@ -35,8 +35,7 @@ from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_
 
 COLORS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 WITHOUT_COUNT = {
-    LogKind.BROKEN_CHECK: "A hidden check broke {}",
-    LogKind.REFUSED_CHECK: "A hidden check refuses the lesson's model answer {}",
+    LogKind.BROKEN_CHECK: "A hidden check is broken {}",
     LogKind.GRADER_FAILED: "The grader failed in a hidden check {}",
 }
 
@@ -142,19 +141,15 @@ class GradeError(Exception):
 
 
 @dataclass(frozen=True)
-class GradeOptions:
+class GradeOptions(How):
     """What was asked for: see ``vit-course grade --help``."""
 
     paths: Sequence[Path]
     class_dir: Path | None = None
-    exercise: str | None = None
     json: str | None = None
     jobs: int = 1
     scheduler: str | None = None
     resume: bool = False
-    sandbox: bool = True
-    fresh: bool = False
-    device: str = "cpu"
 
 
 def grade(options: GradeOptions, out: Console, err: Console, progress: Console | None = None) -> bool:
@@ -186,7 +181,7 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
     if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
         raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
     device = _device(options)
-    if options.sandbox and not options.scheduler:
+    if options.sandboxed and not options.scheduler:
         _require_sandbox(device)
     handed_in = find(options.paths, lessons.names, class_dir)
     done = _graded(replace(options, device=device), class_dir, handed_in, err, progress or err)
@@ -197,7 +192,7 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         err.print(f"{stray}.", markup=False)
     if options.json != "-":
         out.print(sheet(results[0], min(out.width, 100)) if len(results) == 1 else overview(results), soft_wrap=False)
-        if not options.sandbox:
+        if not options.sandboxed:
             out.print("Not sandboxed: students' code ran with your rights (--no-sandbox).")
     if options.json is not None:
         _write_json(results, options.json, out)
@@ -262,12 +257,9 @@ def _graded(
     try:
         grader = Grader(
             place_of(class_dir),
-            jobs=max(1, min(options.jobs, len(handed_in))),
-            sandboxed=options.sandbox,
-            fresh=options.fresh,
-            exercise=options.exercise,
-            scheduler=options.scheduler,
-            device=options.device,
+            options,
+            max(1, min(options.jobs, len(handed_in))),
+            options.scheduler,
             report=lambda text: err.print(text, markup=False),
         )
     except PlaceError as error:

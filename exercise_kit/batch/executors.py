@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.batch.job import Done, Task, grade_here, in_bounds, process_id, start_process
+from exercise_kit.batch.job import in_bounds, process_id, start_process
 from exercise_kit.batch.result_cache import file_stats
 from exercise_kit.engine.class_exercises import files_of
 
@@ -34,22 +34,14 @@ class JobProcess:
         self._checks: tuple[object, ...] = ()
         self._stopped = False
 
-    def do(self, task: Task) -> Done:
-        """Grade a submission.
+    def call(self, checks: Path, class_dir: Path | None, function: Callable[..., Any], *arguments: object) -> Any:
+        """What a function gives that is called there; it may import ``checks`` and the exercises of ``class_dir``.
 
         Raises:
             BrokenExecutor: the process died.
             TimeoutError: it was killed, because it did not end.
             CancelledError: it was stopped.
-        """
-        done: Done = self.call(task.place.checks, task.place.class_dir, grade_here, task)
-        return done
-
-    def call(self, checks: Path, class_dir: Path | None, function: Callable[..., Any], *arguments: object) -> Any:
-        """What a function gives that is called there; it may import ``checks`` and the exercises of ``class_dir``.
-
-        Raises:
-            BrokenExecutor, TimeoutError, CancelledError: as :meth:`do` does; and whatever the function raises.
+            Exception: whatever the function raises.
         """
         try:
             value, exhausted = _in_time(

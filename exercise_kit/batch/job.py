@@ -18,16 +18,14 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, fields, replace
 from multiprocessing import parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exercise_kit.batch import result_index
-from exercise_kit.batch.locations import Place, lock_folder
-from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, file_stats, merged
+from exercise_kit.batch.locations import Place
+from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merged
 from exercise_kit.engine.class_exercises import in_use, use_class
 from exercise_kit.judge.result import Result, Status, with_waiting
 from exercise_kit.sandbox.limits import Limits
@@ -41,7 +39,6 @@ from exercise_kit.submission.submission import NoSubmission, Submission
 
 if TYPE_CHECKING:
     from exercise_kit.judge.judge import Judge
-    from exercise_kit.judge.scoring import RefusingChecks
 
 
 # while torch and the judge are still to be imported, and a submission is read
@@ -72,25 +69,33 @@ def _held() -> int:
         return 0
 
 
-@dataclass(frozen=True)
-class Task:
-    """A submission to grade: the file, the grader's places, and how.
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How submissions are graded.
 
     Attributes:
-        handed_in: the file.
-        place: of checks, secret and results.
         exercise: the only one to grade; None: the whole lesson.
         sandboxed: whether in the sandbox.
         fresh: whether to grade it again, whatever is kept.
-        device: where the students' code computes.
+        device: where the students' code computes, as :func:`~exercise_kit.sandbox.devices.checked` gives it.
     """
 
-    handed_in: FoundFile
-    place: Place
     exercise: str | None = None
     sandboxed: bool = True
     fresh: bool = False
     device: str = "cpu"
+
+    def task(self, handed_in: FoundFile, place: Place) -> Task:
+        """One file to grade like this."""
+        return Task(handed_in, place, **{each.name: getattr(self, each.name) for each in fields(How)})
+
+
+@dataclass(frozen=True)
+class Task(How):
+    """A submission to grade: ``handed_in``, the file; ``place``, of checks, secret and results; and how."""
+
+    handed_in: FoundFile
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -101,35 +106,26 @@ class Done:
         result: None: the file is no submission.
         from_cache: whether no exercise had to be graded.
         files: the digests of the files beside the notebook that count.
-        lasting: whether the same request gives the same result, as long as nothing changes.
     """
 
     result: Result | None
     from_cache: bool = False
     files: tuple[str, ...] = ()
-    lasting: bool = False
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A submission that was read, with the ``grader``'s digest and the file stats of the ``released`` lessons then."""
-
-    submission: Submission
-    grader: str
-    released: object
-
-
-@dataclass(frozen=True)
-class Remaining:
-    """What is left to judge of a submission, beside what the cache kept.
+    """A submission that was read, and what is left to judge of it.
 
     Attributes:
-        left: to judge.
+        submission: all of it.
+        left: what is to be judged.
         keys: of all exercises.
         kept: results of the other exercises.
         changed: what is wrong with the kept results.
     """
 
+    submission: Submission
     left: Submission
     keys: Mapping[str, str] = field(default_factory=dict)
     kept: Result | None = None
@@ -137,7 +133,7 @@ class Remaining:
 
 
 Run = Callable[..., Any]  # calls a function with the arguments that follow it, in some process of this machine
-JudgeOf = Callable[[Task, Submission, "RefusingChecks"], Result]  # wherever it judges
+JudgeOf = Callable[[Task, Submission], Result]  # wherever it judges
 
 
 def start_process() -> None:
@@ -175,31 +171,26 @@ def in_bounds(function: Callable[..., Any], *arguments: object) -> tuple[Any, bo
 
 def grade_here(task: Task) -> Done:
     """Grade a submission in this process; whatever it does, a result comes of it."""
-    return grade(task, _call_here, judge_submission, _ready)
-
-
-def _ready(task: Task) -> None:
-    """Serve the task's class from now on, and let the judge start meanwhile."""
     use_class(task.place.class_dir)
     _judge_pool.warm_up(task)
+    return grade(task, _call_here, judge_submission)
 
 
 def _call_here(function: Callable[..., Any], *arguments: object) -> Any:
     return function(*arguments)
 
 
-def grade(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] = lambda task: None) -> Done:
+def grade(task: Task, run: Run, judge: JudgeOf) -> Done:
     """Grade a submission.
 
     Args:
         task: the submission, and how it is graded.
-        run: where it is read, looked up and kept.
+        run: where it is read and kept.
         judge: what grades the exercises of which no result is kept.
-        first: called before anything is read, in this process.
     """
     try:
-        first(task)
-        done = _grade(task, run, judge)
+        opened: Done | Opened = run(_open, task)
+        done: Done = opened if isinstance(opened, Done) else run(_save, task, opened, judge(task, opened.left))
     except MemoryError:
         from exercise_kit.judge.judge import OUT_OF_MEMORY
 
@@ -211,39 +202,19 @@ def grade(task: Task, run: Run, judge: JudgeOf, first: Callable[[Task], None] = 
     return replace(done, result=replace(result, flags=flags))
 
 
-def _grade(task: Task, run: Run, judge: JudgeOf) -> Done:
-    opened = run(_open, task)
-    if isinstance(opened, Done):
-        return opened
-    submission = opened.submission
-    which = (task.place, submission.lesson or "", task.sandboxed, task.device)
-    with _one_asks:  # of threads that ask at once one has the model answers judged, and the others learn it
-        refused, lasting = _refusing_checks(
-            *which, (file_stats(task.place.checks), in_use()), opened.released, run, judge
-        )
-    done = replace(_look_up_or_judge(task, submission, refused, run, judge), files=submission.files)
-    if lasting and done.lasting and done.result and not any(each.file for each in submission.exercises):
-        kept = _store(task).path_of(submission)
-        with suppress(OSError):  # then it is looked up in the store itself
-            run(result_index.add, task, submission.digest, opened.grader, kept, done.result)
-    return done
-
-
 def _open(task: Task) -> Opened | Done:
-    """The submission in a file; what became of it where there is nothing to judge."""
+    """A submission of which something is left to judge; what became of it where nothing is."""
     use_class(task.place.class_dir)
     read = _reader()
     try:
-        released = result_index.released_file_stats(task.place)
-        grader = result_index.grader_digest(task.place)
-        submission = read(task.handed_in, _lessons(task.place.class_dir, released), task.exercise)
+        submission = read(task.handed_in, Lessons(task.place.class_dir), task.exercise)
     except NoSubmission:
         return Done(None)
     except (ReleasedError, OSError, Unreachable) as error:
         return Done(ungraded_result(task.handed_in, "error", str(error)))
     if submission.rejected:
         return Done(_result(submission, "rejected", submission.reason))
-    return Opened(submission, grader, released) if submission.exercises else Done(None)
+    return _look_up(task, submission) if submission.exercises else Done(None)
 
 
 def _reader() -> Callable[..., Submission]:
@@ -267,78 +238,34 @@ def _store(task: Task) -> Store:
     return Store(task.place.results, task.place.secret)
 
 
-_one_asks = threading.Lock()
-
-
-@lru_cache(maxsize=32)
-def _refusing_checks(
-    place: Place,
-    lesson: str,
-    sandboxed: bool,
-    device: str,
-    state_of_checks: object,
-    released: object,
-    run: Run,
-    judge: JudgeOf,
-) -> tuple[RefusingChecks, bool]:
-    """The hidden checks that refuse the lesson's own model answers, and whether that will hold when it is asked again.
-
-    They are graded as a submission is, and their result is stored as one. Of graders that start at once one does it,
-    and the others read what it has stored. Another ``state_of_checks``, or ``released``, asks anew.
-    """
-    path = _lessons(place.class_dir, released).model_notebook(lesson)
-    if path is None:
-        return {}, True
-    task = Task(FoundFile(path, assignment=lesson), place, sandboxed=sandboxed, device=device)
-    with suppress(OSError), lock_folder(place.results):
-        opened = run(_open, task)
-        if isinstance(opened, Done):
-            return {}, opened.result is None or opened.result.status == "rejected"
-        done = _look_up_or_judge(task, opened.submission, {}, run, judge)
-        return (run(_refusing_checks_of, done.result) if done.result else {}), done.lasting
-    return {}, False
-
-
-def _refusing_checks_of(result: Result) -> RefusingChecks:
-    from exercise_kit.judge.scoring import refusing_checks
-
-    return refusing_checks(result)
-
-
-def _look_up_or_judge(task: Task, submission: Submission, refused: RefusingChecks, run: Run, judge: JudgeOf) -> Done:
-    found: Done | Remaining = run(_look_up, task, submission, refused)
-    if isinstance(found, Done):
-        return found
-    done: Done = run(_save, task, submission, found, judge(task, found.left, refused))
-    return done
-
-
-def _look_up(task: Task, submission: Submission, refused: RefusingChecks) -> Done | Remaining:
-    use_class(task.place.class_dir)
-    keys = exercise_keys(submission, task.place, task.sandboxed, refused, task.device)
+def _look_up(task: Task, submission: Submission) -> Opened | Done:
+    keys = exercise_keys(submission, task.place, task.sandboxed, task.device)
     kept, changed = _load_kept(task, _store(task), submission, keys)
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
-        return Done(merged(submission, kept, None), from_cache=True, lasting=True)
-    return Remaining(replace(submission.only(left), reason=None, flags=(), notes=()), keys, kept, changed)
+        return Done(merged(submission, kept, None), from_cache=True, files=submission.files)
+    return Opened(submission, replace(submission.only(left), reason=None, flags=(), notes=()), keys, kept, changed)
 
 
-def _save(task: Task, submission: Submission, found: Remaining, fresh: Result) -> Done:
+def _save(task: Task, opened: Opened, fresh: Result) -> Done:
     """What came of a submission whose remaining exercises were judged; it is kept."""
+    submission, kept = opened.submission, opened.kept
     if fresh.status != "graded":
         reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
         notes = (*submission.notes, *fresh.notes)
-        return Done(replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes))
-    kept, changed = found.kept, found.changed
-    remarked = replace(submission, reason="; ".join(filter(None, (submission.reason, changed))) or None)
+        failed = replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes)
+        return Done(failed, files=submission.files)
+    problem = None
     try:
         whole = merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh)
-        _store(task).save(submission, found.keys, whole)
+        _store(task).save(submission, opened.keys, whole)
     except OSError as error:
         problem = f"its result could not be kept: {error.strerror or error}"
-        whole = merged(remarked, kept, fresh)
-        return Done(replace(whole, reason="; ".join(filter(None, (whole.reason, problem)))))
-    return Done(merged(remarked, kept, fresh), lasting=not changed and not fresh.waiting)
+    remarked = replace(submission, reason="; ".join(filter(None, (submission.reason, opened.changed))) or None)
+    result = merged(remarked, kept, fresh)
+    return Done(
+        replace(result, reason="; ".join(filter(None, (result.reason, problem))) or None), files=submission.files
+    )
 
 
 def _load_kept(
@@ -363,12 +290,6 @@ def _result(submission: Submission, status: Status, reason: str | None) -> Resul
     return Result(submission.path, submission.student, submission.assignment, status, reason, flags=flags)
 
 
-@lru_cache(maxsize=1)
-def _lessons(class_dir: Path | None, released: object) -> Lessons:
-    """The lessons of a class; ``released``, the state of their files, only tells the cache when to read them anew."""
-    return Lessons(class_dir)
-
-
 class _JudgePool:
     """The judge of this process: made when it is first needed, made anew for other checks or after a failure."""
 
@@ -388,26 +309,38 @@ class _JudgePool:
                 with suppress(OSError, WarmProcessLost, ReleasedError):
                     self._warm, self._warm_for = _warm_process(task), _how(task)
 
-    def with_judge(self, task: Task, act: Callable[[Judge], Result]) -> Result:
-        from exercise_kit.judge.judge import Judge
+    def grade(self, task: Task, submission: Submission, key: bytes | None = None) -> Result:
+        """The result of a submission's exercises; one of an error of ours, which costs this submission alone."""
+        from exercise_kit.judge.pytest_host import HiddenChecksError
 
-        of = (task.place.checks, task.place.secret, in_use(), *_how(task))
         with self.lock:
-            if self.of != of:
-                warm, self._warm = (self._warm, None) if self._warm_for == _how(task) else (None, self._warm)
-                self.close()
-                judge = Judge(
-                    task.place.checks, task.place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm
-                )
-                self.judge, self.of = judge.__enter__(), of
-                if self.is_bounded:
-                    limit_memory(MEMORY_TO_GRADE)
-            assert self.judge is not None, "it was made above"
             try:
-                return act(self.judge)
+                result = self.judge_for(task).grade(submission, key)
+            except HiddenChecksError as error:
+                reason = f"the hidden checks cannot be used until this is mended: {error}"
+                result = _result(submission, "error", reason)
+            except Exception as error:
+                result = _result(submission, "error", f"the judge failed: {type(error).__name__}: {error}")
             except BaseException:
                 self.close()
                 raise
+            if result.status == "error":
+                self.close()  # the next submission gets a judge of its own
+            return result
+
+    def judge_for(self, task: Task) -> Judge:
+        """The judge with a task's checks, secret and settings."""
+        from exercise_kit.judge.judge import Judge
+
+        of = (task.place.checks, task.place.secret, in_use(), *_how(task))
+        if self.judge is None or self.of != of:
+            warm, self._warm = (self._warm, None) if self._warm_for == _how(task) else (None, self._warm)
+            self.close()
+            judge = Judge(task.place.checks, task.place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm)
+            self.judge, self.of = judge.__enter__(), of
+            if self.is_bounded:
+                limit_memory(MEMORY_TO_GRADE)
+        return self.judge
 
     def close(self) -> None:
         """End the judge, and a warm process that no judge has taken."""
@@ -440,25 +373,12 @@ def _warm_process(task: Task) -> WarmProcess:
 _judge_pool = _JudgePool()
 
 
-def judge_submission(task: Task, submission: Submission, refused: RefusingChecks) -> Result:
-    """The result of a submission's exercises, from this process's judge."""
-    return _judge(task, submission, lambda judge: judge.grade(submission, refused))
+def judge_submission(task: Task, submission: Submission, key: bytes | None = None) -> Result:
+    """The result of a submission's exercises, from this process's judge.
 
-
-def judge_with_key(key: bytes, task: Task, submission: Submission, refused: RefusingChecks) -> Result:
-    """The same with the ``key`` from which its draws come, where the secret that it was made of is elsewhere."""
-    return _judge(task, submission, lambda judge: judge.grade(submission, refused, key))
-
-
-def _judge(task: Task, submission: Submission, act: Callable[[Judge], Result]) -> Result:
-    from exercise_kit.judge.pytest_host import HiddenChecksError
-
-    try:
-        result = _judge_pool.with_judge(task, act)
-        if result.status == "error":
-            _judge_pool.close()  # the next submission gets a judge of its own
-        return result
-    except HiddenChecksError as error:
-        return _result(submission, "error", f"the hidden checks cannot be used until this is mended: {error}")
-    except Exception as error:  # whatever fails on our side costs this submission alone
-        return _result(submission, "error", f"the judge failed: {type(error).__name__}: {error}")
+    Args:
+        task: how it is judged.
+        submission: of which the exercises are to be judged.
+        key: from which its draws come, where the secret that it was made of is elsewhere.
+    """
+    return _judge_pool.grade(task, submission, key)

@@ -18,7 +18,7 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import exercise_kit
 from exercise_kit.batch.locations import Place
@@ -31,13 +31,8 @@ from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
-if TYPE_CHECKING:
-    from exercise_kit.judge.scoring import RefusingChecks
 
-
-def exercise_keys(
-    submission: Submission, place: Place, sandboxed: bool, refused: RefusingChecks | None = None, device: str = "cpu"
-) -> dict[str, str]:
+def exercise_keys(submission: Submission, place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """The key of each exercise of a submission.
 
     It depends on:
@@ -45,18 +40,13 @@ def exercise_keys(
     - the submission's content, and the exercise's points;
     - the check files that hold its checks, and the files that these may share;
     - this package's code, torch's version, the secret, the sandbox and the device;
-    - for an exercise that asks for a file, that file and the grader's images;
-    - the checks that do not count because they are ``refused``: they refuse the lesson's model answer.
+    - for an exercise that asks for a file, that file and the grader's images.
 
     It does not depend on the lesson's test cells or on the student, since those change no score. Before the dash stands
     a digest of what is the grader's.
     """
     prefixes = key_prefixes([each.name for each in submission.exercises], place, sandboxed, device)
-    left_out = {name: sorted(checks) for name, checks in (refused or {}).items()}
-    return {
-        each.name: f"{prefixes[each.name]}-{_key_suffix(submission, each, left_out.get(each.name))}"
-        for each in submission.exercises
-    }
+    return {each.name: f"{prefixes[each.name]}-{_key_suffix(submission, each)}" for each in submission.exercises}
 
 
 def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
@@ -66,8 +56,8 @@ def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 
-def _key_suffix(submission: Submission, answer: ExerciseAnswer, left_out: list[str] | None) -> str:
-    return _digest(submission.digest, submission.lesson, _answer_key(answer), left_out)
+def _key_suffix(submission: Submission, answer: ExerciseAnswer) -> str:
+    return _digest(submission.digest, submission.lesson, _answer_key(answer))
 
 
 def _answer_key(answer: ExerciseAnswer) -> tuple[object, ...]:

@@ -58,13 +58,17 @@ def build(
         built = build_notebooks(root, check=check)
     for path in (*built.written, *built.stale):
         console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
+    for path in built.counts:
+        console.print(f"an old count in {path}: the next build writes it", markup=False)
     for path in built.orphaned:
         console.print(f"without a source: {path}; remove it", markup=False)
     if built.stale:
-        raise stop("Some notebooks are not what their sources say. Run: vit-course build")
+        raise stop("Some notebooks or tables are not what their sources say. Run: vit-course build")
     if built.orphaned:
         raise stop("Some notebooks have no source. Remove them, or write solutions/NN_topic.py for them.")
-    notebooks = [path for path in (*built.written, *built.unchanged) if path.suffix == ".ipynb"]
+    notebooks = [
+        path for path in (*built.written, *built.unchanged) if path.suffix == ".ipynb" and path.parts[0] != "docs"
+    ]
     console.print(f"{len(notebooks)} notebooks are up to date.")
 
 
@@ -83,7 +87,7 @@ def new_class(
     remember_class(made.path)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
     with exit_on(AuthoringError), progress_bar(errors, "comparing the lessons with their sources"):
-        stale = build_notebooks(root, check=True).stale
+        stale = build_notebooks(root, check=True, pages=False).stale
     if stale:
         console.print("Older than their sources: " + ", ".join(str(path) for path in stale), markup=False)
         console.print("The class has them as they are. For the newest: vit-course build, and a new class.")
@@ -111,7 +115,7 @@ def release(
         from exercise_kit.authoring.lesson import AuthoringError
     class_dir = class_with_lessons()
     with exit_on(AuthoringError):
-        if class_dir is None and (stale := build_notebooks(root, check=True).stale):
+        if class_dir is None and (stale := build_notebooks(root, check=True, pages=False).stale):
             raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
         settings = read_settings(class_dir).release if class_dir else ReleaseSettings()
     settings = ReleaseSettings(route or settings.route, settings.borrow if borrow is None else borrow)
@@ -119,7 +123,7 @@ def release(
         if class_dir:
             prove_exercises(class_dir)
             sheet = [releasing.SHEET] if (root / releasing.SHEET).is_file() else []
-            add_package(lessons_root, root, [*releasing.packaged(root), *sheet])
+            add_package(lessons_root, root, [*releasing.list_packaged(root), *sheet])
         made = releasing.release(directory, lessons_root, settings)
         packed = releasing.as_zip(made) if as_zip else None
     console.print(f"Made {made.path} with {len(made.files) - 1} files: no solutions, no hidden check.", markup=False)
@@ -158,7 +162,13 @@ def grade(
     with needs("grading"):
         from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError
         from exercise_kit.batch.command import grade as grade_paths
-    options = GradeOptions(paths, class_dir, exercise, json, jobs, scheduler, resume, not no_sandbox, fresh, device)
+    options = GradeOptions(
+        *(paths, class_dir, json, jobs, scheduler, resume),
+        exercise=exercise,
+        sandboxed=not no_sandbox,
+        fresh=fresh,
+        device=device,
+    )
     try:
         with exit_on(GradeError), needs("grading"):
             every_one = grade_paths(options, console, errors)

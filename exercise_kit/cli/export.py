@@ -199,7 +199,7 @@ def _table(
         columns = None if people is None else {name: canvas.as_columns(each) for name, each in people.items()}
         text = canvas.write(grades, columns)
     else:
-        grades = moodle.identified(grades, people)
+        grades = moodle.drop_unidentified(grades, people)
         text = moodle.write(grades, people)
     return text, (*remarks, *grades.problems)
 

@@ -99,8 +99,8 @@ def pattern(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
     """(seen, expected, look) where one number tells all values: a constant, a factor, an offset."""
     found, right = found.double(), right.double()
     scale = float(right.abs().max()) if right.numel() > 2 and right.isfinite().all() else 0.0
-    if scale == 0 or _is_constant(right):
-        return None
+    if scale == 0 or _is_constant(right) or torch.equal(*(each.flatten().sort().values for each in (found, right))):
+        return None  # the right numbers in other places have no factor and no offset
     if _is_constant(found):
         value = _figure(float(found.flatten()[0]), 4)
         return f"every value is {value}", "values that differ from each other", "Where does the input enter the result?"

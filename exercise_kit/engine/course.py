@@ -166,6 +166,7 @@ class Course:
             counts them.
         own: the class's own exercises, which are among ``exercises`` and ``references()`` too.
         site: the address, with a slash at its end, of a site with a page for each known mistake ("": there is none).
+        quoted: name → what pages of the clone quote under it (see :mod:`exercise_kit.authoring.quoted`).
         simulation: what a simulated class writes.
         paces: exercise → inputs of a middle size, with which a right answer is told how fast it is.
     """
@@ -189,6 +190,7 @@ class Course:
     assembled: Mapping[str, Sequence[str]] = field(default_factory=dict)
     own: ClassExercises | None = None
     site: str = ""
+    quoted: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     simulation: Simulation = field(default_factory=Simulation)
     paces: Mapping[str, Pace] = field(default_factory=dict)
 

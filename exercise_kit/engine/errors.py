@@ -54,6 +54,8 @@ _LOOK_AT_WORDS = {
     "backward through the graph a second time": "Which part of what that line goes back through was there before?",
     "the same dtype": "Which dtypes meet on that line?",
     "scalar type": "Which dtypes meet on that line?",
+    "must be tuple of Tensors, not Tensor": "Does that function take one tensor after the other, or one list of them?",
+    "but found element of type float": "Which size is a float there, and which step of yours makes an integer of it?",
     "but got float": "Which of Python's two divisions gives an integer?",
     "'float' object cannot be interpreted as an integer": "Which of Python's two divisions gives an integer?",
     "be converted to": "Does that function take a whole tensor, or one number?",
@@ -182,6 +184,8 @@ def _look(error: Raised) -> str:
         and any(_AXES.search(each) for each in error.tensors)
     ):
         return "`.T` turns all axes round, those of batch and heads too. Which two have to change places?"
+    if "must match the size of tensor" in error.words and " * " in error.line and len(error.tensors) == 2:
+        return "`*` multiplies number by number. Is that meant there, or a product of matrices?"
     if error.is_a("ValueError") and error.line.startswith("`raise "):
         return "These inputs are as the exercise describes them. What does your own test before that line compare?"
     by_words = (look for words, look in _LOOK_AT_WORDS.items() if words in error.words)

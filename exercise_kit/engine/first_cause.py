@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.exercise import its_own_example_comes_out
-from exercise_kit.engine.python_slips import Slip
+from exercise_kit.engine.slip_searches import Slip
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
@@ -34,7 +34,7 @@ def with_first_causes(results: Sequence[CheckResult], slip: Slip | None = None) 
 
     Args:
         results: of the checks.
-        slip: of Python, for which all failures wait that it :meth:`~exercise_kit.engine.python_slips.Slip.explains`.
+        slip: of Python, for which all failures wait that it :meth:`~exercise_kit.engine.slip_searches.Slip.explains`.
     """
     if slip:
         return _behind(slip, results)

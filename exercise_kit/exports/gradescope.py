@@ -38,7 +38,7 @@ def write(results: Sequence[Result], visibility: Visibility = Visibility.VISIBLE
     """
     result = one_submission(results, "Gradescope")
     if result and result.status == "graded":
-        made = _graded(result)
+        made = _render_result(result)
     else:
         reason = f"It could not be graded: {result.reason}" if result else NOTHING
         made = {"score": 0, "output": legible(reason), "tests": []}
@@ -46,7 +46,7 @@ def write(results: Sequence[Result], visibility: Visibility = Visibility.VISIBLE
     return json.dumps(made, indent=1) + "\n"
 
 
-def _graded(result: Result) -> dict[str, Any]:
+def _render_result(result: Result) -> dict[str, Any]:
     tests = [
         {
             "name": each.name,

@@ -23,7 +23,7 @@ ID_NUMBER, EMAIL = "ID number", "Email address"
 NO_GRADE = "-"  # as Moodle's own export writes it; the import leaves such a grade empty
 
 
-def identified(grades: Grades, people: Mapping[str, Student] | None) -> Grades:
+def drop_unidentified(grades: Grades, people: Mapping[str, Student] | None) -> Grades:
     """The same less the students who have no email address, where the others have one."""
     if people is not None and _by_email(grades, people):
         for student in grades.students:

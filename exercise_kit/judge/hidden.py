@@ -31,6 +31,8 @@ from exercise_kit.sandbox.limits import is_out_of_memory
 
 _SKIPS = (pytest.skip.Exception, pytest.xfail.Exception)
 _VERDICTS = (Failure, Undecided, *_SKIPS)
+WRONG_CHECK = "this check refuses the right answer, too; it does not count, and your instructor can read why"
+REFUSES = "refuses the lesson's model answer"
 
 
 def result_of(name: str, claim: str, student: Student, error: BaseException | None, file: Path) -> CheckResult:
@@ -204,6 +206,7 @@ class HiddenChecks:
         measure: Measure | None = None,
     ) -> None:
         self._passes = passes
+        self._refusals: dict[tuple[str, str, bytes], str] = {}  # what the reference was asked
         self._context = EvaluationContext(devices=tuple(devices), measure=measure)
         self.problems = _problems_of_own(folder)
         self._open(folder.resolve(), len(devices))
@@ -213,7 +216,7 @@ class HiddenChecks:
         self._left_out = {folder / file_of(name) for name in self.problems}
         while True:
             try:
-                self._counted = self._checks = self._collected(folder, devices)
+                self._checks = self._collected(folder, devices)
                 break
             except HiddenChecksError as error:
                 about = _exercises_of(error.file) if error.file and error.file not in self._left_out else ()
@@ -236,19 +239,8 @@ class HiddenChecks:
             raise
 
     def exercises(self) -> Mapping[str, tuple[HiddenCheck, ...]]:
-        """The checks of every exercise that count, in the order of their files."""
-        return self._counted
-
-    def set_aside(self, refused: Mapping[str, Collection[str]]) -> None:
-        """Leave checks out from now on, by exercise and name; where none would be left, all stay."""
-        self._counted = {
-            exercise: tuple(each for each in checks if each.name not in refused.get(exercise, ())) or checks
-            for exercise, checks in self._checks.items()
-        }
-
-    def all_of(self, exercise: str) -> tuple[HiddenCheck, ...]:
-        """The checks of an exercise, those that were set aside among them."""
-        return self._checks.get(exercise, ())
+        """The checks of every exercise, in the order of their files."""
+        return self._checks
 
     @property
     def measure(self) -> Measure | None:
@@ -272,21 +264,33 @@ class HiddenChecks:
         if is_out_of_memory(error):
             raise MemoryError from error
         result, broke = result_of(check.name, check.claim, student, error, check.file), ""
-        if error is not None and broke_off(error) and self._is_broken_check(exercise, check, key):
-            reason = "the check itself broke; it does not count, and your instructor can read why"
-            result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=reason)
-            folder = check.file.parent
-            broke = f"{folder.name}/{described_error(error, folder, check.file)}"
+        if result.verdict == Verdict.FAIL and not result.unwritten:
+            broke = self._refuses_the_right_answer(exercise, check, key)
+        if broke:
+            result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=WRONG_CHECK)
         return Outcome(check, result, student.record, printed + for_the_instructor(error), broke)
 
     def close(self) -> None:
         """Undo what pytest has set up in this process."""
         self._pytest.close()
 
-    def _is_broken_check(self, exercise: str, check: HiddenCheck, key: bytes) -> bool:
-        """Whether a check breaks off with a right answer too, so that it was not the student's that broke it."""
-        error, _ = self._run(exercise, check, reference_student(exercise), key)
-        return broke_off(error)
+    def _refuses_the_right_answer(self, exercise: str, check: HiddenCheck, key: bytes) -> str:
+        """How a check fails the reference too, on the same draws, with its place; "" where it does not.
+
+        So a check that is wrong itself, or that this machine cannot decide, costs nobody a point.
+        """
+        asked = (exercise, check.name, key)
+        if asked not in self._refusals:
+            right = reference_student(exercise)
+            error, _ = self._run(exercise, check, right, key)
+            result, folder = result_of(check.name, check.claim, right, error, check.file), check.file.parent
+            if error is not None and broke_off(error):
+                place = f"{folder.name}/{described_error(error, folder, check.file)}"
+                self._refusals[asked] = f"{place}; {check.name} breaks off with the lesson's own answer"
+            else:
+                fails = result.verdict == Verdict.FAIL
+                self._refusals[asked] = f"{check.place} {REFUSES}. {result.message}" if fails else ""
+        return self._refusals[asked]
 
     def _run(self, exercise: str, check: HiddenCheck, student: Student, key: bytes) -> tuple[BaseException | None, str]:
         self._context.exercise, self._context.student, self._context.key = exercise, student, key

@@ -13,7 +13,6 @@ import torch
 from exercise_kit.engine.course import course
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.result import LogEntry, LogKind, Result
-from exercise_kit.judge.scoring import RefusingChecks, not_counted
 from exercise_kit.judge.session import GradingSession
 from exercise_kit.sandbox.limits import GraderFailed, Limits
 from exercise_kit.sandbox.package_view import view_of
@@ -77,18 +76,16 @@ class Judge:
         self._sandbox.close()
         self._checks.close()
 
-    def grade(self, submission: Submission, refused: RefusingChecks | None = None, key: bytes | None = None) -> Result:
+    def grade(self, submission: Submission, key: bytes | None = None) -> Result:
         """Grade a submission; a rejected one gets its reason as the result, and where the grader fails, an "error".
 
         Args:
             submission: what was handed in.
-            refused: hidden checks that do not count, because they refuse the lesson's model answer.
             key: of the submission, as :meth:`Submission.key` makes it of a secret that is elsewhere; None: it is here.
         """
         began = time.perf_counter()
         try:
-            self._checks.set_aside(refused or {})
-            result = self._without_refusing(self._grade(submission, key or submission.key(self._secret)), refused or {})
+            result = self._grade(submission, key or submission.key(self._secret))
         except MemoryError as error:
             result = replace(_empty_result(submission), status="error", reason=OUT_OF_MEMORY, log=(_traceback(error),))
         except Exception as error:
@@ -129,17 +126,6 @@ class Judge:
         if not self._sandboxed:
             return (NOT_SANDBOXED,)
         return (WEAKER_SANDBOX,) if self._sandbox.is_weaker else ()
-
-    def _without_refusing(self, result: Result, refused: RefusingChecks) -> Result:
-        """The result in which the checks that were set aside are undecided, and its score without them."""
-        exercises, log = [], list(result.log)
-        for each in result.exercises:
-            if checks := refused.get(each.name):
-                each, entries = not_counted(each, checks, self._checks.all_of(each.name))
-                log += entries
-            exercises.append(each)
-        score = round(sum(each.score for each in exercises), 4)
-        return replace(result, exercises=tuple(exercises), log=tuple(log), score=score)
 
 
 def _traceback(error: Exception) -> LogEntry:

@@ -124,7 +124,7 @@ def _hidden(
         wrong = next((each for each in outcomes if each.result.verdict != Verdict.PASS), None)
         if wrong and wrong.broke:
             broke = True
-            yield f"{wrong.broke}; {name} breaks off with the lesson's own answer"
+            yield wrong.broke
         elif wrong:
             said = wrong.log.rstrip() or wrong.result.message
             yield f"{where}: {name} refuses the answer of {LESSONS}/{exercise.lesson}.py: {said}"

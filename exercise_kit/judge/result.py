@@ -144,7 +144,6 @@ class LogKind(StrEnum):
     """What an entry of the instructor's log is about."""
 
     BROKEN_CHECK = "broken-check"
-    REFUSED_CHECK = "refused-check"
     GRADER_FAILED = "grader-failed"
     DETAIL = "detail"  # of a check's verdict: what it printed, what an assertion compared
     ATTEMPTS = "attempts"

@@ -2,24 +2,24 @@
 
 An answer that calls another exercise's answer fails when that one is wrong. So it is evaluated a second time, with the
 model solutions in place of its parts: a check that passes then counts as passed, and the report says where the mistake
-is. Hidden checks that refuse the lesson's own model answer count for nobody; the instructor reads which they are.
+is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.first_cause import with_first_causes
-from exercise_kit.engine.python_slips import Definition, line_left_over, slip_in
+from exercise_kit.engine.python_slips import line_left_over, slip_in
 from exercise_kit.engine.run import abbreviate_repetitions, follow_needs
-from exercise_kit.engine.verdict import CheckResult, Part, Verdict
+from exercise_kit.engine.slip_searches import Definition
+from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.judge.hidden import HiddenCheck, Outcome
 from exercise_kit.judge.name_mistakes import commonest
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.reasons import Reason
-from exercise_kit.submission.flags import STOPPED, TIMEOUT
 
 
 def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:
@@ -146,66 +146,3 @@ def _as_outcome(result: CheckResult) -> CheckOutcome:
         leads=result.leads,
         reason=result.reason,
     )
-
-
-RefusingChecks = Mapping[str, Mapping[str, str]]  # exercise → check that refuses the model answer → what it says of it
-REFUSED = "all its checks refuse the lesson's own model answer"
-SEEN = "this check refuses the lesson's own model answer; it does not count, and your instructor can read why"
-
-
-def refusing_checks(model: Result) -> RefusingChecks:
-    """The checks that refuse a lesson's own model answers.
-
-    A model answer that could not be evaluated, or not to its end, says nothing of the checks.
-    """
-    if model.status != "graded" or not {TIMEOUT, STOPPED}.isdisjoint(model.flags):
-        return {}
-    failed = {
-        each.name: {
-            check.name: check.message or ""
-            for check in each.checks
-            if not check.leads and (check.verdict == Verdict.FAIL or check.waits_for)
-        }
-        for each in model.exercises
-        if not each.problem
-    }
-    return {name: checks for name, checks in failed.items() if checks}
-
-
-def not_counted(
-    result: ExerciseResult, refused: Mapping[str, str], checks: Sequence[HiddenCheck]
-) -> tuple[ExerciseResult, Iterator[LogEntry]]:
-    """A result in which the refused checks are undecided, and entries for the instructor.
-
-    Args:
-        result: of the exercise, judged by the other checks; by all of them where all are refused.
-        refused: the names of its refused checks, and what they say of the model answer.
-        checks: all checks of the exercise.
-    """
-    found = {each.name: each for each in result.checks if each.name not in refused}
-    outcomes = (
-        found.get(each.name, CheckOutcome(each.name, Verdict.UNDECIDED, SEEN, None, each.claim, {Part.SEEN: SEEN}))
-        for each in checks
-    )
-    entries = (
-        LogEntry(
-            LogKind.REFUSED_CHECK,
-            f"{each.place} refuses the lesson's model answer. {refused[each.name]}",
-            result.name,
-            each.name,
-        )
-        for each in checks
-        if each.name in refused
-    )
-    leads = (each for each in result.checks if each.leads)
-    result = replace(result, checks=(*leads, *outcomes))
-    if not found:
-        result = replace(
-            result,
-            score=0.0,
-            misconception=None,
-            problem=NOTHING_DECIDED.format(result.name),
-            reason=Reason.NOTHING_DECIDED,
-            waits_for=f"{next(each.place for each in checks if each.points)}: {REFUSED}",
-        )
-    return result, entries

@@ -13,8 +13,9 @@ from typing import Any
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
-from exercise_kit.engine.python_slips import Definition, definitions_in
+from exercise_kit.engine.python_slips import definitions_in
 from exercise_kit.engine.run import as_result, sentence_on_parts
+from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
 from exercise_kit.judge.findings import Findings

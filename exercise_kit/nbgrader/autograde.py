@@ -148,7 +148,7 @@ class JudgedAutograde(Autograde):
     def _convert_all(self, lesson: str) -> list[str]:
         """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
         failed = []
-        recorded = self._recorded(lesson)
+        recorded = self._read_recorded(lesson)
         count, began = Count("grading", len(self.assignments)), monotonic()
         said = began
         for folder in sorted(self.assignments):
@@ -208,7 +208,7 @@ class JudgedAutograde(Autograde):
         if not notes.finished:
             return "its grading was interrupted"
         if not recorded.has(student, notes):
-            recorded.update(self._recorded(lesson))  # by somebody who grades at the same time
+            recorded.update(self._read_recorded(lesson))  # by somebody who grades at the same time
         if not recorded.has(student, notes):
             return "there is a page, but no points are in the gradebook"
         if notes.submission and (now := self._digest(lesson, student)) and now != notes.submission:
@@ -224,7 +224,7 @@ class JudgedAutograde(Autograde):
             return digest_of(Path(self._format_source(lesson, student)), Lessons(Path(self.coursedir.root)))
         return ""
 
-    def _recorded(self, lesson: str) -> _Recorded:
+    def _read_recorded(self, lesson: str) -> _Recorded:
         """Who has points in the gradebook."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             handed_in = {each.student_id for each in gradebook.assignment_submissions(lesson)}

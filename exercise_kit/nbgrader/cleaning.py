@@ -198,10 +198,10 @@ def sanitize_markdown(
     if len(markdown) > _LONGEST_SHOWN or _parsed_length(markdown) > longest_parsed:
         return f"<div><pre>{_one_block(escape(_cut(markdown)))}</pre></div>"
     once = not attachments and len(markdown) <= _LONGEST_PARSED
-    return _parsed_once(markdown) if once else _parsed(markdown, attachments)
+    return _parsed_once(markdown) if once else _render(markdown, attachments)
 
 
-def _parsed(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
+def _render(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
     try:
         html = MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=attachments)).render(markdown)
     except Exception:  # a picture that is not attached, brackets a thousand deep: it is shown as it was typed
@@ -211,7 +211,7 @@ def _parsed(markdown: str, attachments: dict[str, dict[str, str]] | None = None)
 
 
 # most text of a notebook is the lesson's, and the same for a whole class
-_parsed_once = lru_cache(maxsize=512)(_parsed)
+_parsed_once = lru_cache(maxsize=512)(_render)
 
 
 def _one_block(html: str) -> str:

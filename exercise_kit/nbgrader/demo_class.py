@@ -133,7 +133,7 @@ def rehearse(
     _nbgrader(class_dir, report, "generate_feedback", lesson)
     _nbgrader(class_dir, report, "export")
     with Gradebook(f"sqlite:///{class_dir / 'gradebook.db'}") as gradebook:
-        return [_graded(class_dir, lesson, gradebook, name, handed_in) for name, (handed_in, _) in cast.items()]
+        return [_read_graded(class_dir, lesson, gradebook, name, handed_in) for name, (handed_in, _) in cast.items()]
 
 
 def _nbgrader(class_dir: Path, report: Callable[[str], None], *command: str) -> None:
@@ -154,7 +154,7 @@ def _nbgrader(class_dir: Path, report: Callable[[str], None], *command: str) -> 
         raise RehearsalError(f"'nbgrader {' '.join(command)}' failed with exit status {done.returncode}; see {log}")
 
 
-def _graded(class_dir: Path, lesson: str, gradebook: Gradebook, student: str, handed_in: str) -> Graded:
+def _read_graded(class_dir: Path, lesson: str, gradebook: Gradebook, student: str, handed_in: str) -> Graded:
     notebook = gradebook.find_submission_notebook(lesson, lesson, student)
     grades = {grade.name: grade for grade in notebook.grades}
     notebook_file = class_dir / "autograded" / student / lesson / f"{lesson}.ipynb"

@@ -96,14 +96,14 @@ class OpenWithReport(NbGraderPreprocessor):
         where["style"] = STYLE
         where["head"] = page_head(notebook, course, where["assignment"], where["student"])
         with suppress(ReleasedError, KeyError):  # then nobody can tell what was given, and all of it is shown
-            given = _given(Lessons(Path(course.root)).get(where["assignment"]))
+            given = _read_only_cells(Lessons(Path(course.root)).get(where["assignment"]))
             for is_given, cells in groupby(notebook.cells, lambda cell: _is_given(cell, given)):
                 _fold(list(cells), given) if is_given else None
         return notebook, resources
 
 
 @lru_cache(maxsize=8)
-def _given(lesson: ReleasedLesson) -> dict[str, str]:
+def _read_only_cells(lesson: ReleasedLesson) -> dict[str, str]:
     """The source of each cell that students only read, as a graded page has it → its heading, or ""."""
     given = {}
     for cell in lesson.cells:

@@ -96,7 +96,7 @@ def address_of(class_dir: Path) -> str:
         return f"sqlite:///{file}"
     if not (isinstance(values[-1], ast.Constant) and isinstance(values[-1].value, str)):
         raise GradebookError(Fault.COMPUTED, f"of {class_dir}")
-    url = _parsed(values[-1].value)
+    url = _parse(values[-1].value)
     if url.get_backend_name() == "sqlite" and url.database:  # nbgrader's commands work in the class folder
         url = url.set(database=str(class_dir / url.database))
     return url.render_as_string(hide_password=False)
@@ -108,7 +108,7 @@ def file_of(address: str) -> Path | None:
     Raises:
         GradebookError: the address cannot be read.
     """
-    url = _parsed(address)
+    url = _parse(address)
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
@@ -119,7 +119,7 @@ def engine_of(address: str) -> Engine:
         GradebookError: the address cannot be read, or its driver is not installed.
     """
     watch()
-    url = _parsed(address)
+    url = _parse(address)
     try:
         return create_engine(url, poolclass=NullPool)
     except (ImportError, NoSuchModuleError, ArgumentError) as error:
@@ -127,7 +127,7 @@ def engine_of(address: str) -> Engine:
         raise GradebookError(Fault.NO_DRIVER if missing else Fault.ADDRESS, shown(url), error) from None
 
 
-def _parsed(address: str) -> URL:
+def _parse(address: str) -> URL:
     try:
         return make_url(address)
     except (ArgumentError, ValueError) as error:

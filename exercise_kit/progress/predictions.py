@@ -81,17 +81,17 @@ def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> No
     elif isinstance(value, str):
         value = _number_in(value)
     if value is None:
-        kept = f" Until then it stays {_shown(known.guess)}." if known.guess is not None and guess is not ... else ""
+        kept = f" Until then it stays {_format(known.guess)}." if known.guess is not None and guess is not ... else ""
         print(_please(guess, choices) + kept if guess is not ... or known.guess is None else _standing(known))
         return
     if not known.compared and value != known.guess:
         note("guess", name=name, guess=value)
-        before = "" if known.guess is None else f" (It was {_shown(known.guess)}.)"
-        print(f"Your guess: {_shown(value)}.{before} Run on, and see.")
+        before = "" if known.guess is None else f" (It was {_format(known.guess)}.)"
+        print(f"Your guess: {_format(value)}.{before} Run on, and see.")
     elif value == known.guess:
         print(_standing(known))
     else:
-        print(f"You have seen that it is {_shown(known.result)}, so your first guess stays: {_shown(known.guess)}.")
+        print(f"You have seen that it is {_format(known.result)}, so your first guess stays: {_format(known.guess)}.")
 
 
 def reveal(name: str, actual: object, within: float | None = None) -> None:
@@ -113,7 +113,7 @@ def reveal(name: str, actual: object, within: float | None = None) -> None:
     if not known.compared and (known.guess is not None or value != known.result):
         note("result", name=name, result=value, right=right)
     if known.guess is None:
-        _show("Guess first: replace the dots above, run both cells.", None, f"The answer is {_shown(value)}.")
+        _show("Guess first: replace the dots above, run both cells.", None, f"The answer is {_format(value)}.")
     else:
         _show(_comparison(known.guess, value, right, within), right)
 
@@ -177,27 +177,27 @@ def _please(guess: object, choices: tuple[str, ...]) -> str:
 
 def _standing(known: Prediction) -> str:
     if not known.compared:
-        return f"Your guess: {_shown(known.guess)}. Run on, and see."
-    return f"Your guess was {_shown(known.guess)}, and it is {_shown(known.result)}."
+        return f"Your guess: {_format(known.guess)}. Run on, and see."
+    return f"Your guess was {_format(known.guess)}, and it is {_format(known.result)}."
 
 
 def _comparison(guess: Value, actual: Value, right: bool | None, within: float | None) -> str:
-    said = f"You said {_shown(guess)}, "
+    said = f"You said {_format(guess)}, "
     if right is None:
         kinds = "a text" if isinstance(guess, str) else "a number", "a text" if isinstance(actual, str) else "a number"
         return (
-            f"Your guess was {kinds[0]}, and {kinds[1]} was asked for, so this does not count. It is {_shown(actual)}."
+            f"Your guess was {kinds[0]}, and {kinds[1]} was asked for, so this does not count. It is {_format(actual)}."
         )
     if isinstance(guess, str) or isinstance(actual, str):
-        return f"{said}and so it is." if right else f"{said}and it is {_shown(actual)}."
+        return f"{said}and so it is." if right else f"{said}and it is {_format(actual)}."
     if guess == actual:
         return f"{said}and so it is."
-    off = f"{_shown(abs(guess - actual), 2)} too {'high' if guess > actual else 'low'}"
-    near = f", and right: that is within {_shown(within)}" if within else ", and near enough to be right"
-    return f"{said}it is {_shown(actual)}: {off}{near if right else ''}."
+    off = f"{_format(abs(guess - actual), 2)} too {'high' if guess > actual else 'low'}"
+    near = f", and right: that is within {_format(within)}" if within else ", and near enough to be right"
+    return f"{said}it is {_format(actual)}: {off}{near if right else ''}."
 
 
-def _shown(value: Value | None, digits: int = 4) -> str:
+def _format(value: Value | None, digits: int = 4) -> str:
     """A number as people write it, with thousands apart; a text in quotes."""
     if isinstance(value, str):
         return f'"{value}"'

@@ -88,10 +88,10 @@ def sentences(progress: Progress) -> list[str]:
         f"Predictions: {right} of {guesses} right{lesson}." if guesses else "",
         f"Mistakes the checks named: {met}, {repaired}." if met else "",
     )
-    return [*filter(None, (progress.next, *facts, *assembled(progress))), *_closing(progress)]
+    return [*filter(None, (progress.next, *facts, *describe_assembled(progress))), *_closing(progress)]
 
 
-def assembled(progress: Progress) -> Iterator[str]:
+def describe_assembled(progress: Progress) -> Iterator[str]:
     """A sentence for each thing that students put together: how many of its parts are theirs."""
     for name, parts in course().assembled.items():
         yield f"{name}: {len(progress.parts.intersection(parts))} of {len(parts)} parts are yours."

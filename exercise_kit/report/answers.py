@@ -69,7 +69,7 @@ def lost_points(result: ExerciseResult, follows: bool = False) -> Iterator[Share
             yield Share(lost / len(failed), why, check.misconception or "", check)
 
 
-def unexplained(result: ExerciseResult) -> CheckOutcome | None:
+def first_unexplained(result: ExerciseResult) -> CheckOutcome | None:
     """The first check that failed in a way of its own, and that no misconception explains."""
     return next((check for check in failures(result) if check.misconception is None and check.kind), None)
 

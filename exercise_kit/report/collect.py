@@ -166,10 +166,10 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     kept = [each for each in map(finder.look_up, handed_in) if each and lesson in (None, each.lesson)]
     names = [name for name in lessons.names if any(each.lesson == name for each in kept)]
     plans = tuple(_plan(lessons.get(name)) for name in names)
-    return ClassWork(folder.name, _flagged(kept), plans, read_gradebook(folder, lesson), folder)
+    return ClassWork(folder.name, _flag_same_files(kept), plans, read_gradebook(folder, lesson), folder)
 
 
-def _flagged(works: Sequence[SubmittedWork]) -> tuple[SubmittedWork, ...]:
+def _flag_same_files(works: Sequence[SubmittedWork]) -> tuple[SubmittedWork, ...]:
     """The same, with the flag that depends on others: each result is kept for its own submission alone."""
     shared = flag_same_file([(each.who, each.files) for each in works])
     return tuple(
@@ -203,7 +203,7 @@ class _Finder:
             if handed_in.problem or handed_in.assignment not in self._lessons.names:
                 return self._by_reading(handed_in)
             lesson = self._lessons.get(handed_in.assignment)
-            found = self._cached(handed_in, lesson, _content(handed_in.path, lesson))
+            found = self._look_up(handed_in, lesson, _content(handed_in.path, lesson))
             return found or self._without_result(handed_in)
         except (ReleasedError, Unreachable) as error:
             return _work(handed_in, State.ERROR, str(error))
@@ -219,7 +219,7 @@ class _Finder:
         if submission.rejected or submission.lesson is None:
             return _work(handed_in, State.REJECTED, submission.reason)
         lesson = self._lessons.get(submission.lesson)
-        found = self._cached(handed_in, lesson, submission.content)
+        found = self._look_up(handed_in, lesson, submission.content)
         return found or SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
     def _without_result(self, handed_in: FoundFile) -> SubmittedWork:
@@ -228,7 +228,7 @@ class _Finder:
         problem = rejection(handed_in, self._lessons)
         return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)
 
-    def _cached(self, handed_in: FoundFile, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
+    def _look_up(self, handed_in: FoundFile, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
         """A file with its result, as the grader reads it; None: nothing is kept of it that can be believed."""
         try:
             kept = self._store.read(content, lesson.name)

@@ -26,7 +26,7 @@ from exercise_kit.engine.verdict import Part
 from exercise_kit.judge.result import CheckOutcome
 from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import ClassWork
-from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, differing, shortened
+from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, differing, shorten
 from exercise_kit.submission.answer_cells import answers_of
 from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
 from exercise_kit.submission.released import ReleasedLesson
@@ -92,29 +92,29 @@ class Anonymizer:
         """
         try:
             requested = frozenset(objects)
-            kept = _kept(source, requested)
+            kept = _needed_statements(source, requested)
             lines = self._lines(kept, requested)
             for helper in self._dispensable(kept, requested, right) if len(lines) > MOST_LINES else ():
-                kept = [_outlined(each) if each is helper else each for each in kept]
+                kept = [_keep_first_line(each) if each is helper else each for each in kept]
                 lines = self._lines(kept, requested)
                 if len(lines) <= MOST_LINES:
                     break
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise Unshowable("it is no Python") from None
-        return "\n".join(shortened(lines, right))
+        return "\n".join(shorten(lines, right))
 
     def lines(self, source: str, objects: Iterable[str]) -> frozenset[str]:
         """All lines of the definitions of ``objects`` and of what they use, canonical; none of what is no Python."""
         try:
             requested = frozenset(objects)
-            return frozenset(map(canonical, self._lines(_kept(source, requested), requested)))
+            return frozenset(map(canonical, self._lines(_needed_statements(source, requested), requested)))
         except (SyntaxError, ValueError, RecursionError, MemoryError, Unshowable):
             return frozenset()
 
     def _dispensable(self, kept: list[ast.stmt], objects: frozenset[str], right: Collection[str]) -> list[ast.stmt]:
         """The helpers, first those without the mistake, then those that are farthest from what was asked for."""
         distances = _distances(kept, objects)
-        helpers = [each for each in kept if not _bound(each) & objects]
+        helpers = [each for each in kept if not _find_bound_names(each) & objects]
         return sorted(helpers, key=lambda each: self._need(each, distances[id(each)], right))
 
     def _need(self, helper: ast.stmt, distance: int, right: Collection[str]) -> tuple[bool, int, int]:
@@ -127,8 +127,8 @@ class Anonymizer:
         return re.sub(r"(^class .*:\n)\n", r"\1", text, flags=re.MULTILINE).splitlines()
 
 
-def _outlined(statement: ast.stmt) -> ast.stmt:
-    """A helper's first line alone, where code has to be shortened."""
+def _keep_first_line(statement: ast.stmt) -> ast.stmt:
+    """A helper's first line alone, where code has to be shorten."""
     outline = copy.deepcopy(statement)
     if isinstance(outline, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         outline.body = [ast.Expr(ast.Name(MARK, ast.Load()))]
@@ -167,19 +167,19 @@ def course_words() -> frozenset[str]:
     return frozenset(word for text in (*texts, *names) for word in _words(text))
 
 
-def _kept(source: str, objects: frozenset[str]) -> list[ast.stmt]:
-    kept = _needed(ast.parse(source), set(objects))
+def _needed_statements(source: str, objects: frozenset[str]) -> list[ast.stmt]:
+    kept = _find_needed(ast.parse(source), set(objects))
     if not kept:
         raise Unshowable("the cell defines nothing of what was asked for")
     return kept
 
 
-def _needed(tree: ast.Module, wanted: set[str]) -> list[ast.stmt]:
+def _find_needed(tree: ast.Module, wanted: set[str]) -> list[ast.stmt]:
     """The statements that bind ``wanted``, and those that bind what they use, in order; no imports."""
     kept: set[int] = set()
     statements = [each for each in tree.body if not isinstance(each, ast.Import | ast.ImportFrom)]
     while True:
-        new = {index for index, each in enumerate(statements) if index not in kept and wanted & _bound(each)}
+        new = {index for index, each in enumerate(statements) if index not in kept and wanted & _find_bound_names(each)}
         if not new:
             return [statements[index] for index in sorted(kept)]
         kept |= new
@@ -191,14 +191,14 @@ def _distances(kept: list[ast.stmt], objects: frozenset[str]) -> dict[int, int]:
     """How many steps each statement, by its identity, is away from ``objects``: who uses whom."""
     found: dict[int, int] = {}
     wanted, distance = set(objects), 0
-    while new := [each for each in kept if id(each) not in found and _bound(each) & wanted]:
+    while new := [each for each in kept if id(each) not in found and _find_bound_names(each) & wanted]:
         found |= {id(each): distance for each in new}
         wanted |= {node.id for each in new for node in ast.walk(each) if isinstance(node, ast.Name)}
         distance += 1
     return found
 
 
-def _bound(statement: ast.stmt) -> set[str]:
+def _find_bound_names(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     nodes = ast.walk(statement) if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) else ()
@@ -316,7 +316,7 @@ class Examples:
     def of(self, answers: Iterable[GradedAnswer], fits: Callable[[GradedAnswer], bool] = lambda _: True) -> Example:
         """The example of one of the answers, of which there is at least one: of a few that fit, what teaches most.
 
-        That is whole code before shortened code, then the fewest lines that no answer without the mistake has: it
+        That is whole code before shorten code, then the fewest lines that no answer without the mistake has: it
         stands out. Which few are looked at is decided by a digest of the file's path: not the first of the alphabet.
         """
         answers = list(answers)

@@ -27,7 +27,7 @@ def differing(lines: Iterable[str], right: Collection[str]) -> list[str]:
     return [line for line in lines if line.strip() and canonical(line) not in right]
 
 
-def shortened(lines: Sequence[str], right: Collection[str]) -> list[str]:
+def shorten(lines: Sequence[str], right: Collection[str]) -> list[str]:
     """At most about MOST_LINES lines, those that differ among them where they are so few; a mark for what is left out.
 
     Args:

@@ -45,7 +45,7 @@ def points(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
 
 
-def signed(value: float) -> str:
+def with_sign(value: float) -> str:
     """0.423 → "0.42", with the sign that is a minus and no hyphen."""
     return f"{value:.2f}".replace("-", "\u2212")
 
@@ -149,7 +149,7 @@ class GroupCard:
 
 def lecture_page(found: Tally, title: str, today: date) -> str:
     """The page for the lecture; it tells nothing of who a student is."""
-    anonymizer = Anonymizer(_names(found.work), _given(found.work))
+    anonymizer = Anonymizer(_names(found.work), _released_sources(found.work))
     examples = Examples(found.work, anonymizer)
     rows, students = lesson_rows(found), class_size(found)
     shares = {row.name: found.shares(row.name) for row in rows if row.graded}
@@ -174,13 +174,13 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         next=found.mistakes[:NEXT],
         cards=[_card(each, examples) for each in found.mistakes[:EXAMPLES]],
         groups=[GroupCard(each, examples.of(each.answers)) for each in _notable_groups(found.unexplained)],
-        unevaluated=_unevaluated(found.unevaluated, anonymizer),
+        unevaluated=_count_reasons(found.unevaluated, anonymizer),
         worst=_worst_checks(found.exercises),
         rejected=_reasons(found.work, anonymizer),
         waits=_waits(found.work),
         course_picture=Markup(_term_picture(rows, students)) if len(shares) > 1 else "",
         score_picture=Markup(scores(shares)) if shares else "",
-        exercise_picture=Markup(exercises(_answered(found))) if shares else "",
+        exercise_picture=Markup(exercises(_exercises_with_answers(found))) if shares else "",
         mistake_picture=Markup(mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
         time_picture=Markup(seconds(found.exercises)) if timed else "",
     )  # fmt: skip
@@ -204,12 +204,12 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_finished,
+        finalize=_make_legible,
     )
     made.filters |= {
         "percent": percent,
         "points": points,
-        "signed": signed,
+        "signed": with_sign,
         "plural": plural,
         "rich": lambda text: Markup(rich(legible(text))),
         "median": median,
@@ -218,7 +218,7 @@ def templates() -> Environment:
     return made
 
 
-def _finished(value: Any) -> Any:
+def _make_legible(value: Any) -> Any:
     return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -228,7 +228,7 @@ def _names(work: ClassWork) -> set[str]:
     return names | set(work.manual_grading.names if work.manual_grading else ())
 
 
-def _given(work: ClassWork) -> Iterable[str]:
+def _released_sources(work: ClassWork) -> Iterable[str]:
     for lesson in work.lessons:
         yield from (cell.source for cell in lesson.released.cells) if lesson.released else ()
         yield from lesson.released.model_answers.values() if lesson.released else ()
@@ -240,7 +240,7 @@ def _card(mistake: Mistake, examples: Examples) -> MistakeCard:
     return MistakeCard(mistake, fits)
 
 
-def _answered(found: Tally) -> list[ExerciseTally]:
+def _exercises_with_answers(found: Tally) -> list[ExerciseTally]:
     return [each for each in found.exercises if each.answers]
 
 
@@ -262,7 +262,7 @@ def _worst_checks(exercises: Iterable[ExerciseTally]) -> list[tuple[ExerciseTall
     return sorted(worst, key=lambda each: (-each[1].failed, -each[1].failing))[:CHECKS]
 
 
-def _unevaluated(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -> dict[str, Counter[str]]:
+def _count_reasons(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -> dict[str, Counter[str]]:
     """Why answers could not be checked, without what a student wrote: how many to which exercise; commonest first."""
     found: dict[str, Counter[str]] = {}
     for each in groups:

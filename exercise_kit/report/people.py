@@ -65,7 +65,7 @@ def _concerns(found: Tally, who: str, shares: Mapping[str, Mapping[str, float]],
         exercises = [exercise for student, exercise in mistake.answers if student == who]
         if len(exercises) >= SAME:
             yield Concern(Why.SAME, f"{mistake.misconception.name}: in {', '.join(exercises)}")
-    if dropped := _dropped(who, shares):
+    if dropped := _describe_drop(who, shares):
         yield Concern(Why.DROPPED, dropped)
     if nothing := ", ".join(_without_points(found, who)):
         yield Concern(Why.NOTHING, nothing)
@@ -99,7 +99,7 @@ def _shares(found: Tally) -> dict[str, dict[str, float]]:
     return shares
 
 
-def _dropped(who: str, shares: Mapping[str, Mapping[str, float]]) -> str:
+def _describe_drop(who: str, shares: Mapping[str, Mapping[str, float]]) -> str:
     """How far a student fell in their last lesson against the class, measured from their own past; "": not far."""
     against = {name: here[who] - median(here.values()) for name, here in shares.items() if who in here}
     *earlier, last = against or [""]

@@ -27,10 +27,10 @@ from exercise_kit.report.answers import (
     GradedAnswer,
     Lost,
     failures,
+    first_unexplained,
     is_unevaluated,
     is_unwritten,
     lost_points,
-    unexplained,
 )
 from exercise_kit.report.collect import ClassWork, LessonPlan
 
@@ -59,10 +59,10 @@ def known(exercise: str, name: str) -> Iterator[KnownMistake]:
 @cache
 def _library(exercise: str) -> dict[str, KnownMistake]:
     found = course().exercises.get(exercise)
-    return {each.name: _described(each) for each in found.misconceptions} if found else {}
+    return {each.name: _describe(each) for each in found.misconceptions} if found else {}
 
 
-def _described(wrong: Misconception) -> KnownMistake:
+def _describe(wrong: Misconception) -> KnownMistake:
     cause = wrong.cause
     return KnownMistake(cause.name, cause.explanation, cause.question, cause.section, _in_training(wrong))
 
@@ -161,8 +161,10 @@ def tally(work: ClassWork) -> Tally:
     for answer in _answers(work):
         counting.count(answer)
     ranked = sorted(counting.mistakes.values(), key=lambda each: (-each.lost, -each.students, each.misconception.name))
-    unexplained, unevaluated = _by_size(counting.unexplained), _by_size(counting.unevaluated)
-    return Tally(work, tuple(counting.exercises.values()), tuple(ranked), unexplained, unevaluated, counting.following)
+    first_unexplained, unevaluated = _by_size(counting.unexplained), _by_size(counting.unevaluated)
+    return Tally(
+        work, tuple(counting.exercises.values()), tuple(ranked), first_unexplained, unevaluated, counting.following
+    )
 
 
 class _Counting:
@@ -188,7 +190,7 @@ class _Counting:
             _group(self.unevaluated, answer, result.kind, ())
             return
         _count_checks(exercise, result)
-        check = None if named else unexplained(result)
+        check = None if named else first_unexplained(result)
         if check and follows:
             self.following[result.name] += 1
         elif check:
@@ -304,12 +306,12 @@ class Discrimination:
 def discriminations(exercises: Sequence[ExerciseTally]) -> list[Discrimination]:
     """Of every exercise with answers, how much it tells students apart: the most first, the unknown last."""
     answered = [each for each in exercises if each.answers and each.points]
-    earned = _earned(answered)
+    earned = _best_answers(answered)
     found = [_discrimination(each, earned) for each in answered]
     return sorted(found, key=lambda each: (each.index is None, -(each.index or 0.0)))
 
 
-def _earned(exercises: Sequence[ExerciseTally]) -> Mapping[str, Mapping[_Place, GradedAnswer]]:
+def _best_answers(exercises: Sequence[ExerciseTally]) -> Mapping[str, Mapping[_Place, GradedAnswer]]:
     """Each student's answers; of several to one exercise the best."""
     earned: dict[str, dict[_Place, GradedAnswer]] = {}
     for exercise in exercises:

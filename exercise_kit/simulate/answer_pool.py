@@ -17,7 +17,7 @@ from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyled, with_own
 from exercise_kit.submission.copied_reference import copied_words
-from exercise_kit.submission.flags import COPIED
+from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS
 from exercise_kit.submission.possible_bypass import possible_bypass
 from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.slice import parse, used_globals
@@ -137,12 +137,15 @@ class AnswerPool:
         return self._flagged(SimulatedAnswer(self.exercise.name, kind, name, source, outcome, uses=uses))
 
     def _flagged(self, answer: SimulatedAnswer) -> SimulatedAnswer:
-        """The same answer, with the flag of a copied one where its cell, as it stands, is one."""
-        name = answer.exercise
-        flags = tuple(flag for flag in answer.flags if flag != COPIED)
-        if copied_words(name, self.exercise.objects, answer.source or "", self.lesson.released):
-            flags = (*flags, COPIED)
-        return replace(answer, flags=flags)
+        """The same answer, with the flags that its cell, as it stands, gets from whoever reads it."""
+        name, objects, source = answer.exercise, self.exercise.objects, answer.source or ""
+        cells = CellSource(0, "import torch\nfrom torch import nn"), CellSource(1, source)
+        found = {
+            COPIED: copied_words(name, objects, source, self.lesson.released),
+            POSSIBLE_BYPASS: possible_bypass(name, objects, cells),
+        }
+        flags = [flag for flag in answer.flags if flag not in found]
+        return replace(answer, flags=(*flags, *(flag for flag, why in found.items() if why)))
 
     def _cell(self, objects: tuple[Any, ...]) -> str | None:
         try:

@@ -86,7 +86,7 @@ class Oracle:
         """What the checks find about an answer: of one that is a mistake of the library, in its replays."""
         exercise = course().exercises[answer.exercise]
         if wrong := _of_library(exercise, answer):
-            return [replays.outcome(wrong, each.name) for each in self._checks.all_of(exercise.name)]
+            return [replays.outcome(wrong, each.name) for each in self._checks.exercises()[exercise.name]]
         objects = answer.objects or _defined(answer.source or "", exercise.objects)
         answer_objects = dict(zip(exercise.objects, objects, strict=True))
         return list(self._checks.run(exercise.name, lambda: isolated_student(answer_objects), replays.key))

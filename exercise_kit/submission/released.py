@@ -196,10 +196,6 @@ class Lessons:
             self._read[name] = _read_lesson(self.class_dir, self.clone, name, self._stamps(name))
         return self._read[name]
 
-    def model_notebook(self, name: str) -> Path | None:
-        """The notebook that holds a lesson's model answers; None: there is none here."""
-        return next((path for path in self._with_answers(name) if path.is_file()), None)
-
     def __iter__(self) -> Iterator[ReleasedLesson]:
         return (self.get(name) for name in self.names)
 

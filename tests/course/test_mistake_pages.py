@@ -6,14 +6,12 @@ import ast
 import inspect
 import re
 import textwrap
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from exercise_kit.authoring.mistake_pages import SYMPTOMS, anchor, pages, redirects, with_new
 from exercise_kit.engine.library import with_own_misconceptions
-from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -100,13 +98,7 @@ def test_a_page_says_what_it_is_asks_its_question_and_shows_training(texts: dict
 
 def test_no_published_page_is_lost() -> None:
     redirects(PUBLISHED)
-    assert with_new(PUBLISHED) == PUBLISHED, "a new mistake's page is not on the list: run make site"
-
-
-def test_the_site_s_address_is_that_of_the_project() -> None:
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
-    owner, name = urls["Repository"].split("/")[-2:]
-    assert COURSE.site == urls["Homepage"] == f"https://{owner}.github.io/{name}/"
+    assert set(PUBLISHED.splitlines()) <= set(with_new(PUBLISHED).splitlines())
 
 
 def test_symptoms_are_described_in_the_library_s_words(texts: dict[str, str]) -> None:

@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from exercise_kit.authoring.build import built_files
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+_REPORT = re.compile(r"<!-- table: report -->.*?<!-- end of table -->", re.DOTALL)
 
 
 def _committed_text_files():
@@ -63,11 +68,28 @@ def test_a_student_needs_neither_nbgrader_nor_jupyterlab():
     assert not {"nbgrader", "jupyterlab"} & {_name(each) for each in PROJECT["dependencies"]}
 
 
-def test_the_repository_address_stands_once():
-    address = PROJECT["urls"]["Repository"]
-    built = re.compile(r"^(solutions|notebooks)/.*\.ipynb$")  # made from pyproject.toml by the builder
-    holders = [name for name, text in _committed_text_files() if address in text and not built.match(name)]
-    assert holders == ["pyproject.toml"]
+def test_the_readme_is_one_page():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_a_fork_changes_one_line_and_builds(tmp_path):
+    """Whatever names the repository or the site names another one after a build with another line."""
+    urls = PROJECT["urls"]
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (line,) = (each for each in project.splitlines() if urls["Repository"] in each)
+    other = 'urls = { Repository = "https://example.org/school/vit", Homepage = "https://school.example.org/vit" }'
+    for path in ROOT.iterdir():
+        if path.name != "pyproject.toml":
+            (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "pyproject.toml").write_text(project.replace(line, other), encoding="utf-8")
+    built = {path.as_posix(): content.decode() for path, content in built_files(tmp_path).items()}
+    old = re.compile("|".join(re.escape(each.split("://")[1].rstrip("/")) for each in urls.values()))
+    after = {name: built.get(name, text) for name, text in _committed_text_files() if old.search(text)}
+    assert after.keys() > {"pyproject.toml", "README.md", "notebooks/00_start.ipynb"}
+    # the course's own reports, until its package is built there
+    assert [name for name, text in after.items() if old.search(_REPORT.sub("", text))] == ["pyproject.toml"]
+    assert "https://school.example.org/vit/" in built["README.md"]
+    assert "https://colab.research.google.com/github/school/vit/" in built["README.md"]
 
 
 def test_the_citation_has_the_package_version():
@@ -107,7 +129,7 @@ def test_the_paper_has_what_its_journal_asks_for():
     assert headings[:2] == ["Summary", "Statement of need"]
     assert headings[-1] == "References"
     assert {"Learning objectives and content", "How it is taught", "The story of the project"} <= set(headings)
-    assert len(text.split()) < 1100, "around 1,000 words"
+    assert len(re.sub(r"<!--.*?-->", "", text).split()) < 1100, "around 1,000 words"
 
 
 def test_the_paper_quotes_the_logs_that_it_names():
@@ -115,18 +137,9 @@ def test_the_paper_quotes_the_logs_that_it_names():
     named = re.findall(r"`((?:benchmarks|vit_course|docs)/[\w/.]+)`", text)
     assert named
     assert [each for each in named if not (ROOT / each).exists()] == []
-    proof, scale = (json.loads((ROOT / f"benchmarks/results/{name}.json").read_bytes()) for name in ("proof", "scale"))
-    totals = proof["totals"]
-    assert f"For {len(proof['exercises'])} exercises there are {totals['public checks']} public" in text
-    assert f"and {totals['hidden checks']} hidden checks; {totals['right variants']} right variants" in text
-    assert f"in {totals['reference mutants']:,} ways: {totals['caught']:,} were caught" in text
-    assert f"the other {totals['equivalent']} are listed" in text
-    assert f"Of {totals['misconceptions']} known mistakes whose own name" in text
-    assert f"{totals['unknown but named']} were given the name of another" in text
+    scale = json.loads((ROOT / "benchmarks/results/scale.json").read_bytes())
     assert f"took {scale['grading']['core_seconds_each']:.1f} s of a core each" in text
     assert f"took {scale['stock_over_ours']['the_same_notebooks']} times as long" in text
-    known = re.search(r"^\| ([\d,]+) known mistakes \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
-    assert f"{known[1]} known mistakes fail" in text
 
 
 def test_the_cost_of_a_large_class_is_quoted_from_its_log():
@@ -140,9 +153,8 @@ def test_the_cost_of_a_large_class_is_quoted_from_its_log():
     assert (last["submissions"], log["again_from_what_is_kept"]["from_cache"]) == (2000, 2000)
     minutes, gigabytes = f"{last['seconds'] / 60:.0f} minutes", f"{last['peak_megabytes'] / 1024:.1f} GB"
     each, over = f"{grading['core_seconds_each']:.1f} s of a core each", f"{ratio['the_same_notebooks']} times as long"
-    for name in ("README.md", "docs/many_machines.md"):
-        text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
-        assert [words for words in (minutes, gigabytes, each, over) if words not in text] == []
+    text = " ".join((ROOT / "docs/many_machines.md").read_text(encoding="utf-8").split())
+    assert [words for words in (minutes, gigabytes, each, over) if words not in text] == []
     assert f"took {log['again_from_what_is_kept']['seconds']:.0f} s" in text
     assert f"report {log['report_seconds']:.0f} s" in text
     assert (

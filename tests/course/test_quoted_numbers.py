@@ -1,4 +1,4 @@
-"""Numbers that lessons and README.md quote are those of the logs that they name."""
+"""Numbers that lessons and pages quote are those of the logs that they name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.readme_tables import README, with_tables
 from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.engine.lesson_answers import right_objects
 from vit_course.metrics import paired_interval
@@ -28,9 +27,14 @@ def text_of(lesson: str) -> str:
     return " ".join(word for cell in cells for word in cell.source.split())
 
 
+def page(path: str) -> str:
+    """A page's text, its lines joined."""
+    return " ".join((ROOT / path).read_text(encoding="utf-8").split())
+
+
 def note(name: str) -> str:
     """A side note's text, its lines joined."""
-    return " ".join((ROOT / "docs" / "site" / "notes" / f"{name}.md").read_text(encoding="utf-8").split())
+    return page(f"docs/site/notes/{name}.md")
 
 
 TRAINING, EXPERIMENTS = (text_of(name) for name in ("06_training", "07_experiments"))
@@ -604,18 +608,16 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     assert f"The largest lead, {lead:.1f} points" in BROKEN
     assert f"the shared block ended {-shared:.1f} points below the right model" in BROKEN
     assert f"the missing norm {bare:.1f} above it" in BROKEN
-    readme = " ".join(README.read_text(encoding="utf-8").split())
     ends = f"{beside} end within two points of the right one, five above that and {below} below"
-    assert f"of {len(rows)} broken ViTs, {ends}" in readme
+    assert f"of {len(rows)} broken ViTs, {ends}" in page("docs/diagnose.md")
 
 
-def test_the_readme_tells_the_fair_bet_as_it_was():
+def test_the_fair_bet_is_told_as_it_was():
     found = models("fair_bet.json")
     gaps = [paired_interval(row, found["right"]) for name, row in found.items() if name != "right"]
     assert (len(gaps), sum(abs(gap) <= half for gap, half in gaps), sum(gap > half for gap, half in gaps)) == (8, 5, 0)
-    readme = " ".join(README.read_text(encoding="utf-8").split())
-    assert "Five of the eight cannot be told from the correct one by their accuracy" in readme
-    assert "none of the eight was above the right model by more than chance" in readme
+    assert "Five of the eight cannot be told from the correct one by their accuracy" in page("README.md")
+    assert "none of eight was above the right model by more than chance" in page("docs/diagnose.md")
     halves = [half for gap, half in gaps if abs(gap) <= half]
     assert f"it reaches {min(halves):.1f} to {max(halves):.1f} points to either side" in note("nine_models")
 
@@ -629,10 +631,11 @@ def test_the_same_training_twice_differs_as_lesson_10_says():
     assert f"the accuracies are up to {apart:.2f} points apart" in MODERN
 
 
-def test_the_minutes_of_one_recipe_range_as_the_readme_says():
+def test_the_minutes_of_one_recipe_range_as_is_said():
     minutes = [log(f"recipes/cpu-coffee-{seed}.json")["seconds"] / 60 for seed in range(3)]
-    readme = " ".join(README.read_text(encoding="utf-8").split())
-    assert f"the three runs of `cpu-coffee` took {min(minutes):.1f} to {max(minutes):.1f} minutes" in readme
+    assert f"the three runs of `cpu-coffee` took {min(minutes):.1f} to {max(minutes):.1f} minutes" in page(
+        "docs/train.md"
+    )
 
 
 def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
@@ -646,9 +649,3 @@ def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
     assert minutes in card
     assert f"{100 * run['test']['top1']:.2f} % of 10,000" in card
     assert DIGEST in card
-
-
-def test_the_tables_of_the_readme_are_those_of_the_logs():
-    """Write them anew with: python benchmarks/readme_tables.py"""
-    text = README.read_text(encoding="utf-8")
-    assert with_tables(text) == text

@@ -41,12 +41,12 @@ def test_what_later_exercises_of_the_core_call_may_not_be_skipped():
 
 
 @pytest.mark.parametrize("lesson", OUTLINE)
-def test_lesson_readme_and_outline_name_the_same_minutes(lesson):
+def test_lesson_page_and_outline_name_the_same_minutes(lesson):
     title = json.loads((ROOT / "notebooks" / f"{lesson}.ipynb").read_bytes())["cells"][0]["source"]
     facts = OUTLINE[lesson]
     assert f"**{facts['minutes']} minutes**" in "".join(title)
     row = f"| `{lesson}` | {facts['minutes']} | {facts['core_minutes'] or '–'} |"
-    assert row in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert row in (ROOT / "docs" / "learn.md").read_text(encoding="utf-8")
 
 
 def passed(name, lesson):

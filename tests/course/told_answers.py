@@ -90,6 +90,31 @@ def channels_in_front_of_the_grid(images, patch_size):
     return x.transpose(3, 4).reshape(b, -1, c * patch_size**2)
 
 
+@told("patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never="This looks like")
+def order_changed_for_nobody(images, patch_size):
+    b, c, h, w = images.shape
+    patches = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
+    patches.permute(0, 2, 4, 1, 3, 5)
+    return patches.reshape(b, -1, c * patch_size**2)
+
+
+@told("unpatchify", "How many numbers does that shape hold", never="the same sizes in another order")
+def channels_of_a_photo(patches, patch_size, image_size):
+    rows, columns = (side // patch_size for side in image_size)
+    x = patches.reshape(-1, rows, columns, 3, patch_size, patch_size)
+    return x.permute(0, 3, 1, 4, 2, 5).reshape(-1, 3, *image_size)
+
+
+channels = 3
+
+
+@told("unpatchify", "`channels` is a number of the notebook, 3, whatever the caller gives")
+def channels_of_the_notebook(patches, patch_size, image_size):
+    rows, columns = (side // patch_size for side in image_size)
+    x = patches[..., : channels * patch_size**2].reshape(-1, rows, columns, channels, patch_size, patch_size)
+    return x.permute(0, 3, 1, 4, 2, 5).reshape(-1, channels, *image_size)
+
+
 picture = torch.rand(1, 3, 8, 8)
 
 
@@ -144,6 +169,30 @@ class Embedding(nn.Module):
     def forward(self, images):
         patches = F.unfold(images, self.patch_size, stride=self.patch_size).mT
         return self.projection(patches)
+
+
+@told("PatchEmbedding", "`forward` makes a new `nn.Linear` in every call", never="Which patch")
+class NewInEveryCall(Embedding):
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__(in_channels, patch_size, embed_dim)
+        self.embed_dim = embed_dim
+
+    def forward(self, images):
+        patches = F.unfold(images, self.patch_size, stride=self.patch_size).mT
+        return nn.Linear(patches.shape[-1], self.embed_dim)(patches)
+
+
+patch_size = 4
+
+
+@told("PatchEmbedding", "`forward` reads `patch_size`, a name of the notebook", never="Which patch")
+class OfTheNotebook(Embedding):
+    def __init__(self, in_channels, patch_size, embed_dim):
+        super().__init__(in_channels, patch_size, embed_dim)
+
+    def forward(self, images):
+        patches = F.unfold(images, patch_size, stride=patch_size).mT
+        return self.projection(F.pad(patches, (0, self.projection.in_features - patches.shape[-1])))
 
 
 @told("PatchEmbedding", "no value is negative", never="Which patch does token 1")
@@ -305,3 +354,19 @@ def strongest_head(weights):
 @told("attention_rollout", never=("Two mistakes", "CPU", "This looks like"))
 def class_row_for_all(weights):
     return _rollout(weights, fused=lambda layer: layer.mean(dim=1)[:, :1].expand_as(layer[:, 0]))
+
+
+@told("EarlyStopping", "`step` writes into `best`, a name that ends with the call", never="This looks like")
+class BestOfOneCall:
+    def __init__(self, patience):
+        if patience < 1:
+            raise ValueError(f"patience {patience} is less than 1")
+        self.patience, self.best, self.bad = patience, float("inf"), 0
+
+    def step(self, validation_loss):
+        if validation_loss < self.best:
+            best = validation_loss  # noqa: F841
+            bad = 0
+        else:
+            bad += 1
+        return bad >= self.patience

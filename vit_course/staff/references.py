@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from exercise_kit.engine.lesson_answers import right_objects
 from vit_course.attention import MultiHeadSelfAttention, merge_heads, scaled_dot_product_attention, split_heads
 from vit_course.config import ViTConfig
 from vit_course.data.splits import split_indices
 from vit_course.encoder import EncoderBlock, Mlp
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l07_experiments.model_accuracy import vit_cifar
 from vit_course.fine_tuning import extract_features, fine_tuning_groups, linear_probe, replace_head
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
@@ -208,3 +211,14 @@ REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
     "QKNormAttention": (QKNormAttention,),
     "random_masking": (random_masking,),
 }
+
+
+def _answers_of_lessons() -> Iterator[tuple[str, tuple[Callable[..., Any], ...]]]:
+    """Give every other exercise the answer of its lesson."""
+    for name, exercise in EXERCISES.items():
+        if name not in REFERENCE:
+            lesson = Path(__file__).parents[2] / "solutions" / f"{exercise.lesson}.py"
+            yield name, right_objects(lesson, exercise.objects, "vit_course")
+
+
+REFERENCE |= _answers_of_lessons()

@@ -25,7 +25,7 @@ def test_of_those_that_accuracy_does_not_tell():
         "of these {} that accuracy does not tell from the right model, it says of {wrong} that they are *wrong* and "
     )
     words += "of {unusual} that they are *unusual*. The other ten"
-    assert words.format(len(beside), **counts) in page("README.md")
+    assert words.format(len(beside), **counts) in page("docs/diagnose.md")
     assert counts["nothing"] == 10
     found = counts["wrong"] + counts["unusual"]
     words = f"Of {len(beside)} broken ViTs that their accuracy does not tell from the right one it finds {found}."

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, repository_address, setup_source
+from exercise_kit.authoring.addresses import read_addresses
+from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, setup_source
 from tests.bare_python import bare_python, outside
 from tests.waiting import GIVE_UP
 
@@ -165,7 +166,7 @@ def test_an_old_torch_is_reported_in_words(tmp_path):
 
 
 def test_the_cell_is_short_and_folded():
-    source = setup_source(repository_address(ROOT))
+    source = setup_source(read_addresses(ROOT).repository)
     assert len(source.splitlines()) <= 16
     assert max(map(len, source.splitlines())) <= 88
     assert source.startswith("# @title Setup")  # what Colab shows in the place of a form's code

@@ -54,7 +54,7 @@ class KilledProcess(JobProcess):
 
     deaths = 0
 
-    def do(self, task):
+    def call(self, checks, class_dir, function, task):
         if task.handed_in.path.stem == "a" and KilledProcess.deaths:
             KilledProcess.deaths -= 1
             pid = self._running(task.place.checks, task.place.class_dir) and self._pid
@@ -62,7 +62,7 @@ class KilledProcess(JobProcess):
             with suppress(OSError):  # it is gone, and somebody has waited for it
                 while " Z " not in Path(f"/proc/{pid}/stat").read_text():
                     time.sleep(0.01)
-        return super().do(task)
+        return super().call(checks, class_dir, function, task)
 
 
 @pytest.mark.parametrize(("deaths", "status"), [(1, "rejected"), (2, "error")])
@@ -107,7 +107,7 @@ def test_changed_checks_are_evaluated_by_a_new_process(rejected, tmp_path):
 
 def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(place, rejected, monkeypatch):
     started = []
-    monkeypatch.setattr(JobProcess, "do", lambda _, task: started.append(task) or grade_here(task))
+    monkeypatch.setattr(JobProcess, "call", lambda *given: started.append(given[-1]) or grade_here(given[-1]))
     own = rejected[0].parent
     (own / "hidden").mkdir()
     (own / "hidden" / "test_a.py").touch()
@@ -139,12 +139,12 @@ def test_a_judge_that_works_for_ever_is_stopped(place, rejected, monkeypatch):
 
 def memory_hungry(task):
     """Grade a submission, which takes more memory than a job may have where it is called a; runs in a job's process."""
-    right = job._grade
-    job._grade = _takes_it_all if task.handed_in.path.stem == "a" else right
+    right = job._open
+    job._open = _takes_it_all if task.handed_in.path.stem == "a" else right
     try:
         return grade_here(task)
     finally:
-        job._grade = right
+        job._open = right
 
 
 def _takes_it_all(*_):
@@ -155,7 +155,7 @@ def _takes_it_all(*_):
 
 
 def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch):
-    monkeypatch.setattr(executors, "grade_here", memory_hungry)
+    monkeypatch.setattr(batch, "grade_here", memory_hungry)
     with Grader(place) as grader:
         results = {Path(result.path).stem: result for result in grader.grade(rejected)}
     assert results["a"].status == "error"

@@ -106,7 +106,7 @@ def judged(workers, task, count=6):
             lambda: len(connected._workers) == 2 and not any(each.question for each in connected._workers.values())
         )
         with ThreadPoolExecutor(count) as threads:
-            return list(threads.map(lambda n: connected.judge(task, submission(n), {}), range(count))), reported
+            return list(threads.map(lambda n: connected.judge(task, submission(n)), range(count))), reported
     finally:
         connected.close()
 
@@ -156,7 +156,7 @@ def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
     reported = []
     connected = Cluster(workers.scheduler_address, task, reported.append)
     with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(connected.judge, task, submission(), {})
+        found = threads.submit(connected.judge, task, submission())
         assert BLOCKED.wait(GIVE_UP)
         lost = workers.workers[0].address
         workers.sync(workers.workers[0].close, executor_wait=False, nanny=False)
@@ -173,7 +173,7 @@ def test_a_worker_that_comes_after_one_that_refuses_is_waited_for(workers, task)
     update = connected._update
     connected._update = lambda present: (update(present), looks.append(len(present)))
     with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(connected.judge, task, submission(), {})
+        found = threads.submit(connected.judge, task, submission())
         wait_until(lambda: len(looks) > 4 and not any(each.question for each in connected._workers.values()))
         joined = workers.sync(joining, workers.scheduler_address)
         assert found.result(GIVE_UP).score == 8.0
@@ -189,7 +189,7 @@ def test_a_scheduler_that_falls_silent_is_reported(workers, task, monkeypatch):
     REPLIES.update({0: hanging, 1: hanging})
     connected = Cluster(workers.scheduler_address, task, lambda text: None)
     with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(connected.judge, task, submission(), {})
+        found = threads.submit(connected.judge, task, submission())
         assert BLOCKED.wait(GIVE_UP)
         monkeypatch.setattr(cluster, "_query", silent)
         with pytest.raises(ClusterError, match=r"does not answer any more\. What was graded is kept"):
@@ -205,7 +205,7 @@ def test_a_scheduler_of_another_version_is_refused(workers, task, monkeypatch):
 
 
 def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
-    request = request_of(task, submission(), {})
+    request = request_of(task, submission())
     whose = b'"ada"', b"ada/", str(task.handed_in.path).encode()  # of letters alone, a key's hexadecimal digits may be
     assert not [word for word in (SECRET, SECRET.hex().encode(), *whose) if word in request]
     content = json.loads(request)
@@ -227,7 +227,7 @@ def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(tas
 def test_other_checks_are_refused_by_name(task, tmp_path):
     own = Path(shutil.copytree(HIDDEN, tmp_path / "hidden"))
     (own / "test_patchify.py").write_text("", encoding="utf-8")
-    request = request_of(replace(task, place=replace(task.place, checks=own)), submission(), {})
+    request = request_of(replace(task, place=replace(task.place, checks=own)), submission())
     shutil.rmtree(own)
     reply = json.loads(reply_to(request))
     assert reply["host"]
@@ -239,9 +239,7 @@ def test_a_process_that_dies_is_a_failure(task, monkeypatch):
         raise BrokenExecutor
 
     monkeypatch.setattr(cluster_worker.JobProcess, "call", dies)
-    assert (
-        json.loads(reply_to(request_of(task, submission(), {})))["failed"] == "its process was stopped (BrokenExecutor)"
-    )
+    assert json.loads(reply_to(request_of(task, submission())))["failed"] == "its process was stopped (BrokenExecutor)"
 
 
 def test_another_version_code_or_device_is_refused(task, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from exercise_kit.batch import job
 from exercise_kit.batch.job import Task, grade_here
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.find import FoundFile
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ class Judge:
         self.flags = ()
         self.reason = None
 
-    def grade(self, submission, refused):
+    def grade(self, submission, key=None):
         assert (submission.reason, submission.flags) == (None, ()), "what reading found is added afterward"
         self.judged.append([each.name for each in submission.exercises])
         exercises = tuple(
@@ -38,9 +38,8 @@ class Judge:
 @pytest.fixture
 def judge(monkeypatch):
     stand_in = Judge()
-    monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(stand_in))
+    monkeypatch.setattr(job._judge_pool, "judge_for", lambda task: stand_in)
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
-    monkeypatch.setattr(job, "_refusing_checks", lambda *_: ({}, True))
     return stand_in
 
 
@@ -58,31 +57,6 @@ def test_what_was_graded_is_taken_over(judge, task):
     assert (first.from_cache, again.from_cache) == (False, True)
     assert again.result == first.result
     assert (first.result.score, first.result.max_score, first.result.student) == (13.0, 26.0, "ada")
-
-
-def test_the_model_answers_are_judged_once_and_checks_that_fail_them_do_not_count(work, task, monkeypatch):
-    judged = []
-
-    class Strict(Judge):
-        def grade(self, submission, refused):
-            judged.append((Path(submission.path).parent.name, refused))
-            failed = (CheckOutcome("test_mine", "fail", "Seen: x"),)
-            result = super().grade(submission, refused)
-            return replace(result, exercises=tuple(replace(each, checks=failed) for each in result.exercises))
-
-    monkeypatch.setattr(job._judge_pool, "with_judge", lambda task, act: act(Strict()))
-    job._refusing_checks.cache_clear()
-    grade_here(task)
-    assert [name for name, _ in judged] == ["solutions", task.handed_in.path.parent.name]
-    assert judged[0][1] == {}
-    assert judged[1][1] == {name: {"test_mine": "Seen: x"} for name in ALL}
-    other = work().answer(patchify="def patchify(images, patch_size): ...").write("other.ipynb")
-    job._refusing_checks.cache_clear()
-    assert not grade_here(replace(task, handed_in=FoundFile(other))).from_cache
-    assert grade_here(task).from_cache
-    assert len(judged) == 3, "another process takes over what is kept"
-    monkeypatch.setattr(job, "_refusing_checks", lambda *_: ({}, True))
-    assert not grade_here(task).from_cache, "which checks count is part of the key"
 
 
 def test_fresh_grades_all_again(judge, task):
@@ -164,7 +138,7 @@ def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
     def fail(*_):
         raise RuntimeError("no hidden checks")
 
-    monkeypatch.setattr(job._judge_pool, "with_judge", fail)
+    monkeypatch.setattr(job._judge_pool, "judge_for", fail)
     done = grade_here(task)
     assert (done.result.status, done.result.student) == ("error", "ada")
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
@@ -271,6 +245,6 @@ def test_a_warm_process_for_other_protections_is_not_used(task, monkeypatch):
     for other in ({"sandboxed": False}, {"device": "cuda:0"}, {}):
         harness = job._JudgePool()
         harness.warm_up(task)
-        harness.with_judge(replace(task, **other), lambda judge: None)
+        harness.judge_for(replace(task, **other))
         assert harness._warm is None
     assert made == [None, None, "warm"]

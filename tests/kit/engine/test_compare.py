@@ -195,6 +195,10 @@ def test_the_checks_own_words_come_first_where_it_has_any() -> None:
     assert "token 0 is token 2" in failure(wrong, right, describe=lambda *_: ("token 0 is token 2", "token 0")).seen
     assert "other places" in failure(wrong, right, describe=lambda *_: None).seen
     assert "other places" in failure(wrong, right, describe=lambda actual, _: actual[[9]]).seen
+    counted = torch.arange(24.0).reshape(2, 3, 4)  # whose rows in other places are off by one number each
+    assert (
+        "token 0 is token 2" in failure(counted.flip(1), counted, describe=lambda *_: ("token 0 is token 2", "")).seen
+    )
 
 
 def test_words_of_a_check_get_numbers_without_a_graph() -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -128,7 +129,10 @@ VERDICTS = {
 
 @pytest.mark.parametrize(("line", "seen"), VERDICTS.items(), ids=range(len(VERDICTS)))
 def test_what_a_student_reads_of_a_failure(checks_of, line, seen):
-    outcome = only(evaluate(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
+    """Of a wrong answer, which gives nothing; a line that fails the right one, too, is no failure of a student's."""
+    asks = "    if not student(torch.ones(1, 1, 2, 2), 1).numel():"
+    checks = checks_of(f"@patchify\ndef test_it(student):\n{asks}\n{textwrap.indent(line, ' ' * 8)}\n")
+    outcome = only(evaluate(checks, student_of(lambda images, size: images[:0])))
     assert outcome.result.verdict == "fail"
     assert outcome.result.seen == seen
     assert "42" not in (outcome.result.message or "")

@@ -1,6 +1,7 @@
 """The judge with a worker of its own, without a sandbox: what it says of right, wrong, hostile and missing answers."""
 
 import re
+import shutil
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.judge import Judge
-from exercise_kit.judge.scoring import NOTHING_DECIDED, refusing_checks
+from exercise_kit.judge.scoring import NOTHING_DECIDED
 from exercise_kit.reasons import Reason, failure_kind
 from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
@@ -92,38 +93,46 @@ def test_a_borrowed_answer_earns_nothing(judge, borrowed):
     assert result.score == 0.0
 
 
-def test_checks_that_fail_the_model_answer_cost_nobody_a_point(judge):
-    """The model answer is a wrong one here, so that its failing checks are those to be set aside."""
-    wrong = submission(("fix_patchify", 3.0, STRIPS), ("patchify", 8.0, PATCHIFY))
-    model = judge.grade(wrong)
-    refused = refusing_checks(model)
-    assert list(refused) == ["fix_patchify"]
-    result = judge.grade(wrong, refused)
-    exercise = result.exercises[0]
-    assert (exercise.score, result.score, result.max_score) == (3.0, 11.0, 11.0)
-    assert {each.name for each in exercise.checks if each.verdict == "undecided"} == set(refused["fix_patchify"])
-    assert [each.name for each in exercise.checks] == [each.name for each in model.exercises[0].checks]
-    assert all("your instructor can read why" in each.message for each in exercise.checks if each.message)
-    reported = [line for line in map(str, result.log) if "refuses the lesson's model answer. " in line]
-    assert len(reported) == len(refused["fix_patchify"])
-    assert re.match(r"fix_patchify, (test_\w+): hidden/test_patchify.py:\d+: \1 refuses", reported[0])
-    assert judge.grade(wrong).score == model.score, "the next lesson has its own"
+REFUSING = """
+import pytest
 
 
-def test_an_exercise_without_a_check_that_counts_is_undecided(judge):
-    whole = submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, PATCHIFY.replace("patchify", "fix_patchify")))
-    names = [each.name for each in judge.grade(whole).exercises[0].checks]
-    result = judge.grade(whole, {"patchify": dict.fromkeys(names, "Seen: nothing.")})
-    assert [each.score for each in result.exercises] == [0.0, 3.0]
-    assert {each.verdict for each in result.exercises[0].checks} == {"undecided"}
-    assert result.exercises[0].problem == NOTHING_DECIDED.format("patchify")
-    assert re.match(r"hidden/test_patchify.py:\d+: ", result.exercises[0].waits_for)
-    assert result.points == "3 of 3, – of 8"
+@pytest.mark.exercise("fix_patchify", points=1)
+def test_impossible(student):
+    \"\"\"It does what nobody can.\"\"\"
+    assert False
+"""
 
 
-def test_what_could_not_be_evaluated_says_nothing_of_the_checks(judge):
-    empty = submission(("patchify", 8.0, "x = 1"), ("fix_patchify", 3.0, "import os; os._exit(1)"))
-    assert refusing_checks(judge.grade(empty)) == {}
+def test_checks_that_refuse_the_right_answer_cost_nobody_a_point(tmp_path):
+    """They are asked about the reference on the very same draws; an answer that passes is not asked about."""
+    hidden = tmp_path / "hidden"
+    shutil.copytree(HIDDEN, hidden, ignore=shutil.ignore_patterns("__pycache__"))
+    (hidden / "test_more.py").write_text(REFUSING)
+    wrong, right = STRIPS, PATCHIFY.replace("patchify", "fix_patchify")
+    with Judge(HIDDEN, b"secret", sandboxed=False) as without, Judge(hidden, b"secret", sandboxed=False) as judge:
+        for answer in (wrong, right):
+            asked = submission(("fix_patchify", 3.0, answer))
+            (exercise,), log = (result := judge.grade(asked)).exercises, result.log
+            assert exercise.score == without.grade(asked).score
+            (undecided,) = (each for each in exercise.checks if each.verdict == "undecided" and not each.waits_for)
+            assert undecided.name == "test_impossible"
+            assert "your instructor can read why" in undecided.message
+            told = [line for line in map(str, log) if "refuses the lesson's model answer. " in line]
+            assert [re.match(r"fix_patchify, (test_\w+): hidden/test_more.py:\d+: \1", line) for line in told]
+
+
+def test_an_exercise_of_which_no_check_counts_is_undecided(tmp_path):
+    (tmp_path / "hidden").mkdir()
+    for name, text in (("conftest.py", (HIDDEN / "conftest.py").read_text()), ("test_more.py", REFUSING)):
+        (tmp_path / "hidden" / name).write_text(text)
+    with Judge(tmp_path / "hidden", b"secret", sandboxed=False) as judge:
+        result = judge.grade(submission(("fix_patchify", 3.0, STRIPS)))
+    (exercise,) = result.exercises
+    assert {each.verdict for each in exercise.checks} == {"undecided"}
+    assert exercise.problem == NOTHING_DECIDED.format("fix_patchify")
+    assert re.match(r"hidden/test_more.py:\d+: ", exercise.waits_for)
+    assert result.points == "– of 3"
 
 
 def test_another_submission_is_evaluated_otherwise(judge):

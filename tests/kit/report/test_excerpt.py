@@ -5,7 +5,7 @@ import pytest
 from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import gather
 from exercise_kit.report.examples import Anonymizer, Examples
-from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, shortened
+from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, shorten
 from tests.kit.report.conftest import exercise, failed
 
 LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
@@ -13,7 +13,7 @@ LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
 
 def test_short_code_is_shown_whole():
     lines = ["def f(x):", "    return x"]
-    assert shortened(lines, {"return x"}) == lines
+    assert shorten(lines, {"return x"}) == lines
 
 
 def test_long_code_keeps_what_differs_and_where_it_stands():
@@ -25,7 +25,7 @@ def test_long_code_keeps_what_differs_and_where_it_stands():
         "# end",
     ]
     common = {canonical(line) for line in lines} - {"return x.transpose(1, 2)"}
-    shown = shortened(lines, common)
+    shown = shorten(lines, common)
     assert shown[:3] == ["class A:", "    def f(self):", f"        {MARK}"]
     assert "        return x.transpose(1, 2)" in shown
     assert len(shown) <= MOST_LINES
@@ -36,7 +36,7 @@ def test_names_that_were_taken_out_are_alike():
 
 
 def test_where_all_differs_the_end_is_cut_and_counted():
-    shown = shortened(LONG, ())
+    shown = shorten(LONG, ())
     assert (len(shown), shown[-1]) == (MOST_LINES + 1, f"# {MARK} and {len(LONG) - MOST_LINES} lines more")
 
 

@@ -13,7 +13,7 @@ from exercise_kit.judge.result import Result
 from exercise_kit.report import tally as tallying
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.manual_grading import ByHand, ManualGrading
-from exercise_kit.report.page import lecture_page, private_page, signed
+from exercise_kit.report.page import lecture_page, private_page, with_sign
 from exercise_kit.report.people import Why, to_talk_to
 from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, discriminations, tally
 from exercise_kit.report.term import lesson_rows
@@ -109,7 +109,7 @@ def test_chance_and_the_wrong_way_round_are_reported():
     assert "may be chance" in discriminations(class_of(*alternating).exercises)[0].sentence
     opposed = [two(f"s{number}", LESSONS[0], float(number), 11.0 - number) for number in range(11)]
     assert "do worse here" in discriminations(class_of(*opposed).exercises)[0].sentence
-    assert signed(-0.5) == "\u22120.50"
+    assert with_sign(-0.5) == "\u22120.50"
 
 
 def reasons(found):

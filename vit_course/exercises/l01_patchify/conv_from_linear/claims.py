@@ -45,7 +45,7 @@ def expect_strided_by_its_kernel(student: Student, made: object, linear: nn.Line
     student.record += [str(tuple(found.values())), shape(made.weight)]
     given = f"in_channels is {in_channels}, patch_size {patch_size}, and the Linear goes to {out_channels}"
     if slips := [name for name in wanted if found[name] != wanted[name]]:
-        seen, right = (", ".join(f"{name} {each[name]}" for name in slips) for each in (found, wanted))
+        seen, right = (", ".join(f"{name} is {each[name]}" for name in slips) for each in (found, wanted))
         raise Failure(f"its {seen}", f"{right}, where {given}")
     if made.weight.shape != (out_channels, in_channels, *square):
         look = "Is one kernel a row of numbers, or one square for each channel?"

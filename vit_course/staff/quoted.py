@@ -1,21 +1,25 @@
-"""The tables of README.md: what recipes reach, from measured.json; what proves the checks, from proof.json; and how
-fast the reference is, from models_cpu.json and loops.json. What ran on a GPU is in gpu/ and models_cuda.json.
+"""What the pages of the clone quote: what recipes reach, what proves the checks, and how fast the reference is.
 
-python benchmarks/readme_tables.py
+From the logs in `benchmarks/results/`; `vit-course build` writes it between marks (`exercise_kit/authoring/quoted.py`).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
 from pathlib import Path
 
-from exercise_kit.engine.library import as_json
+from exercise_kit.engine.rendering import as_text
+from exercise_kit.engine.run import check
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.recipes import RECIPES
 from vit_course.recipes.builtin import AS_PUBLISHED
 from vit_course.recipes.listing import expected, first_measured, minutes, minutes_by_calculation
 
-README = Path(__file__).resolve().parents[1] / "README.md"
-RESULTS = Path(__file__).resolve().parent / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 PROOF = RESULTS / "proof.json"
 OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100", "cpu-lunch")
 ON_GPUS = ("gpu-minute", "gpu-best", "colab-t4")
@@ -23,7 +27,16 @@ GPU = RESULTS / "gpu"
 NOT_RUN = "not run yet"
 
 
+def report() -> str:
+    """What a student reads who runs down the columns in `patchify`."""
+    (wrong,) = (each for each in EXERCISES["patchify"].misconceptions if each.name == "column order")
+    with redirect_stdout(StringIO()):
+        answer = check("patchify", *wrong.objects)
+    return f"```\n{as_text(answer)}\n```"
+
+
 def our_recipes() -> str:
+    """What recipes for a CPU reach."""
     lines = ["| recipe | test accuracy | minutes |", "|---|---|---|"]
     for name in OURS:
         measured = first_measured(RECIPES[name])
@@ -93,6 +106,7 @@ def peers_on_gpu() -> str:
 
 
 def published_recipes() -> str:
+    """What published notebooks reach, as they are and without their mistakes."""
     lines = ["| notebook | published | ours as published | without its mistakes, by our recipe |", "|---|---|---|---|"]
     for recipe in AS_PUBLISHED:
         assert recipe.published is not None
@@ -106,15 +120,20 @@ def _reached(name: str) -> str:
     return f"{expected(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
 
 
+def total(name: str) -> str:
+    """A total of the proof's log."""
+    return f"{json.loads(PROOF.read_text(encoding='utf-8'))['totals'][name]:,}"
+
+
 def proof() -> str:
     """What is proved of the checks; a bug hunt shares its exercise's checks and counts as an exercise of its own."""
     report = json.loads(PROOF.read_text(encoding="utf-8"))
-    totals, known = report["totals"], len(json.loads(as_json()))
+    totals = report["totals"]
     checks = f"{totals['public checks']} public and {totals['hidden checks']} hidden checks"
     rows = [
         (f"{len(report['exercises'])} exercises", f"{checks}; each is failed by some known mistake"),
         (f"{totals['right variants']:,} right variants", "all pass, every check"),
-        (f"{known:,} known mistakes", "all fail, and all get their name"),
+        (f"{totals['misconceptions']:,} known mistakes", "all fail, and all get their name"),
         ("their pairs, on hidden checks", f"all told apart but {totals['pairs alike']}, listed with the reason"),
         (f"{totals['reference mutants']:,} mutants of the reference", _caught(totals, "caught", "equivalent")),
         (
@@ -123,7 +142,7 @@ def proof() -> str:
         ),
         (
             "each known mistake, with its own name removed from the library",
-            f"{totals['unknown but named']} of {totals['misconceptions']} get the name of another mistake",
+            f"{totals['unknown but named']} get another's",
         ),
         (
             "mutants of the solutions, as wrong answers that nobody foresaw",
@@ -170,6 +189,7 @@ def _loops() -> list[str]:
 
 
 TABLES = {
+    "report": report,
     "our recipes": our_recipes,
     "recipes for GPUs": recipes_for_gpus,
     "runs on a GPU": gpu_runs,
@@ -179,22 +199,9 @@ TABLES = {
     "proof": proof,
     "speed": speed,
 }
-
-
-def with_tables(text: str) -> str:
-    """The text with each table between its two marks made anew."""
-    for name, make in TABLES.items():
-        before, start, rest = text.partition(f"<!-- table: {name} -->\n")
-        _, end, after = rest.partition("<!-- end of table -->\n")
-        if not start or not end:
-            raise SystemExit(f"README.md lacks the marks of the table {name!r}")
-        text = f"{before}{start}{make()}\n{end}{after}"
-    return text
-
-
-def main() -> None:
-    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+COLUMNS = ("public checks", "hidden checks", "right variants", "reference mutants", "caught", "equivalent")
+QUOTED: dict[str, Callable[[], str]] = {
+    **TABLES,
+    "attacks": lambda: str(len(json.loads((RESULTS / "attacks.json").read_text(encoding="utf-8"))["attacks"])),
+    **{f"proof: {name}": partial(total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")},
+}
