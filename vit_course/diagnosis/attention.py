@@ -166,6 +166,8 @@ def every_token_sees_all(case: Case) -> Remarks:
 
 def tokens_have_no_order(case: Case) -> Remarks:
     """The blocks know no order of tokens: moved tokens give what they gave, moved."""
+    if not case.steady:
+        raise NotAsked("the logits are not the same twice")
     for other in (query_of_one_token, norm_over_features, heads_merged_within_token, every_token_sees_all):
         if _speaks(other, case):
             raise NotAsked("tokens are mixed or hidden already")
@@ -175,7 +177,7 @@ def tokens_have_no_order(case: Case) -> Remarks:
     first, last = case.anatomy.start[1], case.steps[-1].sum
     count = case.start.shape[1]
     order = torch.randperm(count, generator=torch.Generator().manual_seed(9))
-    if first is None or case.tokens(last.out).shape[1] != count or not case.steady:
+    if first is None or case.tokens(last.out).shape[1] != count:
         raise NotAsked("the tokens behind the blocks are not those before them")
     axis = next(axis for axis in range(first.out.ndim) if case.tokens(first.out).shape[1] == first.out.shape[axis])
     with torch.no_grad():

@@ -15,8 +15,7 @@ from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, TIMES, Op, source
 
 def registered(case: Case) -> Remarks:
     """Every tensor that learns is a parameter of the model, which an optimizer is given and a checkpoint keeps."""
-    if any(isinstance(module, torch.jit.ScriptModule) for module in case.subject.model.modules()):
-        raise NotAsked("a scripted module shows no parameters at work")
+    _expect_no_script(case)
     own, ops = case.names(), case.watch.ops
     strange = [each for each in leaves(case.answers) if id(each) not in own and each is not case.pixels]
     if strange:
@@ -30,6 +29,11 @@ def registered(case: Case) -> Remarks:
     drawn = [op for op in ops if op.name in draws]
     if not case.steady and drawn:
         yield wrong("numbers are drawn anew in every pass", "VisionTransformer: class token drawn", drawn[0])
+
+
+def _expect_no_script(case: Case) -> None:
+    if any(isinstance(module, torch.jit.ScriptModule) for module in case.subject.model.modules()):
+        raise NotAsked("a scripted module shows no parameters at work")
 
 
 def leaves(result: Tensor) -> list[Tensor]:
@@ -48,6 +52,7 @@ def leaves(result: Tensor) -> list[Tensor]:
 
 def used(case: Case) -> Remarks:
     """Every parameter changes the logits, and gets a gradient."""
+    _expect_no_script(case)
     reached = {id(each) for each in leaves(case.answers)}
     named = {name: each for name, each in case.subject.model.named_parameters() if each.requires_grad}
     idle = {name: each for name, each in named.items() if id(each) not in reached}

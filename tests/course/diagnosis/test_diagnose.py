@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import random
 import re
@@ -15,8 +16,9 @@ from torch import nn
 from typer.testing import CliRunner
 from wrong_models import wrong_models
 
-from vit_course import VisionTransformer, ViTConfig, diagnose
+from vit_course import VisionTransformer, ViTConfig, diagnose, diagnosis
 from vit_course.cli import app
+from vit_course.exercises.catalog import EXERCISES
 
 CONFIG = ViTConfig(image_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=4)
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -55,6 +57,21 @@ NAMED = {
 def right():
     torch.manual_seed(0)
     return VisionTransformer(CONFIG)
+
+
+def test_every_name_that_can_be_told_is_one_of_the_library():
+    told = set()
+    for file in Path(diagnosis.__file__).parent.glob("*.py"):
+        module = importlib.import_module(f"{diagnosis.__name__}.{file.stem}")
+        prefixes = {name: each for name, each in vars(module).items() if isinstance(each, str) and each.endswith(": ")}
+        text = file.read_text("utf-8")
+        for name, prefix in prefixes.items():
+            text = text.replace(f"{{{name}}}", prefix)
+        told |= set(re.findall(r'"((?:\w+): [a-z][^"{}]*)"', text))
+    known = {f"{name}: {each.name}" for name, exercise in EXERCISES.items() for each in exercise.misconceptions}
+    names = {each for each in told if each.partition(": ")[0] in EXERCISES}
+    assert len(names) > 60
+    assert names <= known
 
 
 @pytest.mark.parametrize("key", NAMED)

@@ -47,3 +47,19 @@ def test_no_right_model_is_told_wrong():
     told = {name: each["wrong properties"] for name, each in RESULTS["right"].items() if each["wrong"]}
     assert told == {}
     assert len(RESULTS["right"]) > 75
+
+
+def test_on_public_models():
+    public = json.loads((ROOT / "benchmarks/results/diagnose_public.json").read_text("utf-8"))
+    slips = [each["slips"] for each in public["by kind"].values()]
+    told = [each["told"] for each in public["by kind"].values()]
+    assert (sum(slips), sum(told)) == (public["slips"], public["told"])
+    text = page("docs/diagnose.md")
+    assert f"In {public['models with a slip']} of them the reading had found {public['slips']} slips" in text
+    assert f"`diagnose` tells {public['told']}" in text
+    assert f"Of {public['right models']} right ones it calls none *wrong*" in text
+    assert f"Before that it told {public['told before the changes that were made in view of them']} of the" in text
+    assert sum(told) >= 0.85 * sum(slips)
+    assert public["right models told wrong"] == 0
+    for kind, each in list(public["by kind"].items())[:10]:
+        assert f"| {kind} | {each['slips']} | {each['told']} |" in text
