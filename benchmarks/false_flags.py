@@ -1,6 +1,6 @@
 """Counts the honest answers of simulated classes that are flagged `possible-bypass`, which is read off the code.
 
-    python benchmarks/false_flags.py --students 60 --seed 11 --seed 12
+    python benchmarks/false_flags.py --students 20 --seed 11 --seed 12
 
 Students hand in as `vit-course simulate` has them do, and nothing is graded. Writes results/false_flags.json.
 """
@@ -30,8 +30,11 @@ ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "false_flags.json"
 
 
-def answers(folder: Path, students: int, seed: int) -> Iterator[tuple[str, str, str | None]]:
-    """Exercise, kind and note (None: there is no flag) of each answer in a class."""
+def answers(folder: Path, students: int, seed: int) -> Iterator[tuple[str, Kind, str | None]]:
+    """Exercise, kind and note (None: there is no flag) of each answer in a class.
+
+    A notebook with a hostile answer, or one that ends its process, is hostile as a whole: its cells are around all.
+    """
     new_class(folder, ROOT)
     variants = right_variants()
     handed_in = [
@@ -45,13 +48,15 @@ def answers(folder: Path, students: int, seed: int) -> Iterator[tuple[str, str, 
             lesson.write(folder / "submitted", submitted)
             (found,) = find([folder / "submitted" / student / lesson.name / f"{lesson.name}.ipynb"], released.names)
             notes = {each.exercise: each.words for each in read(found, released).notes if each.flag == POSSIBLE_BYPASS}
-            yield from ((name, str(each.kind), notes.get(name)) for name, each in submitted.answers.items())
+            kinds = {name: each.kind for name, each in submitted.answers.items()}
+            is_hostile = not {Kind.HOSTILE, Kind.CRASHING}.isdisjoint(kinds.values())
+            yield from ((name, Kind.HOSTILE if is_hostile else kind, notes.get(name)) for name, kind in kinds.items())
 
 
 def main() -> None:
     """Print and write the counts by kind of answer, and each honest answer that is flagged."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--students", type=int, default=60)
+    parser.add_argument("--students", type=int, default=20)
     parser.add_argument("--seed", type=int, action="append", required=True)
     given = parser.parse_args()
     asked, flagged, said = Counter[str](), Counter[str](), []

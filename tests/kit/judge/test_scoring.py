@@ -93,9 +93,9 @@ def test_a_claim_that_needs_another_waits_for_it():
 
 def test_numbers_that_a_claim_has_found_wrong_decide_no_claim_of_another_sort():
     """'In training and in evaluation it gives the same tokens', and it does: they are other tokens than asked for."""
-    claim = EXERCISES["patchify"].checks[1]
-    right = found("fail", name=f"test_{claim.name}", seen="wrong numbers", reason=Reason.DIFFERENT)
-    right = replace(right, check=replace(right.check, public=claim))
+    claim = EXERCISES["patchify"].graded_checks()[1]
+    right = found("fail", name=claim.name, seen="wrong numbers", reason=Reason.DIFFERENT)
+    right = replace(right, check=claim)
     other, named, refusal = (
         found("fail", name="test_other", seen="wrong numbers, too", reason=Reason.DIFFERENT),
         found("fail", name="test_named", seen="wrong again", reason=Reason.DIFFERENT, causes=(CAUSE,)),
@@ -103,7 +103,7 @@ def test_numbers_that_a_claim_has_found_wrong_decide_no_claim_of_another_sort():
     )
     told = score_checks("patchify", 8.0, [right, other, named, refusal]).checks
     assert [(each.verdict, each.waits_for) for each in told] == [
-        *(("fail", ""), ("undecided", f"test_{claim.name}"), ("fail", ""), ("fail", ""))
+        *(("fail", ""), ("undecided", claim.name), ("fail", ""), ("fail", ""))
     ]
 
 
