@@ -1045,9 +1045,9 @@ print(f"the lead from 0.02 minus the lead from 0.5: {difference:+.1f} ± {half:.
 # ## Ask any ViT, without points
 #
 # `diagnose` asks a model by what it does, whoever wrote it ([what it
-# asks](https://vit-course.github.io/vit_course/guides/diagnose.html)). Its answers: *wrong*, *unusual* (a choice that
+# asks](/guides/diagnose.html)). Its answers: *wrong*, *unusual* (a choice that
 # has arguments), *not asked*, *holds*. Put your model of lesson 05 below, then a ViT from the internet that you chose.
-# Predict first: which *unusual* choices did its author make?
+# Which *unusual* choices did its author make?
 
 # %% tags=["experiment"]
 from vit_course import diagnose

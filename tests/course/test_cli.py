@@ -72,7 +72,7 @@ def test_new_class_tells_stale_lessons_and_commands_that_can_be_copied(tmp_path,
     (tmp_path / "solutions").mkdir()
     (tmp_path / "solutions" / "01_a.ipynb").write_text("{}")
     stale = BuildReport(stale=(Path("solutions/01_a.ipynb"),))
-    monkeypatch.setattr("exercise_kit.authoring.build.build", lambda root, check: stale)
+    monkeypatch.setattr("exercise_kit.authoring.build.build", lambda root, check, pages: stale)
     folder = tmp_path / "a [new] class with a name that is longer than any line of a terminal, which would break it"
     result = runner.invoke(app, ["new-class", str(folder), "--root", str(tmp_path)])
     assert result.exit_code == 0

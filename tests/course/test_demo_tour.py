@@ -52,7 +52,7 @@ def test_each_part_says_first_how_long_it_takes(tmp_path, console, cleo, monkeyp
     said = {}
 
     def part(name, result):
-        def run(*_):
+        def run(*_, **__):
             said[name] = console.export_text(clear=False).splitlines()[-1]
             return result
 

@@ -72,9 +72,7 @@ SOURCES = {
 
 @pytest.fixture(scope="module")
 def hidden():
-    checks = HiddenChecks(Path(__file__).parents[2] / "hidden")
-    yield checks
-    checks.close()
+    return HiddenChecks(Path(__file__).parents[2] / "hidden")
 
 
 @pytest.fixture(scope="module")
