@@ -162,7 +162,7 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         progress: where the progress bar is shown; ``err`` by default.
 
     Returns:
-        Whether every submission was graded and none of them needs a word.
+        Whether every submission was graded, to its end, and kept.
 
     Raises:
         GradeUsageError: there is no class, exercise or device of that name, or no file can be where JSON is asked for.
@@ -198,7 +198,16 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         _write_json(results, options.json, out)
     if not results:
         err.print("There is nothing to grade: no notebook or .py file with an exercise of the course.")
-    return bool(results) and all(each.status == "graded" and each.reason is None for each in results)
+    return bool(results) and all(map(_is_settled, done))
+
+
+def _is_settled(done: Done) -> bool:
+    """Whether a file needs nothing more of the grader; what went wrong in a student's own code is graded."""
+    result = done.result
+    if result is None:
+        return True
+    failed = any(entry.kind is LogKind.GRADER_FAILED for entry in result.log)
+    return result.status == "graded" and not result.waiting and not failed and not done.unkept
 
 
 def _class_dir(options: GradeOptions) -> Path | None:

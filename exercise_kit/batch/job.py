@@ -106,11 +106,13 @@ class Done:
         result: None: the file is no submission.
         from_cache: whether no exercise had to be graded.
         files: the digests of the files beside the notebook that count.
+        unkept: why its result could not be kept, as a clause; "" where it was.
     """
 
     result: Result | None
     from_cache: bool = False
     files: tuple[str, ...] = ()
+    unkept: str = ""
 
 
 @dataclass(frozen=True)
@@ -255,17 +257,16 @@ def _save(task: Task, opened: Opened, fresh: Result) -> Done:
         notes = (*submission.notes, *fresh.notes)
         failed = replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes)
         return Done(failed, files=submission.files)
-    problem = None
+    unkept = ""
     try:
         whole = merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh)
         _store(task).save(submission, opened.keys, whole)
     except OSError as error:
-        problem = f"its result could not be kept: {error.strerror or error}"
+        unkept = f"its result could not be kept: {error.strerror or error}"
     remarked = replace(submission, reason="; ".join(filter(None, (submission.reason, opened.changed))) or None)
     result = merged(remarked, kept, fresh)
-    return Done(
-        replace(result, reason="; ".join(filter(None, (result.reason, problem))) or None), files=submission.files
-    )
+    said = "; ".join(filter(None, (result.reason, unkept))) or None
+    return Done(replace(result, reason=said), files=submission.files, unkept=unkept)
 
 
 def _load_kept(

@@ -4,13 +4,22 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from exercise_kit.batch.command import GradeOptions, GradeUsageError, _flagged, _published, _write_json, grade
+from exercise_kit.batch.command import (
+    GradeOptions,
+    GradeUsageError,
+    _flagged,
+    _is_settled,
+    _published,
+    _write_json,
+    grade,
+)
 from exercise_kit.batch.job import Done
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason
 
 FAILED = CheckOutcome("test_a", "fail", None, None, "Tokens follow the image.", {"Seen": "x"})
@@ -36,6 +45,26 @@ def test_exactly_the_published_keys():
     assert shown["checks"][0]["parts"] == {"Seen": "x"}
     messages = [check["message"] for check in shown["checks"]]
     assert messages == ["the cell of patchify is empty", "Seen: zeros.", None]
+
+
+WAITS = ExerciseResult("patchify", 0.0, 8.0, reason=Reason.OUR_ERROR)
+GRADED = Result("a.ipynb", "ada", "01_patchify", "graded")
+
+
+@pytest.mark.parametrize(
+    ("done", "settled"),
+    [
+        (Done(GRADED), True),
+        (Done(replace(GRADED, reason="the cell of patchify raised SyntaxError when it ran")), True),
+        (Done(None), True),
+        (Done(replace(GRADED, status="rejected")), False),
+        (Done(replace(GRADED, exercises=(WAITS,))), False),
+        (Done(replace(GRADED, log=(LogEntry(LogKind.GRADER_FAILED, "OSError"),))), False),
+        (Done(GRADED, unkept="its result could not be kept: File exists"), False),
+    ],
+)
+def test_a_student_who_fails_is_no_error(done, settled):
+    assert _is_settled(done) is settled
 
 
 @pytest.mark.parametrize("target", ["-", "grades.json"])
