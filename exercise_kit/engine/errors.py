@@ -146,7 +146,7 @@ def described(error: BaseException) -> Raised:
 def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
     """The failure for an exception out of ``name``, called with ``inputs`` and ``options``."""
     place = f", at {error.line}" if error.line else ""
-    meet = f", where {' and '.join(error.tensors)} meet" if len(error.tensors) > 1 else ""
+    meet = f", of {' and '.join(error.tensors)}" if len(error.tensors) > 1 else ""
     if error.is_a("NotImplementedError"):
         if "_forward_unimplemented" in error.functions and not error.line:  # else it is a part's that they call
             look = "Is its name spelled right, and is it indented so far that it belongs to the class?"

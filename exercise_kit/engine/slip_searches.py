@@ -286,7 +286,8 @@ def _attributes(node: ast.AST, context: type[ast.expr_context] = ast.Store) -> s
 def _made_anew_in_each_call(given: Definition) -> Slip | None:
     """A layer with weights that ``forward`` makes: new ones in every call, which nobody trains."""
     forward = given.functions.get("forward") if given.is_class else None
-    for each in ast.walk(forward) if forward else ():
+    kept = forward is not None and _attributes(forward)  # what becomes a part there is made too late, and not in vain
+    for each in ast.walk(forward) if forward and not kept else ():
         if isinstance(each, ast.Call) and (name := ast.unparse(each.func)).removeprefix("nn.") in _WITH_WEIGHTS:
             seen = f"`forward` makes a new `{name}` in every call, with weights that no call before has seen"
             return Slip(

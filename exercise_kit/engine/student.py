@@ -335,14 +335,14 @@ def _layout_failure(
     missing = [f"`{each}` {shape(wanted[each])}" for each in wanted if each not in found]
     extra = [f"`{each}` {shape(found[each])}" for each in found if each not in wanted]
     other = [
-        f"`{each}` of shape {shape(found[each])} where {shape(wanted[each])} was asked for"
+        f"`{each}` {shape(found[each])} for {shape(wanted[each])}"
         for each in wanted
         if each in found and found[each] != wanted[each]
     ]
     clauses = [
-        f"has no parameter {listed(missing)}" if missing else "",
+        f"has no parameter {listed(missing, 3)}" if missing else "",
         f"has {listed(extra)}, which the exercise does not ask for" if extra else "",
-        f"has {listed(other)}" if other else "",
+        f"has {listed(other, 3)}" if other else "",
     ]
     requested = f"the parameters {listed([f'`{each}` {shape(size)}' for each, size in wanted.items()], 14)}"
     return f"{name} " + " and ".join(filter(None, clauses)), requested, _layout_question(found, wanted)

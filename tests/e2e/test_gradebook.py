@@ -243,7 +243,7 @@ def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Ca
         with subprocess.Popen(command, cwd=course.folder, env={**os.environ, "PATH": path}, stderr=log) as run:
             while run.poll() is None:
                 answers.append(pages.request(f"/api/submissions/{LESSON}"))
-                answers.append(pages.request(which, manual_score=round(1 + 0.01 * len(answers), 2)))
+                answers.append(pages.request(which, manual_score=round(1 + 0.01 * (len(answers) % 100), 2)))
                 time.sleep(0.05)
         log.seek(0)
         said = log.read()

@@ -278,7 +278,7 @@ torch.Tensor.clone = lambda tensor, *_, **__: tensor
 torch.Tensor.untyped_storage = lambda tensor: keep(tensor).storage().untyped()
 torch.UntypedStorage.data_ptr = lambda storage: id(storage)
 """,
-        honest=7.0,
+        honest=7.05,
         lesson="03_attention",
         exercise="scaled_dot_product_attention",
     ),

@@ -175,7 +175,7 @@ WEIGHT, BIAS = {"projection.weight": torch.ones(4, 3)}, {"projection.bias": torc
 @pytest.mark.parametrize(
     ("dim", "wanted", "seen", "look"),
     [
-        (5, WEIGHT | BIAS, "`projection.weight` of shape (4, 5) where (4, 3) was asked for", "How many numbers go"),
+        (5, WEIGHT | BIAS, "`projection.weight` (4, 5) for (4, 3)", "How many numbers go"),
         (3, {"linear.weight": torch.ones(4, 3), "linear.bias": torch.ones(4)},
          "has no parameter `linear.weight` (4, 3), `linear.bias` (4,) and has `projection.weight` (4, 3)",
          "The shapes are right. What does the exercise call"),

@@ -128,7 +128,7 @@ def test_shapes_may_be_any_nonsense():
     reply = {"parameters": {"weight": ["x", 2.5, -7, True]}, "lazy": [{}], "buffers": {}}
     with pytest.raises(Failure, match="has no shape yet"):
         module(reply).load({"weight": INPUT})
-    with pytest.raises(Failure, match=r"`weight` of shape \(-1, -1, -7, -1\) where \(2, 3\) was asked for"):
+    with pytest.raises(Failure, match=r"`weight` \(-1, -1, -7, -1\) for \(2, 3\)"):
         module(reply | {"lazy": []}).load({"weight": INPUT})
 
 
