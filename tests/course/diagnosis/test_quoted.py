@@ -30,6 +30,7 @@ def test_of_those_that_accuracy_does_not_tell():
     found = counts["wrong"] + counts["unusual"]
     words = f"Of {len(beside)} broken ViTs that their accuracy does not tell from the right one it finds {found}."
     assert words in page("docs/site/index.md")
+    assert words in page("README.md")
 
 
 def test_beside_another_tool():
