@@ -19,7 +19,6 @@ from typing import Any
 
 from torch import nn
 
-from exercise_kit.engine.asking import asked
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.call_trace import Watch
 from exercise_kit.engine.chance import with_chance_named
@@ -28,6 +27,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.diagnosis import Record, diagnose
 from exercise_kit.engine.errors import LIBRARIES, OURS
+from exercise_kit.engine.evaluate_check import evaluate_check
 from exercise_kit.engine.exercise import Check, Exercise, Misconception
 from exercise_kit.engine.first_cause import with_first_causes
 from exercise_kit.engine.lent import is_lent
@@ -371,7 +371,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
                 continue
             watching(each.claim)
             student = Student(objects, LocalBackend(objects, watch))
-            results[each.name] = replace(asked(each, student)[0], worth=each.worth, guard=each.guard)
+            results[each.name] = replace(evaluate_check(each, student)[0], worth=each.worth, guard=each.guard)
             records[each.name] = student.record
             late = results[each.name] if results[each.name].reason == Reason.TIME else None
         undiagnosed = (Reason.NOT_WRITTEN, Reason.TIME)

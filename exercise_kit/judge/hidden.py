@@ -16,9 +16,9 @@ from types import SimpleNamespace
 import torch
 
 from exercise_kit.conventions import marked_exercises
-from exercise_kit.engine.asking import asked
 from exercise_kit.engine.class_exercises import EXERCISES, with_line
 from exercise_kit.engine.course import Measure, course
+from exercise_kit.engine.evaluate_check import evaluate_check
 from exercise_kit.engine.exercise import Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -158,7 +158,7 @@ class HiddenChecks:
         probe, printed = Probe(seed_of(key, exercise, check.name)), io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result, failure = asked(check, student, probe, self._given(exercise, student, probe))
+            result, failure = evaluate_check(check, student, probe, self._given(exercise, student, probe))
         return result, failure, printed.getvalue()
 
     def _given(self, exercise: str, student: Student, probe: Probe) -> Given:

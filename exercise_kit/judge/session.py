@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.asking import as_result
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
+from exercise_kit.engine.evaluate_check import as_result
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import definitions_in
 from exercise_kit.engine.run import sentence_on_parts

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from exercise_kit.engine.asking import as_result
+from exercise_kit.engine.evaluate_check import as_result
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import definitions_in
 from exercise_kit.engine.rendering import as_html

@@ -27,7 +27,7 @@ from exercise_kit.submission.released import Lessons, current_class
 from exercise_kit.submission.submission import Submission
 
 
-class _Door:
+class _Shared:
     """What the tests of a session share."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -56,7 +56,7 @@ class _Door:
         return ("cpu", "cuda") if torch.cuda.is_available() and check.names_device else ("cpu",)
 
 
-_DOOR: pytest.StashKey[_Door] = pytest.StashKey()
+_SHARED: pytest.StashKey[_Shared] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the submission."""
     try:
-        config.stash[_DOOR] = _Door(config)
+        config.stash[_SHARED] = _Shared(config)
     except (ValueError, OSError) as error:
         raise pytest.UsageError(f"--submission: {error}") from None
 
@@ -89,7 +89,7 @@ class _Checks(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """A test for each check of each exercise."""
         try:
-            checks = self.config.stash[_DOOR].checks(self.path.parent)
+            checks = self.config.stash[_SHARED].checks(self.path.parent)
         except HiddenChecksError as error:
             raise self.CollectError(str(error)) from None
         if problems := [each for each in checks.problems.values() if f"/{self.path.name}:" in each]:
@@ -111,13 +111,15 @@ class _Asked(pytest.Item):
 
     def runtest(self) -> None:
         """Fail or skip with what the student reads."""
-        door = self.config.stash[_DOOR]
-        if door.submission:
-            self._tell(*_verdict(door.result, self.exercise, self.check.name))
+        shared = self.config.stash[_SHARED]
+        if shared.submission:
+            self._tell(*_verdict(shared.result, self.exercise, self.check.name))
             return
-        for device in door.devices(self.check):
-            checks = HiddenChecks(self.path.parent, device=device) if device != "cpu" else door.checks(self.path.parent)
-            outcome = checks.evaluate(self.exercise, self.check, reference_student(self.exercise), door.seed)
+        for device in shared.devices(self.check):
+            checks = (
+                HiddenChecks(self.path.parent, device=device) if device != "cpu" else shared.checks(self.path.parent)
+            )
+            outcome = checks.evaluate(self.exercise, self.check, reference_student(self.exercise), shared.seed)
             self._tell(outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log))))
 
     def _tell(self, verdict: str, message: str) -> None:
@@ -145,13 +147,13 @@ def _verdict(result: Result, exercise: str, check: str) -> tuple[str, str]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """The points of the submission, exercise by exercise."""
-    door = config.stash.get(_DOOR, None)
-    if door is None or "result" not in vars(door):
+    shared = config.stash.get(_SHARED, None)
+    if shared is None or "result" not in vars(shared):
         return
     terminalreporter.section("points")
-    for each in door.result.exercises:
+    for each in shared.result.exercises:
         terminalreporter.write_line(f"{each.name}: {each.points} points")
-    terminalreporter.write_line(f"in all {door.result.points} points")
+    terminalreporter.write_line(f"in all {shared.result.points} points")
 
 
 def _read(path: Path, device: str) -> Submission:

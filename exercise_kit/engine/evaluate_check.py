@@ -10,7 +10,7 @@ from exercise_kit.engine.watchdog import TimeIsUpError
 from exercise_kit.reasons import Reason, failure_kind
 
 
-def asked(
+def evaluate_check(
     check: Check, student: Student, probe: Probe | None = None, given: Given = NOTHING
 ) -> tuple[CheckResult, Failure | None]:
     """The line of a report for a check, and the failure that it tells of, if it does.
