@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 from exercise_kit.engine.exercise import NOTHING, Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -10,33 +12,56 @@ from exercise_kit.engine.watchdog import TimeIsUpError
 from exercise_kit.reasons import Reason, failure_kind
 
 
-def evaluate_check(
-    check: Check, student: Student, probe: Probe | None = None, given: Given = NOTHING
-) -> tuple[CheckResult, Failure | None]:
-    """The line of a report for a check, and the failure that it tells of, if it does.
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found.
+
+    Attributes:
+        check: the check.
+        result: what the student reads.
+        record: what the student's code gave, for the diagnosis.
+        failure: what the check raised; None where it passed or could not decide.
+        log: for the instructor alone: how the check itself broke, and what it printed.
+        broke: where the check itself broke, file and line, ": ", and the exception; "" where it did not.
+    """
+
+    check: Check
+    result: CheckResult
+    record: list[object] = field(default_factory=list, repr=False)
+    failure: Failure | None = None
+    log: str = ""
+    broke: str = ""
+
+
+def evaluate_check(check: Check, student: Student, probe: Probe | None = None, given: Given = NOTHING) -> Outcome:
+    """Ask a check.
 
     Args:
         check, student, probe, given: as :meth:`Check.ask` has them.
     """
+    found: Failure | Undecided | None = None
     try:
         check.ask(student, probe, given)
-    except Failure as found:
-        return as_result(check.name, check.claim, found), found
-    except Undecided as doubt:
-        return as_result(check.name, check.claim, doubt), None
+    except (Failure, Undecided) as error:
+        found = error
     except TimeIsUpError as late:
         wanted, look = "an answer in less than a second", "Is there a loop that does not end, or a line that waits?"
-        failure = Failure(f"{student.name} {late}", wanted, look, Reason.TIME)
-        return as_result(check.name, check.claim, failure), failure
-    return CheckResult(check.name, check.claim, Verdict.PASS), None
+        found = Failure(f"{student.name} {late}", wanted, look, Reason.TIME)
+    return Outcome(check, line_of(check, found), student.record, found if isinstance(found, Failure) else None)
 
 
-def as_result(name: str, claim: str, found: Failure | Undecided) -> CheckResult:
-    """The line of a report for a check that ended in a failure or could not decide."""
+def line_of(check: Check, found: Failure | Undecided | None = None) -> CheckResult:
+    """The line of a report for a check that ended so; None: it passed."""
+    line = CheckResult(check.name, check.claim, Verdict.PASS, worth=check.worth, guard=check.guard)
+    if found is None:
+        return line
     if isinstance(found, Undecided):
-        return CheckResult(name, claim, Verdict.UNDECIDED, seen=str(found), reason=found.reason)
-    return CheckResult(
-        *(name, claim, Verdict.FAIL, found.seen, found.expected),
+        return replace(line, verdict=Verdict.UNDECIDED, seen=str(found), reason=found.reason)
+    return replace(
+        line,
+        verdict=Verdict.FAIL,
+        seen=found.seen,
+        expected=found.expected,
         look=found.look,
         reason=found.reason,
         stumbled_over=found.stumbled_over,

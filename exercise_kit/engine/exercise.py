@@ -181,6 +181,11 @@ def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     expect_example(student)
 
 
+def is_example(check: str) -> bool:
+    """Whether a check of this name, of ``check`` or of grading, is the docstring's example."""
+    return check.removeprefix("test_") == its_own_example_comes_out.__name__
+
+
 @dataclass
 class Exercise:
     """What a student writes in one cell.

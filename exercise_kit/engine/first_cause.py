@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from exercise_kit.engine.exercise import its_own_example_comes_out
+from exercise_kit.engine.exercise import is_example
 from exercise_kit.engine.slip_searches import Slip
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.reasons import Reason
@@ -43,7 +43,8 @@ def with_first_causes(results: Sequence[CheckResult], slip: Slip | None = None) 
         key = _key(result)
         if key and key not in leading and _leads(result, results):
             leading[key] = _lead(result, f"first_cause_{len(leading) + 1}")
-    followed = next((each for each in leading.values() if each.reason in _FOLLOWED_BY), None)
+    wrong_kinds = (each for each in (*leading.values(), *results) if each.reason in _FOLLOWED_BY)
+    followed = next((each for each in wrong_kinds if each.leads or each.causes), None)
     waiting = [
         _waiting(each, lead) if (lead := leading.get(_key(each)) or _follows(each, followed)) else each
         for each in results
@@ -89,11 +90,11 @@ def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | Non
     """``lead``, where it causes a failure that has no name of its own: numbers cut to integers, a printed example."""
     if lead is None or result.verdict != Verdict.FAIL or result.causes:
         return None
-    is_example = result.name == its_own_example_comes_out.__name__
-    if result.reason != Reason.DIFFERENT and not (is_example and result.reason == Reason.RAISED):
+    example = is_example(result.name)
+    if result.reason != Reason.DIFFERENT and not (example and result.reason == Reason.RAISED):
         return None
     is_whole = lead.reason == Reason.DTYPE and not lead.stumbled_over.startswith("float")
-    return lead if is_example or is_whole else None
+    return lead if example or is_whole else None
 
 
 def _leads(first: CheckResult, results: Sequence[CheckResult]) -> bool:

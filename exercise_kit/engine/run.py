@@ -8,9 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import inspect
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -25,18 +23,18 @@ from exercise_kit.engine.chance import with_chance_named
 from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
-from exercise_kit.engine.diagnosis import Record, diagnose
+from exercise_kit.engine.diagnosis import name_failures
 from exercise_kit.engine.errors import LIBRARIES, OURS
-from exercise_kit.engine.evaluate_check import evaluate_check
-from exercise_kit.engine.exercise import Check, Exercise, Misconception
-from exercise_kit.engine.first_cause import with_first_causes
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, line_of
+from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.lent import is_lent
 from exercise_kit.engine.local_backend import LocalBackend
 from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
 from exercise_kit.engine.pace import pace_of
 from exercise_kit.engine.printed import first_call_printed
 from exercise_kit.engine.probes import quiet, uncompiled
-from exercise_kit.engine.python_slips import definitions_of, line_left_over, renamed, slip_in
+from exercise_kit.engine.python_slips import definitions_of, line_left_over, renamed
+from exercise_kit.engine.report_lines import let_wait, tell
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 from exercise_kit.engine.waiting_cells import noting_failures
@@ -237,7 +235,6 @@ def _names(code: CodeType) -> Iterator[str]:
 
 # exercise → what passed its check last in this process
 _passed_objects: dict[str, dict[str, object]] = {}
-_SAME_UP_TO_NUMBERS = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIND)
 _COURSE = str(Path(__file__).parents[2])
 _HIDDEN = "Grading uses more checks, and other numbers."
 
@@ -304,7 +301,7 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     if unwritten and not problem and (left_over := line_left_over(written)):
         note = " ".join(filter(None, (left_over, note)))
     complete = not (unwritten and known.is_class)
-    lines = with_first_causes(results, slip_in(written, results))
+    lines = tell(results, {each.name: each.needs for each in known.checks}, written)
     report = Report(known.name, lines, points, problem, complete=complete, note=note)
     return replace(report, site=course().site)
 
@@ -360,75 +357,20 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
         objects: name → what was written for it.
         watch: notes what they call.
     """
-    results: dict[str, CheckResult] = {}
-    records: dict[str, Record] = {}
+    found: dict[str, Outcome] = {}
     late: CheckResult | None = None  # the check in which the answer did not come back; nothing is called after it
     with quiet(), uncompiled():
         for each in exercise.checks:
-            first = (results[name] for name in each.needs)
+            first = (found[name].result for name in each.needs)
             if waits_for := next((result for result in first if result.verdict != Verdict.PASS), late):
-                results[each.name] = _wait(each, waits_for)
+                found[each.name] = Outcome(each, let_wait(line_of(each), waits_for))
                 continue
             watching(each.claim)
-            student = Student(objects, LocalBackend(objects, watch))
-            results[each.name] = replace(evaluate_check(each, student)[0], worth=each.worth, guard=each.guard)
-            records[each.name] = student.record
-            late = results[each.name] if results[each.name].reason == Reason.TIME else None
-        undiagnosed = (Reason.NOT_WRITTEN, Reason.TIME)
-        failed = [
-            name for name, one in results.items() if one.verdict == Verdict.FAIL and one.reason not in undiagnosed
-        ]
+            found[each.name] = evaluate_check(each, Student(objects, LocalBackend(objects, watch)))
+            late = found[each.name].result if found[each.name].result.reason == Reason.TIME else None
         with not_watched():
-            refusals = refusals_among(results.values())
-            found = diagnose(exercise, records, failed, refusals, lambda wrong: wrong.is_true_of(Student(objects)))
-            for name, causes in found.items():
-                results[name] = replace(results[name], causes=causes)
-            told = with_chance_named(exercise, objects, list(results.values()))
-    return abbreviate_repetitions(told)
-
-
-def follow_needs(results: Sequence[CheckResult], needs: Mapping[str, Sequence[str]]) -> list[CheckResult]:
-    """The results of checks that were all evaluated, where a failure waits for a check that has to pass first.
-
-    So grading, which gives points for each claim, tells no more than ``check``, which asks one after the other. Of a
-    check without prerequisites nobody knows whether its claim holds where numbers are wrong that a claim before it has
-    found wrong, and no known mistake explains either: it waits for that claim.
-
-    Args:
-        results: in the order of the checks.
-        needs: a check's name → the names of the checks that have to pass first.
-    """
-    by_name: dict[str, CheckResult] = {}
-    found = []
-    own = next((each for each in results if each.verdict == Verdict.FAIL and not each.is_anothers), None)
-    wrong: CheckResult | None = None
-    for each in results:
-        first = (by_name[name] for name in needs.get(each.name, ()) if name in by_name)
-        waits_for = next((one for one in first if one.verdict == Verdict.FAIL or one.waits_for), None)
-        waits_for = waits_for or (own if each.is_anothers else None)
-        if _is_unnamed_number(each):
-            waits_for = waits_for or (None if needs.get(each.name) else wrong)
-            wrong = wrong or (each if needs.get(each.name) else None)
-        found.append(_wait(each, waits_for) if waits_for and each.verdict == Verdict.FAIL else each)
-        if not each.is_anothers:  # else nobody knows whether its own claim holds
-            by_name[each.name] = found[-1]
-    return found
-
-
-def _is_unnamed_number(result: CheckResult) -> bool:
-    return result.verdict == Verdict.FAIL and result.reason == Reason.DIFFERENT and not result.causes
-
-
-def refusals_among(results: Iterable[CheckResult]) -> set[str]:
-    """Failed checks that are about errors alone: bad input was accepted, or a guard met an exception of its own."""
-    failed = [each for each in results if each.verdict == Verdict.FAIL]
-    met = Counter(each.stumbled_over for each in failed)
-    return {
-        each.name
-        for each in failed
-        if each.reason == Reason.ACCEPTED
-        or (each.guard and each.reason == Reason.RAISED and met[each.stumbled_over] == 1)
-    }
+            named = name_failures(exercise, [*found.values()], holds=lambda wrong: wrong.is_true_of(Student(objects)))
+            return tuple(with_chance_named(exercise, objects, [each.result for each in named]))
 
 
 def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
@@ -444,35 +386,3 @@ def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
         return ""
     diagnosis = " or ".join(named) or "nothing that has a name"
     return f"on the public checks of {exercise.name}, {pair.name} looks like {diagnosis}"
-
-
-def _wait(each: Check | CheckResult, waits_for: CheckResult) -> CheckResult:
-    reason = f"it waits until “{waits_for.claim}” passes"
-    waiting = CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
-    return replace(waiting, worth=each.worth, guard=each.guard, waits_for=waits_for.waits_for or waits_for.name)
-
-
-def abbreviate_repetitions(results: list[CheckResult]) -> tuple[CheckResult, ...]:
-    """Say the same thing once: a failure, or a cause, that was reported before is only named again."""
-    reported: dict[tuple[str, tuple[str, ...]], str] = {}
-    explained: dict[tuple[str, ...], str] = {}
-    shortened = []
-    for result in results:
-        names = tuple(cause.name for cause in result.causes)
-        # an exception, a wrong name or another dtype comes back with other inputs, and is the same all the same
-        seen = result.seen
-        if result.stumbled_over and result.reason != Reason.DIFFERENT:
-            seen = f"{result.reason}: {result.stumbled_over}"
-        if result.reason in _SAME_UP_TO_NUMBERS:
-            seen = re.sub(r"[0-9]+", "#", seen)
-        before = reported.setdefault((seen, names), result.name) if seen else result.name
-        known = before != result.name
-        if known and result.verdict == Verdict.FAIL:
-            result = replace(result, seen="the same as above", expected="", look="", same_as=before)
-        elif known and result.verdict == Verdict.UNDECIDED:
-            waits = result.reason == Reason.WAITS_FOR_CHECK
-            result = replace(result, seen="it waits for the same check" if waits else "the same as above")
-        if names and (first := explained.setdefault(names, result.name)) != result.name:
-            result = replace(result, is_repeated=True, same_as=first)
-        shortened.append(result)
-    return tuple(shortened)

@@ -9,7 +9,7 @@ import io
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,35 +18,16 @@ import torch
 from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.class_exercises import EXERCISES, with_line
 from exercise_kit.engine.course import Measure, course
-from exercise_kit.engine.evaluate_check import evaluate_check
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, line_of
 from exercise_kit.engine.exercise import Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import CheckResult, Failure, Verdict
+from exercise_kit.engine.verdict import Undecided
 from exercise_kit.judge.own_functions import HiddenChecksError, functions_in
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 WRONG_CHECK = "this check refuses the right answer, too; it does not count, and your instructor can read why"
 REFUSES = "refuses the lesson's model answer"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a check found.
-
-    Attributes:
-        check: the check.
-        result: what the student reads.
-        record: what the student's code gave, for the diagnosis.
-        log: for the instructor alone: how the check itself broke, and what it printed.
-        broke: where the check itself broke, file and line, ": ", and the exception; "" where it did not.
-    """
-
-    check: Check
-    result: CheckResult
-    record: list[object] = field(repr=False)
-    log: str = ""
-    broke: str = ""
 
 
 class HiddenChecks:
@@ -123,18 +104,18 @@ class HiddenChecks:
         Raises:
             MemoryError: the judge's memory has run out.
         """
-        result, failure, printed = self._ask(exercise, check, student, key)
-        error = failure.error if failure else None
+        outcome = self._ask(exercise, check, student, key)
+        error = outcome.failure.error if outcome.failure else None
         if is_out_of_memory(error):
             raise MemoryError from error
         broke = ""
-        if result.verdict == Verdict.FAIL and not result.unwritten:
+        if outcome.failure and not outcome.result.unwritten:
             broke = self._refuses_the_right_answer(exercise, check, key)
         if broke:
-            result = CheckResult(check.name, check.claim, Verdict.UNDECIDED, seen=WRONG_CHECK)
-        if told := error or (failure.__cause__ if failure else None):
-            printed += _traceback_from(check, told)
-        return Outcome(check, result, student.record, printed, broke)
+            outcome = replace(outcome, result=line_of(check, Undecided(WRONG_CHECK)), broke=broke)
+        if told := error or (outcome.failure.__cause__ if outcome.failure else None):
+            outcome = replace(outcome, log=outcome.log + _traceback_from(check, told))
+        return outcome
 
     def _refuses_the_right_answer(self, exercise: str, check: Check, key: bytes) -> str:
         """How a check fails the reference too, on the same draws, with its place; "" where it does not.
@@ -143,23 +124,21 @@ class HiddenChecks:
         """
         of = (exercise, check.name, key)
         if of not in self._refusals:
-            result, failure, _ = self._ask(exercise, check, reference_student(exercise), key)
-            folder = check.file.parent
+            found = self._ask(exercise, check, reference_student(exercise), key)
+            failure, folder = found.failure, check.file.parent
             if failure and failure.error:
                 place = f"{folder.name}/{with_line(failure.error, folder, check.file.name)}"
                 self._refusals[of] = f"{place}; {check.name} breaks off with the lesson's own answer"
             else:
-                self._refusals[of] = f"{check.place} {REFUSES}. {result.message}" if failure else ""
+                self._refusals[of] = f"{check.place} {REFUSES}. {found.result.message}" if failure else ""
         return self._refusals[of]
 
-    def _ask(
-        self, exercise: str, check: Check, student: Student, key: bytes
-    ) -> tuple[CheckResult, Failure | None, str]:
+    def _ask(self, exercise: str, check: Check, student: Student, key: bytes) -> Outcome:
         probe, printed = Probe(seed_of(key, exercise, check.name)), io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result, failure = evaluate_check(check, student, probe, self._given(exercise, student, probe))
-        return result, failure, printed.getvalue()
+            outcome = evaluate_check(check, student, probe, self._given(exercise, student, probe))
+        return replace(outcome, log=printed.getvalue())
 
     def _given(self, exercise: str, student: Student, probe: Probe) -> Given:
         """What a check can name beside student and probe, made where it does."""

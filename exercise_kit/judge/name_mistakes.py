@@ -7,7 +7,7 @@ weights of a reference, say) would move them in this process, and does not in a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.diagnosis import Compared, Observe, Record, explain, explain_by_two, for_refusals
+from exercise_kit.engine.diagnosis import Record
+from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Misconception
 from exercise_kit.engine.local_backend import CallResult, LocalBackend, ModuleBackend
-from exercise_kit.engine.run import refusals_among
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Cause, Verdict
-from exercise_kit.judge.hidden import HiddenChecks, Outcome
+from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge.hidden import HiddenChecks
 
 
 def isolated_student(objects: Mapping[str, Any]) -> Student:
@@ -114,12 +114,6 @@ class _IsolatedModule:
         return self._call(self._module.set, state)
 
 
-# a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
-# failures that nobody explains; two_mistakes.most_evaluated bounds the pairs, which are evaluated once each, as a rule
-MOST_REPLAYS = 240
-MOST_UNEXPLAINED = 3
-
-
 class Replays:
     """What an exercise's misconceptions give where a student was evaluated; each is evaluated once.
 
@@ -151,69 +145,7 @@ class Replays:
         return self._seen[place]
 
 
-class _TooManyReplays(Exception):
-    """No more replays."""
-
-
-def name_failures(exercise: str, outcomes: Sequence[Outcome], observe: Observe) -> list[Outcome]:
-    """The outcomes of an exercise's checks, each failure with the misconceptions that explain it.
-
-    Args:
-        exercise: the exercise that was evaluated.
-        outcomes: what its checks found, in order.
-        observe: what a misconception does in a check: :class:`Replays`.
-    """
-    failed = [each for each in outcomes if each.result.verdict == Verdict.FAIL and not each.result.unwritten]
-    records = {each.check.name: each.record for each in outcomes}
-    decisive = frozenset(each.check.name for each in outcomes if each.check.is_decisive)
-    names = dict.fromkeys(each.check.name for each in failed).keys()
-    found: dict[str, tuple[Cause, ...]] = {}
-    seen = Compared(records, _at_most(MOST_REPLAYS, observe))
-    try:
-        for outcome in failed:
-            name = outcome.check.name
-            everyone = course().exercises[exercise].misconceptions
-            found[name] = _explain(everyone, records, names, name, seen, found, decisive)
-    except _TooManyReplays:
-        pass
-    # what earns nothing comes last: its author begins with what tells most
-    by_name = [each.check.name for each in sorted(failed, key=lambda each: not each.check.worth)]
-    found = explain_by_two(course().exercises[exercise], records, by_name, found, observe, decisive)
-    found = for_refusals(found, refusals_among(each.result for each in outcomes))
-    return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
-
-
 def commonest(outcomes: Sequence[Outcome]) -> str | None:
     """The misconception that explains the most failures alone, the first of several; None when nothing fits."""
     alone = Counter(each.result.misconception for each in outcomes if each.result.misconception)
     return alone.most_common(1)[0][0] if alone else None
-
-
-def _explain(
-    everyone: Sequence[Misconception],
-    records: dict[str, Record],
-    failed: Set[str],
-    name: str,
-    seen: Compared,
-    found: dict[str, tuple[Cause, ...]],
-    decisive: Set[str],
-) -> tuple[Cause, ...]:
-    """What explains one failure: rather what has explained others already, so that few are evaluated."""
-    known = {cause for causes in found.values() for cause in causes}
-    likely = [each for each in everyone if each.cause in known]
-    causes = explain(likely, records, failed, name, seen, decisive)
-    if causes or sum(not each for each in found.values()) >= MOST_UNEXPLAINED:
-        return causes
-    return explain(everyone, records, failed, name, seen, decisive)
-
-
-def _at_most(count: int, observe: Observe) -> Observe:
-    evaluated: set[tuple[str, str]] = set()
-
-    def bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
-        evaluated.add((wrong.name, name))
-        if len(evaluated) > count:
-            raise _TooManyReplays
-        return observe(wrong, name)
-
-    return bounded

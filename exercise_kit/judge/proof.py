@@ -10,11 +10,12 @@ from typing import Any
 
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, with_line
 from exercise_kit.engine.course import course
+from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided, Verdict
-from exercise_kit.judge.hidden import HiddenChecks, Outcome
+from exercise_kit.judge.hidden import HiddenChecks
 
 _KEYS = (b"proof 1", b"proof 2", b"proof 3")  # other sizes and numbers each time
 Objects = Sequence[Callable[..., Any]]

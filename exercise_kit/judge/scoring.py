@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
+from exercise_kit.engine.diagnosis import first_failed
+from exercise_kit.engine.evaluate_check import Outcome, line_of
 from exercise_kit.engine.exercise import Check
-from exercise_kit.engine.first_cause import with_first_causes
-from exercise_kit.engine.python_slips import line_left_over, slip_in
-from exercise_kit.engine.run import abbreviate_repetitions, follow_needs
+from exercise_kit.engine.python_slips import line_left_over
+from exercise_kit.engine.report_lines import tell
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.hidden import Outcome
 from exercise_kit.judge.name_mistakes import commonest
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.reasons import Reason
@@ -93,7 +93,7 @@ def score_checks(
     """
     if max_score is None:
         max_score = sum(each.check.worth for each in outcomes)
-    results = _told(outcomes, written)
+    results = _told(exercise, outcomes, written)
     if problem is None and any(each.unwritten for each in results):
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
@@ -129,19 +129,20 @@ def unevaluated(
     kind: str,
 ) -> ExerciseResult:
     """The result of an exercise that could not be evaluated: every check fails, for one reason."""
-    failed = [Outcome(each, CheckResult(each.name, each.claim, Verdict.FAIL), []) for each in checks]
+    failed = [Outcome(each, replace(line_of(each), verdict=Verdict.FAIL)) for each in checks]
     return score_checks(exercise, max_score, failed, problem, reason, kind)
 
 
-def _told(outcomes: Sequence[Outcome], written: Sequence[Definition]) -> tuple[CheckResult, ...]:
+def _told(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definition]) -> tuple[CheckResult, ...]:
     """The lines of the report, as ``check`` has them: what follows from something else folds under it."""
-    results: Sequence[CheckResult] = [each.result for each in outcomes]
+    results = tuple(each.result for each in outcomes)
     none_passes = not any(each.verdict == Verdict.PASS for each in results)
     if none_passes and any(each.unwritten or not each.reason for each in results):
-        return abbreviate_repetitions([*results])  # nothing is written, or was evaluated: that is all there is to say
-    needs = {each.check.name: each.check.needs for each in outcomes}
-    results = abbreviate_repetitions(follow_needs(results, needs))
-    return with_first_causes(results, slip_in(written, results))
+        return results  # nothing is written, or was evaluated: that is all there is to say
+    named = {each.misconception for each in results}
+    known = course().exercises[exercise]
+    leads = {wrong.name: f"test_{first_failed(known, wrong)}" for wrong in known.misconceptions if wrong.name in named}
+    return tell(results, {each.check.name: each.check.needs for each in outcomes}, written, leads)
 
 
 def _as_outcome(result: CheckResult) -> CheckOutcome:

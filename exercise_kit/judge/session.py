@@ -13,7 +13,8 @@ from typing import Any
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
-from exercise_kit.engine.evaluate_check import as_result
+from exercise_kit.engine.diagnosis import name_failures
+from exercise_kit.engine.evaluate_check import Outcome, line_of
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import definitions_in
 from exercise_kit.engine.run import sentence_on_parts
@@ -21,8 +22,8 @@ from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
 from exercise_kit.judge.findings import Findings
-from exercise_kit.judge.hidden import HiddenChecks, Outcome
-from exercise_kit.judge.name_mistakes import Replays, name_failures
+from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.judge.name_mistakes import Replays
 from exercise_kit.judge.own_functions import HiddenChecksError
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import merge, not_graded, score_checks, unevaluated
@@ -266,7 +267,7 @@ class GradingSession:
     def _named(self, name: str, outcomes: Sequence[Outcome]) -> list[Outcome]:
         """The outcomes with the misconceptions that explain them; without, where the grader fails at that."""
         try:
-            return name_failures(name, outcomes, Replays(self._checks, name, self._key))
+            return name_failures(course().exercises[name], outcomes, Replays(self._checks, name, self._key))
         except MemoryError:
             raise
         except Exception as error:
@@ -279,9 +280,9 @@ class GradingSession:
         self._workers.record_loss(lost, name)
         first = running.result
         if first.verdict != Verdict.FAIL:
-            first = as_result(first.name, first.claim, Failure(f"the code {lost.words}"))
+            first = line_of(running.check, Failure(f"the code {lost.words}"))
         for check in checks[checks.index(running.check) :]:
-            yield Outcome(check, replace(first, name=check.name, claim=check.claim), [])
+            yield Outcome(check, replace(first, name=check.name, claim=check.claim))
 
     def _undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
         """What is wrong with the names that the exercise asks for, its kind, and whether none can be evaluated."""

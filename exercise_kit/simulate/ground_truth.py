@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.engine.course import course
+from exercise_kit.engine.diagnosis import name_failures
+from exercise_kit.engine.evaluate_check import Outcome as Found
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.hidden import Outcome as Found
-from exercise_kit.judge.name_mistakes import Replays, commonest, isolated_student, name_failures
+from exercise_kit.judge.name_mistakes import Replays, commonest, isolated_student
 from exercise_kit.judge.own_functions import HiddenChecksError
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
@@ -87,7 +88,7 @@ class Oracle:
     def _name(self, answer: SimulatedAnswer, outcomes: Sequence[Found], replays: Replays) -> str | None:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
-            return commonest(name_failures(answer.exercise, outcomes, replays))
+            return commonest(name_failures(course().exercises[answer.exercise], outcomes, replays))
         failed = _failed(outcomes)
         place = answer.exercise, answer.misconception or answer.name, failed
         if place not in self._named:
@@ -97,7 +98,7 @@ class Oracle:
             same = self._outcomes(answer, shared)
             if failed != _failed(same):
                 same, shared = list(outcomes), replays
-            self._named[place] = commonest(name_failures(answer.exercise, same, shared))
+            self._named[place] = commonest(name_failures(course().exercises[answer.exercise], same, shared))
         return self._named[place]
 
     def _certain(self, answer: SimulatedAnswer) -> Expected:

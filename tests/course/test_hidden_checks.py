@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 from exercise_kit import engine
 from exercise_kit.engine.cause_groups import grouped
+from exercise_kit.engine.diagnosis import name_failures
 from exercise_kit.engine.rendering import as_text
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge import hidden
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.hidden import reference_student
-from exercise_kit.judge.name_mistakes import name_failures
 from exercise_kit.judge.scoring import fraction, score_checks
 from tests.course.test_checks import EACH_EXERCISE, FIRST_SCREEN, checked_as, evaluated, right_variants_of
 from tests.course.unlisted_answers import UNLISTED
@@ -82,7 +82,7 @@ def problem_with(exercise, wrong, key):
         return f"every check passes {wrong.name}"
     if any(each.log for each in outcomes):
         return f"a check breaks with {wrong.name}\n{summary(outcomes)}"
-    results = name_failures(exercise, outcomes, observed(exercise, key))
+    results = name_failures(EXERCISES[exercise], outcomes, observed(exercise, key))
     named = {cause.name for each in results for cause in each.result.causes}
     return None if wrong.name in named else f"{wrong.name}: named {named or 'nothing'}\n{summary(outcomes)}"
 
@@ -91,7 +91,9 @@ def problem_with(exercise, wrong, key):
 @pytest.mark.proof
 def test_a_graded_misconception_is_reported_on_one_screen(exercise):
     for wrong in evaluated(EXERCISES[exercise]):
-        outcomes = name_failures(exercise, outcomes_of(exercise, wrong.objects, KEYS[0]), observed(exercise, KEYS[0]))
+        outcomes = name_failures(
+            EXERCISES[exercise], outcomes_of(exercise, wrong.objects, KEYS[0]), observed(exercise, KEYS[0])
+        )
         report = graded_report(score_checks(exercise, 10.0, outcomes))
         (first, *_), _ = grouped(report.results)
         alone = replace(report, results=(first.first, *first.same, *first.waiting))

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.hidden import Outcome
 from tests.our_hidden_checks import hidden_checks
 from tests.proof.mutants import Mutant, exercises_with, is_helper
 from tests.proof.solutions import SolutionMutant

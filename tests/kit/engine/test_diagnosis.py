@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.diagnosis import diagnose
+from exercise_kit.engine.diagnosis import name_failures
+from exercise_kit.engine.evaluate_check import evaluate_check
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.run import run_checks
@@ -261,10 +262,9 @@ def test_an_odd_mistake_does_not_stop_the_diagnosis() -> None:
 
 def test_numbers_drawn_for_another_check_match_nothing() -> None:
     exercise, name = scale_exercise(), "negative_numbers_double"
-    student = Student({"scale": lambda x: 3 * x})
-    with pytest.raises(Failure):
-        exercise.checks[1].function(student, Probe("another"))
-    assert diagnose(exercise, {name: student.record}, [name]) == {name: ()}
+    outcome = evaluate_check(exercise.checks[1], Student({"scale": lambda x: 3 * x}), Probe("another"))
+    (named,) = name_failures(exercise, [outcome])
+    assert (named.check.name, named.result.verdict, named.result.causes) == (name, "fail", ())
 
 
 PROGRAM = """

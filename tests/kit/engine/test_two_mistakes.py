@@ -7,13 +7,15 @@ import pytest
 import torch
 
 from exercise_kit.engine.compare import expect_equal
+from exercise_kit.engine.diagnosis import name_failures
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.mistakes import add_mistakes
 from exercise_kit.engine.program import read_program
+from exercise_kit.engine.report_lines import tell
 from exercise_kit.engine.run import check, run_checks, unrecognized_pair
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Layout, declare, pairs_of
-from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures
+from exercise_kit.judge.name_mistakes import Replays, commonest
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 
@@ -101,7 +103,7 @@ def test_a_common_pair_is_named_by_hidden_checks(exercise, first, second):
     pair, key = pair_called(exercise, first, second), b"a class"
     names = EXERCISES[exercise].objects
     outcomes = list(hidden_checks().run(exercise, lambda: Student(dict(zip(names, pair.objects, strict=True))), key))
-    named = name_failures(exercise, outcomes, Replays(hidden_checks(), exercise, key))
+    named = name_failures(EXERCISES[exercise], outcomes, Replays(hidden_checks(), exercise, key))
     assert commonest(named) == pair.name
 
 
@@ -179,7 +181,7 @@ def test_two_failures_that_two_mistakes_explain_apart_are_one_pair():
     assert [each.misconception for each in results] == ["tripled, and negative ones too"] * 2
     assert results[0].causes[0].explanation == "Two mistakes at once. Tripled. Negative numbers double too."
     assert results[0].parts()["Where to look"].startswith("Three?")
-    assert results[1].parts()["Likely cause"] == "*tripled, and negative ones too*, as above."
+    assert tell(results, {}, [])[1].parts()["Likely cause"] == "*tripled, and negative ones too*, as above."
 
 
 def test_a_failure_that_a_single_mistake_explains_is_no_pair():

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from exercise_kit.engine.diagnosis import Compared, explain
+from exercise_kit.engine import diagnosis
+from exercise_kit.engine.diagnosis import Compared, explain, name_failures
 from exercise_kit.engine.student import Student
-from exercise_kit.judge import name_mistakes
 from exercise_kit.judge.hidden import HiddenChecks, reference_student, right_objects
-from exercise_kit.judge.name_mistakes import Replays, commonest, name_failures
+from exercise_kit.judge.name_mistakes import Replays, commonest
 from vit_course.exercises.catalog import EXERCISES
 
 KEY = b"a submission"
@@ -48,7 +48,7 @@ def checks(tmp_path_factory):
 
 def named(checks, function):
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": function}), KEY))
-    return name_failures("patchify", outcomes, Replays(checks, "patchify", KEY))
+    return name_failures(EXERCISES["patchify"], outcomes, Replays(checks, "patchify", KEY))
 
 
 def names(outcomes):
@@ -70,7 +70,7 @@ def test_a_mistake_is_named_by_what_it_gives(checks):
 
 def test_a_right_answer_has_no_mistake(checks):
     outcomes = list(checks.run("patchify", lambda: reference_student("patchify"), KEY))
-    assert names(name_failures("patchify", outcomes, Replays(checks, "patchify", KEY))) == [None] * 3
+    assert names(name_failures(EXERCISES["patchify"], outcomes, Replays(checks, "patchify", KEY))) == [None] * 3
     assert commonest(outcomes) is None
 
 
@@ -108,9 +108,9 @@ def test_few_are_evaluated(checks, monkeypatch, most):
         replayed.append((wrong.name, name))
         return False, []
 
-    monkeypatch.setattr(name_mistakes, "MOST_REPLAYS", most)
+    monkeypatch.setattr(diagnosis, "MOST_REPLAYS", most)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
-    assert names(name_failures("patchify", outcomes, observe)) == [None] * 3
+    assert names(name_failures(EXERCISES["patchify"], outcomes, observe)) == [None] * 3
     assert len(set(replayed)) == most
 
 
@@ -124,12 +124,10 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch, 
         replayed.add(name)
         return False, []
 
-    monkeypatch.setattr(name_mistakes, "MOST_UNEXPLAINED", most)
-    monkeypatch.setattr(
-        name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe, decisive: found
-    )
+    monkeypatch.setattr(diagnosis, "MOST_UNEXPLAINED", most)
+    monkeypatch.setattr(diagnosis, "explain_by_two", lambda exercise, records, failed, found, *_: found)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
-    name_failures("patchify", outcomes, observe)
+    name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == evaluated
 
 
@@ -140,11 +138,9 @@ def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(ch
         replayed.add(name)
         return True, ["something else"]
 
-    monkeypatch.setattr(
-        name_mistakes, "explain_by_two", lambda exercise, records, failed, found, observe, decisive: found
-    )
+    monkeypatch.setattr(diagnosis, "explain_by_two", lambda exercise, records, failed, found, *_: found)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
-    name_failures("patchify", outcomes, observe)
+    name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
 
 

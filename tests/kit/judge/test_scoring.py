@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from exercise_kit.engine.evaluate_check import as_result
+from exercise_kit.engine.evaluate_check import Outcome, line_of
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import definitions_in
 from exercise_kit.engine.rendering import as_html
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
 from exercise_kit.judge.graded_report import graded_report
-from exercise_kit.judge.hidden import Outcome
 from exercise_kit.judge.scoring import fraction, score_checks, unevaluated
 from exercise_kit.reasons import Reason
 from vit_course.exercises.catalog import EXERCISES
@@ -20,7 +19,7 @@ CAUSE = Cause("column order", "It reads columns first.", "Which axis varies fast
 
 def found(verdict, points=1.0, name="test_it", **fields):
     check = Check(name, f"{name} holds.", lambda student, probe: None, worth=points)
-    return Outcome(check, CheckResult(name, check.claim, Verdict(verdict), **fields), [])
+    return Outcome(check, CheckResult(name, check.claim, Verdict(verdict), **fields))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,9 @@ def test_what_is_not_written_is_said_once():
 def test_the_same_is_said_once_and_keeps_its_kind():
     failure = Failure("patchify gave 3 tokens")
     check = found("fail").check
-    same = [Outcome(check, as_result(name, check.claim, failure), []) for name in ("test_a", "test_b")]
+    same = [
+        Outcome(each, line_of(each, failure)) for each in (replace(check, name="test_a"), replace(check, name="test_b"))
+    ]
     assert [(each.message, each.kind) for each in score_checks("patchify", 8.0, same).checks] == [
         ("Seen: patchify gave 3 tokens.", "patchify gave # tokens"),
         ("Seen: the same as above.", "patchify gave # tokens"),
