@@ -33,13 +33,14 @@ from timing import machine
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the proof is part of the tests
 
-from exercise_kit.engine.diagnosis import Observe, Record, name_failures  # noqa: E402
+from exercise_kit.engine.diagnosis import Observe, Record  # noqa: E402
 from exercise_kit.engine.evaluate_check import Outcome  # noqa: E402
 from exercise_kit.engine.exercise import Check, Misconception  # noqa: E402
+from exercise_kit.engine.name_failures import name_failures  # noqa: E402
 from exercise_kit.engine.records import same_record  # noqa: E402
 from exercise_kit.engine.two_mistakes import Pair, pairs_of  # noqa: E402
 from exercise_kit.engine.verdict import Verdict  # noqa: E402
-from exercise_kit.judge.name_mistakes import Replays, commonest  # noqa: E402
+from exercise_kit.judge.replays import Replays, commonest  # noqa: E402
 from tests.course.test_checks import right_variants_of  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.our_hidden_checks import hidden_checks  # noqa: E402

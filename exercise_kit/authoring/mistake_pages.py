@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from exercise_kit.engine.arguments import usage
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining, Trained, TrainingEffect, what_was_trained
 from exercise_kit.engine.library import with_own_misconceptions
-from exercise_kit.engine.run import usage
 
 # what is seen in training → the name of the page about it, and what that means to who looks for a bug
 SYMPTOMS: dict[InTraining, tuple[str, str]] = {

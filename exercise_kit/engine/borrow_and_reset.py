@@ -10,12 +10,12 @@ from importlib.resources import files
 from typing import Any
 
 from exercise_kit.conventions import STUBS
+from exercise_kit.engine.arguments import find, unknown
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.lent import lend, right_parts
 from exercise_kit.engine.notebook_or_script import shell_here
 from exercise_kit.engine.release_settings import release_settings
-from exercise_kit.engine.run import find, unknown
 
 
 def borrow(name: str) -> Any:

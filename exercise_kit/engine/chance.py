@@ -6,18 +6,19 @@ exercise draws by itself, weights say, a check gives other numbers for everybody
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
 import torch
 
+from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Check, Exercise, Misconception
 from exercise_kit.engine.expect import RANDOM
 from exercise_kit.engine.probes import Probe, fresh_settings
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
+from exercise_kit.engine.verdict import Failure, Undecided, Verdict
 from exercise_kit.reasons import Reason
 
 _SEEDS = 1, 2
@@ -25,29 +26,32 @@ _LOOK = "Which line of yours draws random numbers, and who asked for it?"
 _WITNESSES = 3  # known mistakes that tell whether a check gives everybody other numbers
 
 
-def with_chance_named(
-    exercise: Exercise, objects: Mapping[str, object], results: Sequence[CheckResult]
-) -> list[CheckResult]:
-    """The results of an exercise's checks, where wrong numbers that nobody has named are said to be made by chance.
+def with_chance_named(exercise: Exercise, outcomes: Sequence[Outcome], student: Callable[[], Student]) -> list[Outcome]:
+    """What checks found, where wrong numbers that nobody has named are said to be made by chance.
 
     Only the first of them is asked again; what others say follows from the same.
+
+    Args:
+        exercise: whose checks.
+        outcomes: with their causes.
+        student: makes the one that was asked.
     """
-    unnamed = [
-        each
-        for each in results
-        if each.verdict == Verdict.FAIL and each.reason == Reason.DIFFERENT and not each.causes and not each.guard
-    ]
-    if not unnamed or not _is_of_chance(exercise, objects, unnamed[0].name):
-        return list(results)
-    first = replace(unnamed[0], seen=RANDOM[0], expected=RANDOM[1], look=_LOOK)
-    others = {each.name for each in unnamed[1:]}
-    changed = (replace(each, same_as=first.name) if each.name in others else each for each in results)
-    return [first if each.name == first.name else each for each in changed]
+    unnamed = [each for each in outcomes if _is_unnamed_number(each)]
+    if not unnamed or not _is_of_chance(exercise, unnamed[0].check, student):
+        return list(outcomes)
+    first = replace(unnamed[0].result, seen=RANDOM[0], expected=RANDOM[1], look=_LOOK)
+    told = {each.check.name: replace(each.result, same_as=first.name) for each in unnamed} | {first.name: first}
+    return [replace(each, result=told.get(each.check.name, each.result)) for each in outcomes]
 
 
-def _is_of_chance(exercise: Exercise, objects: Mapping[str, object], name: str) -> bool:
-    check = next(each for each in exercise.checks if each.name == name)
-    if _is_alike(check, objects):
+def _is_unnamed_number(outcome: Outcome) -> bool:
+    result = outcome.result
+    differs = result.verdict == Verdict.FAIL and result.reason == Reason.DIFFERENT
+    return differs and not result.causes and not result.guard
+
+
+def _is_of_chance(exercise: Exercise, check: Check, student: Callable[[], Student]) -> bool:
+    if _is_alike(check, student):
         return False
     witnesses = exercise.misconceptions[:_WITNESSES]
     return all(_is_alike_for(wrong, exercise.objects, check) for wrong in witnesses)
@@ -55,16 +59,15 @@ def _is_of_chance(exercise: Exercise, objects: Mapping[str, object], name: str) 
 
 @cache
 def _is_alike_for(wrong: Misconception, names: tuple[str, ...], check: Check) -> bool:
-    return _is_alike(check, dict(zip(names, wrong.objects, strict=True)))
+    return _is_alike(check, lambda: Student(dict(zip(names, wrong.objects, strict=True))))
 
 
-def _is_alike(check: Check, objects: Mapping[str, object]) -> bool:
+def _is_alike(check: Check, student: Callable[[], Student]) -> bool:
     """Whether a check finds the same with two seeds."""
-    return same_record(*(_record(check, objects, seed) for seed in _SEEDS))
+    return same_record(*(_record(check, student(), seed) for seed in _SEEDS))
 
 
-def _record(check: Check, objects: Mapping[str, object], seed: int) -> list[object]:
-    student = Student(objects)
+def _record(check: Check, student: Student, seed: int) -> list[object]:
     with fresh_settings():
         torch.default_generator.manual_seed(seed)
         try:

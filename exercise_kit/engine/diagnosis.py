@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
 from itertools import islice
 
 from exercise_kit.engine.errors import same_operation
-from exercise_kit.engine.evaluate_check import Outcome
-from exercise_kit.engine.exercise import Check, Exercise, Misconception, is_example
+from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.records import same_record
-from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Evidence, Pair, likeliest_first, most_evaluated, pairs_of
-from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Undecided, Verdict
-from exercise_kit.reasons import Reason
+from exercise_kit.engine.verdict import Cause
 
 Record = list[object]
 Observe = Callable[[Misconception, str], tuple[bool, Record]]
@@ -25,126 +20,11 @@ Holds = Callable[[Misconception], bool]
 MOST_EVIDENCE = 3
 # of one failure; with more a student would read a list and know nothing
 MOST_NAMES = 3
-# a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
-# failures that nobody explains; two_mistakes.most_evaluated bounds the pairs, which are evaluated once each, as a rule
-MOST_REPLAYS = 240
-MOST_UNEXPLAINED = 3
-_UNDIAGNOSED = (Reason.NOT_WRITTEN, Reason.TIME)
 
 
 def _unquestioned(wrong: Misconception) -> bool:
     """Where no student is at hand, of whom a sentence could be untrue."""
     return True
-
-
-def name_failures(
-    exercise: Exercise, outcomes: Sequence[Outcome], observe: Observe | None = None, holds: Holds = _unquestioned
-) -> list[Outcome]:
-    """What checks found about a student, each failure with the misconceptions that explain it, one or two at once.
-
-    Args:
-        exercise: whose checks and misconceptions these are.
-        outcomes: in the order of the checks.
-        observe: what a misconception does in a check; None: as :func:`observed` finds it, where ``check`` asks.
-        holds: whether the sentence of a misconception is true of the student.
-    """
-    asked = [each for each in outcomes if each.result.reason != Reason.WAITS_FOR_CHECK]
-    records = {each.check.name: each.record for each in asked}
-    failed = [each for each in asked if each.result.verdict == Verdict.FAIL and each.result.reason not in _UNDIAGNOSED]
-    # what earns nothing comes last: its author begins with what tells most
-    names = [each.check.name for each in sorted(failed, key=lambda each: not each.check.worth)]
-    decisive = frozenset(each.check.name for each in asked if each.check.is_decisive)
-    checks = {each.name: each for each in exercise.checks}
-
-    def where_check_asks(wrong: Misconception, name: str) -> tuple[bool, Record]:
-        return observed(wrong, exercise.objects, checks[name])
-
-    observe = observe or where_check_asks
-    seen = Compared(records, at_most(MOST_REPLAYS, observe), holds)
-    found: dict[str, tuple[Cause, ...]] = {}
-    with suppress(_TooManyReplays):
-        for each in failed:
-            found[each.check.name] = _explain(exercise, records, names, each.check.name, seen, found, decisive)
-    found = without_examples_alone(explain_by_two(exercise, records, names, found, observe, decisive, holds))
-    found = for_refusals(found, refusals_among(each.result for each in outcomes))
-    return [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
-
-
-def _explain(
-    exercise: Exercise,
-    records: Mapping[str, Record],
-    failed: Sequence[str],
-    name: str,
-    seen: Compared,
-    found: Mapping[str, tuple[Cause, ...]],
-    decisive: Set[str],
-) -> tuple[Cause, ...]:
-    """What explains one failure: rather what has explained others already, so that few are evaluated."""
-    everyone, all_failed = exercise.misconceptions, dict.fromkeys(failed).keys()
-    known = {cause for causes in found.values() for cause in causes}
-    likely = [each for each in everyone if each.cause in known]
-    causes = explain(likely, records, all_failed, name, seen, decisive)
-    if causes or sum(not each for each in found.values()) >= MOST_UNEXPLAINED:
-        return causes
-    return explain(everyone, records, all_failed, name, seen, decisive)
-
-
-def at_most(count: int, observe: Observe) -> Observe:
-    """The same for so many misconceptions and checks; then the diagnosis goes on with what it has."""
-    evaluated: set[tuple[str, str]] = set()
-
-    def bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
-        evaluated.add((wrong.name, name))
-        if len(evaluated) > count:
-            raise _TooManyReplays
-        return observe(wrong, name)
-
-    return bounded
-
-
-class _TooManyReplays(Exception):
-    """No more replays."""
-
-
-def refusals_among(results: Iterable[CheckResult]) -> set[str]:
-    """Failed checks that are about errors alone: bad input was accepted, or a guard met an exception of its own."""
-    failed = [each for each in results if each.verdict == Verdict.FAIL]
-    met = Counter(each.stumbled_over for each in failed)
-    return {
-        each.name
-        for each in failed
-        if each.reason == Reason.ACCEPTED
-        or (each.guard and each.reason == Reason.RAISED and met[each.stumbled_over] == 1)
-    }
-
-
-def without_examples_alone(found: Mapping[str, tuple[Cause, ...]]) -> dict[str, tuple[Cause, ...]]:
-    """``found`` without what only a docstring's example speaks for: it prints little, and many print the same.
-
-    Args:
-        found: check → what explains its failure.
-    """
-    elsewhere = {cause for name, causes in found.items() if not is_example(name) for cause in causes}
-    return {
-        name: tuple(each for each in causes if not is_example(name) or each in elsewhere)
-        for name, causes in found.items()
-    }
-
-
-def for_refusals(found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]) -> dict[str, tuple[Cause, ...]]:
-    """``found`` without the causes of a missing error that also explain another failure.
-
-    To forget the error is a mistake of its own.
-
-    Args:
-        found: check → what explains its failure.
-        refusals: the checks that lack an error.
-    """
-    elsewhere = {cause for name, causes in found.items() if name not in refusals for cause in causes}
-    return {
-        name: tuple(each for each in causes if name not in refusals or each not in elsewhere)
-        for name, causes in found.items()
-    }
 
 
 class Compared:
@@ -390,20 +270,3 @@ def _likely(
 def _has_values(record: Record) -> bool:
     """Whether a record holds more than exceptions."""
     return not all(isinstance(entry, tuple) and entry[:1] in (("raised",), ("built",)) for entry in record)
-
-
-@cache
-def observed(wrong: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
-    """Whether a misconception fails a check, and what the check wrote down on the way."""
-    student = Student(dict(zip(names, wrong.objects, strict=True)))
-    try:
-        check.ask(student)
-    except (Failure, Undecided) as verdict:
-        return isinstance(verdict, Failure), student.record
-    return False, student.record
-
-
-def first_failed(exercise: Exercise, wrong: Misconception) -> str:
-    """The name of the check with which ``check`` begins to tell of a misconception; "" where no check fails."""
-    failed = (each.name for each in exercise.checks if observed(wrong, exercise.objects, each)[0])
-    return next(failed, "")

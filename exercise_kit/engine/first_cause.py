@@ -26,7 +26,7 @@ _CLAIMS = {
 }
 _FEWEST = 2
 # what these print in an example is another thing
-_FOLLOWED_BY = (Reason.DTYPE, Reason.KIND)
+_FOLLOWED_BY = (Reason.DTYPE, Reason.KIND, Reason.SHAPE)
 
 
 def with_first_causes(results: Sequence[CheckResult], slip: Slip | None = None) -> tuple[CheckResult, ...]:

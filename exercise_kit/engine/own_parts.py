@@ -21,13 +21,14 @@ from types import ModuleType
 from typing import Any
 
 from exercise_kit.engine import own_folder
+from exercise_kit.engine.arguments import find, problem_with, unknown, usage
 from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.notebook_or_script import in_a_sentence
 from exercise_kit.engine.part_source import CannotKeepError, source_of
-from exercise_kit.engine.run import find, is_part, last_passed, problem_with, report_on, unknown, usage
+from exercise_kit.engine.run import is_part, last_passed, report_on
 from exercise_kit.engine.verdict import Report
 from exercise_kit.files import write
 from exercise_kit.quoting import quoted

@@ -1,34 +1,24 @@
-"""``check``: from the name of an exercise and a student's objects to a report in words.
-
-An error is carried forward: an answer that calls another exercise's is also evaluated with the reference there.
-"""
+"""``check``: from the name of an exercise and a student's objects to a report in words."""
 
 from __future__ import annotations
 
-import contextlib
-import difflib
-import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from types import CodeType
-from typing import Any
 
-from torch import nn
-
+from exercise_kit.engine.arguments import find, problem_with, unknown
 from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.call_trace import Watch
-from exercise_kit.engine.chance import with_chance_named
-from exercise_kit.engine.compare import kind_of, listed
+from exercise_kit.engine.carry_forward import parts_of, reference_in_place_of, sentence_on_parts
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
-from exercise_kit.engine.diagnosis import name_failures
 from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, line_of
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.lent import is_lent
 from exercise_kit.engine.local_backend import LocalBackend
+from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
 from exercise_kit.engine.pace import pace_of
 from exercise_kit.engine.printed import first_call_printed
@@ -42,196 +32,6 @@ from exercise_kit.engine.watchdog import Watchdog, not_watched, watching
 from exercise_kit.progress.log import noting
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
-
-
-def find(name: object) -> Exercise | None:
-    """The exercise called ``name``, in whatever case."""
-    return _by_lower_case().get(name.strip().lower()) if isinstance(name, str) else None
-
-
-def _by_lower_case() -> dict[str, Exercise]:
-    return {name.lower(): exercise for name, exercise in course().exercises.items()}
-
-
-def unknown(name: object, objects: tuple[object, ...] = (), called: str = "check") -> str:
-    """What to say when ``name`` is no exercise, to who ``called`` a function with it."""
-    if not isinstance(name, str):
-        meant = next(filter(None, map(find, (*objects, getattr(name, "__name__", None)))), _first())
-        return f"The name of the exercise comes first, in quotes: {_call_of(called, meant)}. This is {kind_of(name)}."
-    if not name.strip():
-        wanted = "its name, and what you wrote for it" if called == "check" else "its name"
-        return f"Which exercise? Give {wanted}: {_call_of(called, _first())}."
-    known = _by_lower_case()
-    near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
-    all_of_them = ", ".join(each.name for each in known.values())
-    hint = f"Did you mean {_call_of(called, known[near[0]])}?" if near else f"There are: {all_of_them}."
-    return f"There is no exercise called {quoted(name, 60)}. {hint}"
-
-
-def _call_of(called: str, exercise: Exercise) -> str:
-    return usage(exercise) if called == "check" else f'`{called}("{exercise.name}")`'
-
-
-def _first() -> Exercise:
-    return next(iter(course().exercises.values()))
-
-
-def usage(exercise: Exercise) -> str:
-    """The call that checks ``exercise``, as code."""
-    if exercise.file:
-        return f'`check("{exercise.name}", "{exercise.file.name}")`'
-    return f'`check("{exercise.name}", {", ".join(exercise.objects)})`'
-
-
-def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
-    """Why these objects cannot be checked; None when they can."""
-    if exercise.problem:
-        return f"{exercise.name} cannot be checked until its author has repaired it: {exercise.problem}"
-    wanted = len(exercise.objects)
-    if len(objects) != wanted:
-        count = "Nothing was" if not objects else "Only one was" if len(objects) == 1 else f"{len(objects)} were"
-        return f"{exercise.name} needs {_counted(wanted, exercise)}. {count} given. Write {usage(exercise)}."
-    names = [getattr(each, "__name__", None) for each in objects]
-    if names != list(exercise.objects) and set(names) == set(exercise.objects):
-        return f"These are the right ones in the wrong order. Write {usage(exercise)}."
-    if exercise.file:
-        wrong = f"The name of a file is asked for, and this is {kind_of(objects[0])}. Write {usage(exercise)}."
-        return None if isinstance(objects[0], str | Path) or inspect.isfunction(objects[0]) else wrong
-    for index, given in enumerate(objects):
-        if problem := _wrong_kind(exercise, index, given) or _wrong_parameters(exercise, index, given):
-            return problem
-    return None
-
-
-def _counted(wanted: int, exercise: Exercise) -> str:
-    if exercise.file:
-        return "the name of your file"
-    kind = ("class", "classes") if exercise.is_class else ("function", "functions")
-    return f"one {kind[0]} to check" if wanted == 1 else f"{wanted} {kind[1]} to check"
-
-
-def _wrong_kind(exercise: Exercise, index: int, given: object) -> str | None:
-    kind = "class" if exercise.is_class else "function"
-    if inspect.isclass(given) if exercise.is_class else callable(given) and not inspect.isclass(given):
-        return None
-    advice = "Write"
-    if isinstance(given, str):
-        advice = "Leave out the quotes:"
-    elif not callable(given) and given is not None:
-        advice = f"Give the {kind} itself, without calling it:"
-    elif exercise.is_class and isinstance(given, nn.Module):
-        advice = "Give the class itself, without building it:"
-    return f"{exercise.objects[index]} has to be a {kind}, and this is {kind_of(given)}. {advice} {usage(exercise)}."
-
-
-def _wrong_parameters(exercise: Exercise, index: int, given: object) -> str | None:
-    """Whether ``given`` can be called with as many arguments as the exercise's own signature has."""
-    expected = _parameters(exercise, index)
-    try:
-        signature = inspect.signature(given)  # type: ignore[arg-type]  # _wrong_kind let callables pass only
-    except (TypeError, ValueError):  # some callables do not tell
-        return None
-    if expected is None or _takes(signature, len(expected)):
-        return None
-    name = exercise.objects[index]
-    verb = "is built" if exercise.is_class else "is called"
-    bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-    yours = quoted(signature.replace(parameters=bare, return_annotation=signature.empty))
-    return f"{name} {verb} as `{name}({', '.join(expected)})`, but yours takes {yours}."
-
-
-def _takes(signature: inspect.Signature, count: int) -> bool:
-    try:
-        signature.bind(*range(count))
-    except TypeError:
-        return False
-    return True
-
-
-def _parameters(exercise: Exercise, index: int) -> list[str] | None:
-    """Names of the parameters without a default, as the wrong implementations have them too."""
-    for wrong in exercise.misconceptions:
-        parameters = _own_parameters(wrong.objects[index])
-        if parameters and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
-            return [each.name for each in parameters if each.default is each.empty]
-    return None
-
-
-def _own_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    return list(inspect.signature(function).parameters.values())
-
-
-def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[str, Any]]:
-    """The other exercises' answers that these objects call: exercise → the student's objects by name.
-
-    Args:
-        exercise: what the objects were written for.
-        objects: functions and classes; what calls by other ways than a global name is not seen.
-    """
-    functions = [function for each in objects for function in _functions(each)]
-    names = {name for function in functions for name in _names(function.__code__)}
-    found: dict[str, dict[str, Any]] = {}
-    for part in course().reference_modules:
-        known = course().exercises[part]
-        if known.lesson != exercise.lesson or known.checks is exercise.checks or names.isdisjoint(known.objects):
-            continue
-        held = {name: function.__globals__[name] for name in known.objects for function in functions
-                if name in function.__globals__}  # fmt: skip
-        if held.keys() == set(known.objects):
-            found[part] = held
-    return found
-
-
-@contextlib.contextmanager
-def reference_in_place_of(parts: Mapping[str, Mapping[str, Any]], objects: Sequence[object]) -> Iterator[None]:
-    """Inside, the functions of ``objects`` find the reference under the names of ``parts``; then all is as before."""
-    module_of = course().reference_modules
-    right = {name: getattr(import_module(module_of[part]), name) for part, held in parts.items() for name in held}
-    namespaces = {id(function.__globals__): function.__globals__ for each in objects for function in _functions(each)}
-    kept = [(each, {name: each[name] for name in right if name in each}) for each in namespaces.values()]
-    try:
-        for namespace, before in kept:
-            namespace.update({name: right[name] for name in before})
-        yield
-    finally:
-        for namespace, before in kept:
-            namespace.update(before)
-
-
-def sentence_on_parts(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
-    """What the student reads about the parts.
-
-    Args:
-        name: of the exercise.
-        parts: the names of the exercises whose answers it calls.
-        wrong: those of which checks of their own fail; empty where these were not evaluated.
-        gained: how many checks pass only with right answers to the parts.
-        failed: how many checks fail all the same.
-    """
-    names = [f"`{part}`" for part in parts if part in wrong] or [f"`{part}`" for part in parts]
-    calls = f"calls your {listed(names)}, which {'is' if len(names) == 1 else 'are'} not right"
-    if not failed:
-        return f"{name} is right. It {calls}: the mistake is there, and costs points there alone."
-    more = "1 more check passes and counts" if gained == 1 else f"{gained} more checks pass and count"
-    return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
-
-
-def _functions(of: object) -> Iterator[Callable[..., Any]]:
-    """The student's functions in an object: itself, or the methods of a class; none of the course's own."""
-    ours = f"{package()}."
-    held = vars(of).values() if inspect.isclass(of) else (of,)
-    for each in map(inspect.unwrap, filter(callable, held)):
-        if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith(ours):
-            yield each
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """The names that a function looks up, in the functions inside it too."""
-    yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names(each)
-
 
 # exercise → what passed its check last in this process
 _passed_objects: dict[str, dict[str, object]] = {}
@@ -369,8 +169,8 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
             found[each.name] = evaluate_check(each, Student(objects, LocalBackend(objects, watch)))
             late = found[each.name].result if found[each.name].result.reason == Reason.TIME else None
         with not_watched():
-            named = name_failures(exercise, [*found.values()], holds=lambda wrong: wrong.is_true_of(Student(objects)))
-            return tuple(with_chance_named(exercise, objects, [each.result for each in named]))
+            named = name_failures(exercise, [*found.values()], student=lambda: Student(objects))
+            return tuple(each.result for each in named)
 
 
 def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.diagnosis import first_failed
 from exercise_kit.engine.evaluate_check import Outcome, line_of
 from exercise_kit.engine.exercise import Check
+from exercise_kit.engine.name_failures import first_failed
 from exercise_kit.engine.python_slips import line_left_over
 from exercise_kit.engine.report_lines import tell
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.name_mistakes import commonest
+from exercise_kit.judge.replays import commonest
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.reasons import Reason
 

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.engine.call_rules import not_allowed
+from exercise_kit.engine.carry_forward import sentence_on_parts
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
-from exercise_kit.engine.diagnosis import name_failures
 from exercise_kit.engine.evaluate_check import Outcome, line_of
 from exercise_kit.engine.exercise import Check
+from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.python_slips import definitions_in
-from exercise_kit.engine.run import sentence_on_parts
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
 from exercise_kit.judge.findings import Findings
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.name_mistakes import Replays
 from exercise_kit.judge.own_functions import HiddenChecksError
+from exercise_kit.judge.replays import Replays
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
 from exercise_kit.judge.scoring import merge, not_graded, score_checks, unevaluated
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
@@ -239,7 +239,7 @@ class GradingSession:
         worker.hold_to(None)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
-        return self._named(name, outcomes), called, answered
+        return self._named(name, outcomes, worker), called, answered
 
     def _log_details(self, name: str, outcome: Outcome) -> None:
         if outcome.log:
@@ -264,10 +264,18 @@ class GradingSession:
         except WorkerUnavailable as reason:
             raise GraderFailed(f"the grader failed in {check.name} of {name}, and could not go on: {reason}") from None
 
-    def _named(self, name: str, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """The outcomes with the misconceptions that explain them; without, where the grader fails at that."""
+    def _named(self, name: str, outcomes: Sequence[Outcome], worker: Worker | None = None) -> list[Outcome]:
+        """The outcomes with the misconceptions that explain them; without, where the grader fails at that.
+
+        Args:
+            name: of the exercise.
+            outcomes: of its checks.
+            worker: where the answer can be asked more; None: nowhere.
+        """
+        exercise = course().exercises[name]
+        student = (lambda: RemoteStudent(worker, exercise.objects)) if worker else None
         try:
-            return name_failures(course().exercises[name], outcomes, Replays(self._checks, name, self._key))
+            return name_failures(exercise, outcomes, Replays(self._checks, name, self._key), student)
         except MemoryError:
             raise
         except Exception as error:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.diagnosis import name_failures
 from exercise_kit.engine.evaluate_check import Outcome as Found
 from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.name_mistakes import Replays, commonest, isolated_student
 from exercise_kit.judge.own_functions import HiddenChecksError
+from exercise_kit.judge.replays import Replays, commonest, isolated_student
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 # from which the checks draw when the name of a mistake is looked for: that does not depend on the draws

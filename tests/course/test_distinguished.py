@@ -9,9 +9,9 @@ from itertools import combinations
 import pytest
 import torch
 
-from exercise_kit.engine.diagnosis import observed
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.name_failures import observed
 from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict

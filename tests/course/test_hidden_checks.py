@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from exercise_kit import engine
 from exercise_kit.engine.cause_groups import grouped
-from exercise_kit.engine.diagnosis import name_failures
+from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.rendering import as_text
+from exercise_kit.engine.run import report_on
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge import hidden
@@ -89,15 +90,19 @@ def problem_with(exercise, wrong, key):
 
 @EACH_EXERCISE
 @pytest.mark.proof
-def test_a_graded_misconception_is_reported_on_one_screen(exercise):
-    for wrong in evaluated(EXERCISES[exercise]):
-        outcomes = name_failures(
-            EXERCISES[exercise], outcomes_of(exercise, wrong.objects, KEYS[0]), observed(exercise, KEYS[0])
-        )
-        report = graded_report(score_checks(exercise, 10.0, outcomes))
-        (first, *_), _ = grouped(report.results)
-        alone = replace(report, results=(first.first, *first.same, *first.waiting))
-        assert len(as_text(alone).splitlines()) - len(alone.pages_to_read()) <= FIRST_SCREEN, as_text(report)
+def test_grading_tells_of_a_misconception_what_check_tells(exercise):
+    known = EXERCISES[exercise]
+    for wrong in evaluated(known):
+        outcomes = name_failures(known, outcomes_of(exercise, wrong.objects, KEYS[0]), observed(exercise, KEYS[0]))
+        graded = graded_report(score_checks(exercise, 10.0, outcomes))
+        (first, *_), _ = grouped(graded.results)
+        (of_check, *_), _ = grouped(report_on(known, wrong.objects).results)
+        parts = [(each.misconception, each.parts()["Likely cause"]) for each in (first.first, of_check.first)]
+        assert parts[0] == parts[1], as_text(graded)
+        asked_behind = {each.check.name for each in outcomes if each.result.is_anothers}
+        assert {first.first.name, *asked_behind} >= {f"test_{of_check.first.name}"}, as_text(graded)
+        alone = replace(graded, results=(first.first, *first.same, *first.waiting))
+        assert len(as_text(alone).splitlines()) - len(alone.pages_to_read()) <= FIRST_SCREEN, as_text(graded)
 
 
 @EACH_EXERCISE

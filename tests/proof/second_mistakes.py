@@ -37,9 +37,10 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import close
 from exercise_kit.engine.course import course
-from exercise_kit.engine.diagnosis import Record, observed
+from exercise_kit.engine.diagnosis import Record
 from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Exercise, Misconception
+from exercise_kit.engine.name_failures import observed
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Verdict

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor
-from exercise_kit.engine.diagnosis import name_failures
 from exercise_kit.engine.evaluate_check import evaluate_check
 from exercise_kit.engine.exercise import Exercise
+from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student

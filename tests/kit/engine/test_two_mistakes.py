@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.diagnosis import name_failures
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.mistakes import add_mistakes
+from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.program import read_program
 from exercise_kit.engine.report_lines import tell
 from exercise_kit.engine.run import check, run_checks, unrecognized_pair
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Layout, declare, pairs_of
-from exercise_kit.judge.name_mistakes import Replays, commonest
+from exercise_kit.judge.replays import Replays, commonest
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 

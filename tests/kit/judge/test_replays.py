@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from exercise_kit.engine import diagnosis
-from exercise_kit.engine.diagnosis import Compared, explain, name_failures
+from exercise_kit.engine import name_failures as name_failures_module
+from exercise_kit.engine.diagnosis import Compared, explain
+from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.student import Student
 from exercise_kit.judge.hidden import HiddenChecks, reference_student, right_objects
-from exercise_kit.judge.name_mistakes import Replays, commonest
+from exercise_kit.judge.replays import Replays, commonest
 from vit_course.exercises.catalog import EXERCISES
 
 KEY = b"a submission"
@@ -108,7 +109,7 @@ def test_few_are_evaluated(checks, monkeypatch, most):
         replayed.append((wrong.name, name))
         return False, []
 
-    monkeypatch.setattr(diagnosis, "MOST_REPLAYS", most)
+    monkeypatch.setattr(name_failures_module, "MOST_REPLAYS", most)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     assert names(name_failures(EXERCISES["patchify"], outcomes, observe)) == [None] * 3
     assert len(set(replayed)) == most
@@ -124,8 +125,8 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch, 
         replayed.add(name)
         return False, []
 
-    monkeypatch.setattr(diagnosis, "MOST_UNEXPLAINED", most)
-    monkeypatch.setattr(diagnosis, "explain_by_two", lambda exercise, records, failed, found, *_: found)
+    monkeypatch.setattr(name_failures_module, "MOST_UNEXPLAINED", most)
+    monkeypatch.setattr(name_failures_module, "explain_by_two", lambda exercise, records, failed, found, *_: found)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == evaluated
@@ -138,7 +139,7 @@ def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(ch
         replayed.add(name)
         return True, ["something else"]
 
-    monkeypatch.setattr(diagnosis, "explain_by_two", lambda exercise, records, failed, found, *_: found)
+    monkeypatch.setattr(name_failures_module, "explain_by_two", lambda exercise, records, failed, found, *_: found)
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
