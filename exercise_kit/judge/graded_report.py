@@ -95,6 +95,7 @@ def _line(check: CheckOutcome) -> CheckResult:
     return _GradedCheck(
         *(check.name, legible(claim), Verdict(check.verdict)),
         reason=check.reason,
+        guard=check.guard,
         waits_for=check.waits_for,
         leads=check.leads,
         same_as=check.same_as,

@@ -31,6 +31,7 @@ class CheckOutcome:
         waits_for: the check, or the first cause, that has to pass first.
         leads: whether it is a first cause, over which checks stumbled, and no check of its own.
         reason: the kind of failure or doubt; None for a check that passed.
+        guard: whether an answer can pass it without doing what the exercise asks for.
     """
 
     name: str
@@ -45,6 +46,7 @@ class CheckOutcome:
     waits_for: str = ""
     leads: bool = False
     reason: Reason | None = None
+    guard: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -61,6 +63,7 @@ class CheckOutcome:
             "waits_for": self.waits_for,
             "leads": self.leads,
             "reason": self.reason,
+            "guard": self.guard,
         }
 
     @classmethod

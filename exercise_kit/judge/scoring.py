@@ -152,4 +152,5 @@ def _as_outcome(result: CheckResult) -> CheckOutcome:
         waits_for=result.waits_for,
         leads=result.leads,
         reason=result.reason,
+        guard=result.guard,
     )

@@ -41,7 +41,7 @@ def test_exactly_the_published_keys():
     assert {key: shown[key] for key in problem} == problem
     for check in shown["checks"]:
         assert list(check)[:6] == ["name", "verdict", "message", "misconception", "parts", "kind"]
-        assert list(check)[6:] == ["claim", "pages", "same_as", "waits_for", "leads", "reason"]
+        assert list(check)[6:] == ["claim", "pages", "same_as", "waits_for", "leads", "reason", "guard"]
     assert shown["checks"][0]["parts"] == {"Seen": "x"}
     messages = [check["message"] for check in shown["checks"]]
     assert messages == ["the cell of patchify is empty", "Seen: zeros.", None]
