@@ -75,5 +75,5 @@ def _record(check: Check, student: Student, seed: int) -> list[object]:
         except (Failure, Undecided):
             pass
         except Exception as error:  # what an odd answer sets off
-            student.record.append(("broke off", type(error).__name__))
+            student.note(("broke off", type(error).__name__))
     return student.record

@@ -69,7 +69,7 @@ def expect_same_twice(student: Student, run: Callable[[], Any], *shape: int) -> 
     first, second = (expect_tensor(run(), shape, f"the result of {student.name}") for _ in range(2))
     same = close(first, second)
     # the numbers themselves would be others for every place that a dropout can have
-    student.record[:] = [("same twice", same)]
+    student.note_only(("same twice", same))
     if not same:
         look = "Which line of yours draws random numbers, and who asked for it?"
         raise Failure("the same input gives two different results", "one and the same", look)
@@ -78,7 +78,7 @@ def expect_same_twice(student: Student, run: Callable[[], Any], *shape: int) -> 
 def expect_left_alone(student: Student) -> None:
     """Fail when a call has changed one of its input tensors, or has given no tensor, so that nothing was done."""
     answered = any(True for _ in tensors_in(student.record[-1:]))
-    student.record.append(("changed inputs", tuple(student.changed_inputs)))
+    student.note(("changed inputs", tuple(student.changed_inputs)))
     if student.changed_inputs:
         raise Failure(
             f"{student.name} changed its input of shape {student.changed_inputs[0]}",
@@ -103,7 +103,7 @@ def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Se
     notes = student.run_fixture("in_a_row", inputs=tuple(inputs), others=tuple(others))
     first, kept, again = (list(tensors_in(notes[name])) for name in ("first", "kept", "again"))
     settings = tuple(map(str, notes["settings"]))
-    student.record[-1:] = [("results of their own", _same(first, kept), _same(first, again), settings)]
+    student.note_instead(("results of their own", _same(first, kept), _same(first, again), settings))
     if settings:
         seen, look = f"a call of {student.name} changed {settings[0]}", "Which line sets something for good?"
         raise Failure(seen, "torch's settings as they were before the call", look)
@@ -124,7 +124,7 @@ def expect_modes_kept(student: Student, arguments: Sequence[Any], *inputs: Any) 
         inputs: of forward.
     """
     changed = student.run_fixture("modes", arguments=tuple(arguments), inputs=inputs)["changed"]
-    student.record[-1:] = [("modes changed by forward", bool(changed))]
+    student.note_instead(("modes changed by forward", bool(changed)))
     if changed:
         seen = f"forward changes the mode of {f'`{changed[0]}`' if changed[0] else 'the module itself'}"
         look = "Who decides whether a model trains: its forward, or the loop around it?"
@@ -163,7 +163,7 @@ def expect_device_of_input(
     else:
         recorded = len(student.record)
         student.build(*arguments)(*inputs, **(options or {}))
-        del student.record[recorded:]  # what random first weights give is another thing for every answer
+        student.forget(len(student.record) - recorded)  # random first weights give everybody other numbers
     fields = {"inputs": inputs, "options": options, "arguments": arguments}
     notes = student.run_fixture("device", **{name: each for name, each in fields.items() if each is not None})
     expect_one_device(student, notes)
@@ -177,7 +177,7 @@ def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
     """
     mixed, left, raised = notes["mixed"] is True, "cpu" in notes["devices"], notes["raised"]
     stopped = bool(raised and not mixed and notes["read"] is not True)
-    student.record[-1:] = [("stopped there",) if stopped else ("on the CPU", mixed or left)]
+    student.note_instead(("stopped there",) if stopped else ("on the CPU", mixed or left))
     look = "Which line makes a new tensor, and on which device does it make it?"
     if mixed:
         seen = f"with its input on another device, say a GPU, {student.name} used a tensor that was on the CPU"
@@ -238,7 +238,7 @@ def expect_value_error(
     if not error.is_a("ValueError"):
         raise Failure(f"{student.name} raised {error}, on {described}", wanted, look, Reason.RAISED, alike(error))
     named = set(re.findall(r"\d+", error.words))
-    student.record.append(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
+    student.note(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
         text = quoted(error.words) or "no text"
         if error.line and not error.line.startswith("`raise "):  # Python's or torch's own, about something else

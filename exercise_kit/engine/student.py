@@ -60,6 +60,22 @@ class Student:
         self.record: list[object] = []
         self.changed_inputs: list[str] = []
 
+    def note(self, fact: object) -> None:
+        """Put a fact on record: answers that are alike in all that is on record make the same mistake."""
+        self.record.append(fact)
+
+    def note_instead(self, fact: object) -> None:
+        """Put a fact on record in the place of the last answer, of which nothing else belongs there."""
+        self.record[-1:] = [fact]
+
+    def note_only(self, *facts: object) -> None:
+        """Put facts on record, and nothing else of this check."""
+        self.record[:] = facts
+
+    def forget(self, count: int = 1) -> None:
+        """Take the last entries off the record: they depend on chance, or on what the claim is not about."""
+        del self.record[len(self.record) - count :]
+
     def __call__(self, *inputs: Any) -> Any:
         """Call the exercise's (first) function with copies of ``inputs``."""
         return self.call(self.name, *inputs)
@@ -73,7 +89,7 @@ class Student:
         answer = self._backend.call(self.name, inputs)
         result = self.read(self.name, answer, inputs)
         seen = ObservedCall(result, answer.inputs, answer.shares)
-        self.record.append(("left behind", tuple(map(numbers_in, seen.inputs))))
+        self.note(("left behind", tuple(map(numbers_in, seen.inputs))))
         return seen
 
     def input_gradients(self, *inputs: Any, of: str = "") -> tuple[Tensor | None, ...]:
@@ -86,7 +102,7 @@ class Student:
         answer = self._backend.call(name, inputs, gradients=True)
         self.read(name, answer, inputs)
         gradients = tuple(plain(each, f"the gradient of {name}", inputs) for each in answer.gradients)
-        self.record.append(("gradients", snapshot(gradients)))
+        self.note(("gradients", snapshot(gradients)))
         return gradients
 
     def error_of(self, *inputs: Any) -> Raised | None:
@@ -97,7 +113,7 @@ class Student:
             return None
         if answer.raised.is_a("NotImplementedError"):
             raise failure_of(self.name, answer.raised, inputs, NO_OPTIONS)
-        self.record.append(("raised", str(fingerprint(answer.raised))))  # bad input may fail at any line
+        self.note(("raised", str(fingerprint(answer.raised))))  # bad input may fail at any line
         return answer.raised
 
     def build(self, *arguments: Any, **options: Any) -> StudentModule:
@@ -107,7 +123,7 @@ class Student:
             result = self.read(self.name, answer, arguments, options)
             look = "What stands in brackets after the class's name?"
             raise Failure(f"{self.name}(...) gives {kind_of(result)}", "a torch.nn.Module", look, Reason.KIND)
-        self.record.append(("built",))
+        self.note(("built",))
         return StudentModule(self, answer.module)
 
     def run_fixture(self, fixture: str, *judged: str, **fields: Any) -> dict[str, Any]:
@@ -123,7 +139,7 @@ class Student:
         """
         answer = self._run_fixture(self.name, fixture, fields)
         notes = {name: self._noted(each, fields) for name, each in answer.result.items()}
-        self.record.append(tuple((name, _written(notes[name])) for name in judged or notes))
+        self.note(tuple((name, _written(notes[name])) for name in judged or notes))
         return notes
 
     def example(self, name: str, source: str) -> list[Any]:
@@ -146,7 +162,7 @@ class Student:
     def _run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
         answer = self._backend.run_fixture(name, fixture, fields)
         if answer.raised is not None:
-            self.record.append(("raised", fingerprint(answer.raised)))
+            self.note(("raised", fingerprint(answer.raised)))
             raise failure_of(name, answer.raised, _given(fields), NO_OPTIONS)
         return answer
 
@@ -155,7 +171,7 @@ class Student:
     ) -> Any:
         """The result of a call of ``name``, written down and made plain; Failure when it raised."""
         if answer.raised is not None:
-            self.record.append(("raised", fingerprint(answer.raised)))
+            self.note(("raised", fingerprint(answer.raised)))
             raise failure_of(name, answer.raised, inputs, options)
         self.changed_inputs += [shape(inputs[number]) for number in answer.changed]
         return self._keep(answer.result, name, inputs)
@@ -166,7 +182,7 @@ class Student:
         try:
             return plain(note, self.name, (torch.empty(0, device=fields.get("device", "cpu")),))
         except Failure as odd:
-            self.record.append(("returned", odd.seen))
+            self.note(("returned", odd.seen))
             raise
 
     def _keep(self, result: Any, name: str, inputs: tuple[Any, ...]) -> Any:
@@ -174,10 +190,10 @@ class Student:
         try:
             answer = plain(result, name, inputs)
         except Failure as odd:
-            self.record.append(("returned", odd.seen))
+            self.note(("returned", odd.seen))
             raise
         is_made = type(answer).__name__ in self._classes
-        self.record.append(("returned", "an object of the class" if is_made else snapshot(answer)))
+        self.note(("returned", "an object of the class" if is_made else snapshot(answer)))
         return answer
 
 
@@ -244,7 +260,7 @@ class StudentModule:
         if lazy := [name for name, size in found.items() if size is None]:
             look = "Which layer of yours waits for its first input before it knows its size?"
             raise Failure(f"`{lazy[0]}` has no shape yet", "shapes that follow from the arguments of the class", look)
-        self._student.record.append(("parameters", tuple(sorted(found.items()))))
+        self._student.note(("parameters", tuple(sorted(found.items()))))
         return found
 
     def tensors(self) -> dict[str, Tensor]:
@@ -252,7 +268,7 @@ class StudentModule:
         held = self._described("state_dict", self._backend.tensors())
         tensors = {name: plain(each, f"`{name}` of {self.name}") for name, each in held.items()}
         described = tuple((name, tuple(each.shape), str(each.dtype)) for name, each in sorted(tensors.items()))
-        self._student.record.append(("tensors", described))
+        self._student.note(("tensors", described))
         return tensors
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
@@ -277,13 +293,13 @@ class StudentModule:
         answer = self._backend.forward(inputs, options, gradients=True)
         self._student.read(f"{self.name}.forward", answer, inputs, options)
         gradients = tuple(plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)
-        self._student.record.append(("gradients", snapshot(gradients)))
+        self._student.note(("gradients", snapshot(gradients)))
         return gradients
 
     def gradients(self, output: Tensor) -> dict[str, Tensor | None]:
         """The gradient of every parameter by its name, by a backward pass of random cotangents from ``output``."""
         gradients = self._gradients(output)
-        self._student.record.append(("gradients", snapshot(tuple(sorted(gradients.items())))))
+        self._student.note(("gradients", snapshot(tuple(sorted(gradients.items())))))
         return gradients
 
     def without_gradient(self, output: Tensor) -> list[str]:
@@ -291,7 +307,7 @@ class StudentModule:
         gradients = self._gradients(output)
         names = [name for name, gradient in gradients.items() if gradient is None or not gradient.any()]
         wild = [name for name, gradient in gradients.items() if gradient is not None and not gradient.isfinite().all()]
-        self._student.record.append(("without gradient", tuple(names)))
+        self._student.note(("without gradient", tuple(names)))
         if wild:
             look = "Which operation has no finite slope where you use it: a division by 0, a root or a log of 0?"
             raise Failure(f"the gradient of {listed(wild)} is not finite", "finite numbers", look)
@@ -300,7 +316,7 @@ class StudentModule:
     def _gradients(self, output: Tensor) -> dict[str, Tensor | None]:
         answer = self._backend.backward(output, cotangent(output))
         if answer.raised is not None:
-            self._student.record.append(("backward raised", answer.raised.kind))
+            self._student.note(("backward raised", answer.raised.kind))
             look = "Which operation changes in place a tensor that the gradient still needs?"
             raise Failure(f"the backward pass raised {answer.raised}", "a gradient", look, Reason.RAISED)
         return {name: plain(each, f"the gradient of `{name}`", (output,)) for name, each in answer.result.items()}
@@ -324,7 +340,7 @@ class StudentModule:
     def _described(self, method: str, answer: CallResult, *arguments: object) -> Any:
         """The result of an answer; Failure when there is none, for the student's own ``method`` raised."""
         if answer.raised is not None:
-            self._student.record.append(("raised", fingerprint(answer.raised)))
+            self._student.note(("raised", fingerprint(answer.raised)))
             raise failure_of(f"{self.name}.{method}", answer.raised, arguments, {})
         return answer.result
 

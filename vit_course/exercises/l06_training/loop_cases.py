@@ -85,7 +85,7 @@ def expect_on_the_device(student: Student, given: Setting, learning_rate: float 
     fields = {"weights": given.weights, "batches": given.batches, "learning_rate": learning_rate}
     notes = student.run_fixture("elsewhere", **fields)
     left_behind, mixed = "cpu" in notes["images"], bool(notes["mixed"])
-    student.record[-1:] = [("elsewhere", left_behind, mixed)]
+    student.note_instead(("elsewhere", left_behind, mixed))
     if not notes["images"] and not mixed:
         if notes["read"] is True:
             raise Undecided("numbers are read before the model is run, so only a GPU could show where it computes")
@@ -110,6 +110,6 @@ def number_in(returned: Any, name: str, wanted: str) -> float:
 
 def expect_number(student: Student, found: float, right: float, name: str, look: str) -> None:
     """Fail unless two numbers are alike; ``found`` goes on record."""
-    student.record.append(torch.tensor(found))
+    student.note(torch.tensor(found))
     if not close(torch.tensor(found), torch.tensor(right)):
         raise Failure(f"{name} {found:.4f}", f"{right:.4f}", look)

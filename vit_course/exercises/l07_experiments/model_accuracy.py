@@ -262,7 +262,7 @@ class Results:
     def expect_at_least(self, percent: float) -> None:
         """Fail unless the model is right on so many percent of the held-out images."""
         measured = self.measured()
-        self._student.record.append(("measured", BY_CHANCE if measured.share < _CHANCE else str(measured)))
+        self._student.note(("measured", BY_CHANCE if measured.share < _CHANCE else str(measured)))
         if measured.share < percent / 100:
             look = "What changed the validation accuracy most in your experiments, and what have you not tried yet?"
             raise Failure(f"it is right on {measured}", f"at least {percent:g} %", look)

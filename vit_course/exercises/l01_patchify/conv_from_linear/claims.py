@@ -42,7 +42,8 @@ def expect_strided_by_its_kernel(student: Student, made: object, linear: nn.Line
     wanted = {"in_channels": in_channels, "out_channels": out_channels, "kernel_size": square, "stride": square}
     wanted |= {"padding": (0, 0), "dilation": (1, 1), "groups": 1}
     found = {name: padding if name == "padding" else getattr(made, name) for name in wanted}
-    student.record += [str(tuple(found.values())), shape(made.weight)]
+    student.note(str(tuple(found.values())))
+    student.note(shape(made.weight))
     given = f"in_channels is {in_channels}, patch_size {patch_size}, and the Linear goes to {out_channels}"
     if slips := [name for name in wanted if found[name] != wanted[name]]:
         seen, right = (", ".join(f"{name} is {each[name]}" for name in slips) for each in (found, wanted))
@@ -98,7 +99,7 @@ def expect_same_tokens(student: Student, linear: nn.Linear, images: Tensor, patc
     with torch.no_grad():
         tokens = _convolved(made, images).flatten(2).transpose(1, 2)
         wanted = linear(patches_of(images, patch_size))
-    student.record.append(tokens)
+    student.note(tokens)
     sizes = f"in_channels {channels}, patch_size {patch_size} and a Linear to {linear.out_features}"
     look = "In which order does a row of the Linear's weight hold channel, pixel row and pixel column?"
     if torch.equal(made.weight.detach().flatten(), linear.weight.detach().flatten()):
@@ -124,7 +125,7 @@ def a_linear_without_bias_works_too(student: Student, probe: Probe) -> None:
     channels, patch_size, embed_dim = probe.sizes(3, high=7, shown=(3, 2, 7))
     linear = a_linear(probe, channels, patch_size, embed_dim, bias=False)
     made = expect_strided_by_its_kernel(student, student(linear, channels, patch_size), linear, patch_size)
-    student.record.append(made.bias is None)
+    student.note(made.bias is None)
     if made.bias is not None and made.bias.abs().max() > 0:
         raise Failure("the convolution has a bias", "none, as the Linear has none")
 

@@ -81,7 +81,7 @@ def turns(table: Tensor) -> Tensor:
 
 def expect_float32(student: Student, table: Tensor, name: str) -> None:
     """Fail when a table has another dtype; a model of float32 weights would compute in it, or refuse it."""
-    student.record[-1:] = [("dtype", str(table.dtype))]  # whatever its numbers are
+    student.note_instead(("dtype", str(table.dtype)))  # whatever its numbers are
     if table.dtype != torch.float32:
         look = "Which line decides the dtype, and what does NumPy or Python make of a number?"
         raise Failure(f"{name} has dtype {short(table.dtype)}", "float32", look)

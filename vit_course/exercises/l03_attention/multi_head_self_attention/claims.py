@@ -265,7 +265,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     gradient = module.gradients(module(x))["qkv.weight"]
     thirds = zip(("queries", "keys", "values"), gradient.chunk(3) if gradient is not None else (), strict=False)
     asleep = [name for name, rows in thirds if not rows.abs().max() > 0]
-    student.record.append(("rows of qkv without gradient", tuple(asleep)))
+    student.note(("rows of qkv without gradient", tuple(asleep)))
     if asleep:
         look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
         raise Failure(f"no gradient reaches qkv's rows of {' and '.join(asleep)}", "one for all of its rows", look)

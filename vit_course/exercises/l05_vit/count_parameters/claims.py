@@ -135,7 +135,7 @@ def nothing_is_built(student: Student, probe: Probe) -> None:
         student(WIDE_MODEL)
     finally:
         handle.remove()
-    student.record.append(bool(built))
+    student.note(bool(built))
     if built:
         raise Failure(
             f"count_parameters built {len(built)} parameters to count them",

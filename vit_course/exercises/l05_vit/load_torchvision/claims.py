@@ -87,7 +87,7 @@ class _Loading:
         self.model, self.state = seen.inputs
         self.returned, self.shares_memory = seen.result, seen.shares_memory
         self.loaded = self.returned if isinstance(self.returned, nn.Module) else self.model
-        student.record.append(tuple(_numbers(self.loaded).items()))
+        student.note(tuple(_numbers(self.loaded).items()))
 
     def expect_most(self) -> None:
         """Fail unless most numbers arrive, so that nothing is earned by refusing or returning alone."""
@@ -143,7 +143,7 @@ def _expect_named(
     if error is None:
         raise Failure(f"load_torchvision accepted {described}", wanted, look)
     named = any(name in error.words for name in names)
-    student.record.append(("named", named))
+    student.note(("named", named))
     if not error.is_a("ValueError"):
         raise Failure(f"load_torchvision raised {error} on {described}", wanted, look, Reason.RAISED)
     if not named:
@@ -219,7 +219,7 @@ def the_weights_are_copies(student: Student, probe: Probe) -> None:
     """The model keeps its numbers when the state dict is changed afterward."""
     loading = _Loading(student, probe, a_config(probe, MODEL))
     loading.expect_most()
-    student.record.append(("shares memory", loading.shares_memory))
+    student.note(("shares memory", loading.shares_memory))
     if loading.shares_memory:
         look = "What is the difference between copying numbers and pointing at a tensor?"
         raise Failure("the model's numbers lie in the state dict's own tensors", "a model that owns its numbers", look)
@@ -235,7 +235,7 @@ def the_state_dict_is_left_alone(student: Student, probe: Probe) -> None:
     changed = [
         name for name, tensor in loading.theirs.items() if name not in gone and not _equal(loading.state[name], tensor)
     ]
-    student.record.append((tuple(gone), tuple(new), tuple(changed)))
+    student.note((tuple(gone), tuple(new), tuple(changed)))
     for names, what in ((gone, "is gone from"), (new, "is new in"), (changed, "has changed in")):
         if names:
             raise Failure(

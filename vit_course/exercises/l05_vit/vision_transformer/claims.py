@@ -210,7 +210,7 @@ def _expect_start(student: Student, config: ViTConfig) -> None:
     tensors = student.build(config).tensors()
     token, positions = tensors["class_token"].double(), tensors["positions"].double()
     fault = _fault_of(positions)
-    student.record.append(("start", bool(token.any()), fault))
+    student.note(("start", bool(token.any()), fault))
     if token.any():
         seen = f"the class token of a new model starts with numbers up to {token.abs().max():.3g}"
         raise Failure(seen, "zeros", "With which function of torch do you make the class token?")
@@ -265,7 +265,7 @@ def every_block_has_its_own_parameters(student: Student, probe: Probe) -> None:
     for depth in (2, 4):
         module = student.build(replace(WIDE_MODEL, depth=depth)).module
         counts[depth] = sum(parameter.numel() for parameter in module.parameters())
-    student.record.append(tuple(counts.values()))
+    student.note(tuple(counts.values()))
     sizes = parameter_shapes(replace(WIDE_MODEL, depth=4)).items()
     two_blocks = sum(math.prod(size) for name, size in sizes if name.startswith(("blocks.2.", "blocks.3.")))
     if counts[4] - counts[2] != two_blocks:

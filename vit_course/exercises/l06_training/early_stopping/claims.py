@@ -35,7 +35,7 @@ def _described(
 ) -> dict[str, Any]:
     """What the fixture notes; nothing goes on record yet."""
     notes = student.run_fixture("stopping", patience=patience, losses=list(losses), beside=list(beside))
-    del student.record[-1]
+    student.forget()
     return notes
 
 
@@ -78,7 +78,7 @@ def expect_story(
 ) -> None:
     """Fail unless step answers as ``stops`` says, while a second object gets the losses ``beside``."""
     found = _answers(student, patience, losses, beside)
-    student.record.append((found, "x" in _answers(student, 2, HOPELESS)))  # or silence would pass for patience
+    student.note((found, "x" in _answers(student, 2, HOPELESS)))  # or silence would pass for patience
     wrong = [place for place, there in enumerate(stops) if there in ".x" and there != found[place]]
     somewhere = [found[place] for place, there in enumerate(stops) if there == "~"]
     if wrong or (somewhere and "x" not in somewhere):
@@ -107,7 +107,7 @@ def step_gives_a_bool(student: Student, probe: Probe) -> None:
     losses = losses_of(probe, 0.9, 0.8, 1.2, 1.1, 0.7) if probe.is_secret else (1.0, 0.9, 1.1, 1.2)
     answers = _described(student, 2, losses)["answers"]
     kinds = ["bool" if _is_bool(each) else "None" if each is None else type(each).__name__ for each in answers]
-    student.record.append(tuple(kinds))
+    student.note(tuple(kinds))
     for number, (kind, answer) in enumerate(zip(kinds, answers, strict=True)):
         if kind != "bool":
             look = (
@@ -241,7 +241,7 @@ def best_is_the_lowest_loss_so_far(student: Student, probe: Probe) -> None:
         losses = losses_of(probe, 1.0, 0.9, 1.1, 0.8, 1.2, 1.2, 0.7)
     found = _described(student, 2, losses)["best"]
     wanted = [math.inf, *(min(losses[: place + 1]) for place in range(len(losses)))]
-    student.record.append(tuple(_figure(each) for each in found))
+    student.note(tuple(_figure(each) for each in found))
     for number, (here, there) in enumerate(zip(found, wanted, strict=True)):
         if _figure(here) != _figure(there):
             when = f"after the losses {_listed(losses[:number])}" if number else "before the first loss"

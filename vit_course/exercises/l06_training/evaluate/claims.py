@@ -65,7 +65,7 @@ def loss_and_accuracy(given: Setting) -> tuple[float, float]:
 def _measured(student: Student, given: Setting, training: bool = False, **fields: Any) -> dict[str, Any]:
     """What the fixture notes; nothing goes on record yet."""
     notes = student.run_fixture("loop", weights=given.weights, batches=given.batches, training=training, **fields)
-    del student.record[-1]
+    student.forget()
     return notes
 
 
@@ -83,7 +83,7 @@ def _pair(student: Student, given: Setting, **fields: bool) -> tuple[float, floa
             for each, name in zip(returned, ("first of the pair, the mean loss,", "second, the accuracy,"), strict=True)
         )
     except Failure as odd:
-        student.record.append(("odd", odd.seen))
+        student.note(("odd", odd.seen))
         raise
     return first, second
 
@@ -93,7 +93,7 @@ def one_number_is_right(student: Student, probe: Probe) -> None:
     given = measured_setting(probe)
     wanted = loss_and_accuracy(given)
     found = torch.tensor(_pair(student, given))
-    student.record.append(found)
+    student.note(found)
     if not torch.isclose(found, torch.tensor(wanted), rtol=1e-4, atol=1e-5).any():
         seen = f"{student.name} gave {found[0]:.4f} and {found[1]:.4f}"
         raise Failure(seen, f"{wanted[0]:.4f} and {wanted[1]:.4f}", "Which loss, and which share?")
@@ -106,7 +106,7 @@ def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
     loss, accuracy = _pair(student, given)
     right_loss, right_accuracy = loss_and_accuracy(given)
     swapped = close(torch.tensor([loss, accuracy]), torch.tensor([right_accuracy, right_loss]))
-    student.record.append(("swapped", swapped))
+    student.note(("swapped", swapped))
     if swapped:
         raise Failure(
             "the accuracy comes first and the loss second", "the loss first", "What does the exercise ask for?"
@@ -118,7 +118,7 @@ def both_are_plain_floats(student: Student, probe: Probe) -> None:
     """Both numbers are plain floats."""
     pair = _measured(student, measured_setting(probe))["returned"]
     tensors = [name for name, each in zip(("loss", "accuracy"), pair, strict=True) if isinstance(each, Tensor)]
-    student.record.append(("tensors", tuple(tensors)))
+    student.note(("tensors", tuple(tensors)))
     if tensors:
         look = "Which method of a tensor gives its bare number?"
         raise Failure(f"the {' and the '.join(tensors)} came in a tensor", "two floats", look)
@@ -156,7 +156,7 @@ def it_measures_in_evaluation_mode(student: Student, probe: Probe, device: torch
     """It puts the model into evaluation mode, so that nothing is dropped while it is measured."""
     forwards = _measured(student, measured_setting(probe), training=True, device=str(device))["forwards"]
     modes = [training for training, _, _ in forwards]
-    student.record.append(("training", tuple(modes)))
+    student.note(("training", tuple(modes)))
     if any(modes) or not modes:
         seen = f"a model that was in training measured {sum(modes)} of {len(modes)} batches with its dropout on"
         look = "Which line tells the model that it is being measured, and when?"
@@ -177,7 +177,7 @@ def a_model_in_evaluation_stays_in_it(student: Student, probe: Probe) -> None:
 
 def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
     after = _measured(student, measured_setting(probe), training)["training"]
-    student.record.append(("training", after))
+    student.note(("training", after))
     if after is not training:
         was, now = (
             "training" if mode is True else "evaluation" if mode is False else mode for mode in (training, after)
@@ -205,7 +205,7 @@ def no_graph_is_made(student: Student, probe: Probe) -> None:
     """While it measures, no gradients are recorded, which saves memory and time; afterward they are recorded again."""
     notes = _measured(student, measured_setting(probe))
     recorded = [recording for _, recording, _ in notes["forwards"]]
-    student.record.append(("recorded", any(recorded), notes["recording"]))
+    student.note(("recorded", any(recorded), notes["recording"]))
     if any(recorded):
         raise Failure(
             f"torch recorded a graph for {sum(recorded)} of {len(recorded)} batches",
@@ -229,7 +229,7 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
     notes = _measured(student, given, stale=stale)
     moved = [name for name, before in stale.items() if not _same(notes["weights"][name], given.weights[name])]
     added = [name for name, before in stale.items() if not _same(notes["gradients"][name], before)]
-    student.record.append(("changed", bool(moved), bool(added), bool(notes["frozen"]), bool(notes["hooks"])))
+    student.note(("changed", bool(moved), bool(added), bool(notes["frozen"]), bool(notes["hooks"])))
     if moved or added:
         what = "weights" if moved else "gradients"
         look = "Which lines of your training loop have no business here?"
@@ -243,7 +243,7 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
         raise Failure("a hook stays behind on the model", "the model as it came", look)
     frozen = [probe.choice(("classifier.weight", "classifier.bias"), shown="classifier.bias")]
     afterward = _measured(student, given, frozen=frozen)["frozen"]
-    student.record.append(("frozen", tuple(map(str, afterward))))
+    student.note(("frozen", tuple(map(str, afterward))))
     if afterward != frozen:
         look = "Which line changes what may learn, and what does it know of how the model came?"
         raise Failure(

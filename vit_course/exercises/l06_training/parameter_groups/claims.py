@@ -95,13 +95,13 @@ def _groups(student: Student, parts: Parameters, weight_decay: float = 0.3, **fi
     """The groups as the fixture noted them; Failure when they are no two dicts with what an optimiser needs."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
     notes = student.run_fixture("groups", parts=made_of, weight_decay=weight_decay, **fields)
-    del student.record[-1]
+    student.forget()
     _expect_as_frozen(student, notes, fields.get("frozen", ()))
     found = notes["groups"]
     expected = "a list of two dicts, each with the keys `params` and `weight_decay`"
     kinds = [None if each is None else tuple(sorted({"params", "weight_decay"} & set(each["keys"]))) for each in found]
     if kinds != [("params", "weight_decay")] * 2 or notes["returned"] not in ("list", "tuple"):
-        student.record.append(("odd", notes["returned"], tuple(kinds)))
+        student.note(("odd", notes["returned"], tuple(kinds)))
         raise Failure(f"{student.name} gave {_groups_text(notes['returned'], found)}", expected, _look(kinds))
     groups: Groups = found
     return groups
@@ -111,7 +111,7 @@ def _expect_as_frozen(student: Student, notes: Mapping[str, Any], frozen: Sequen
     """Fail when the call has changed which parameters require a gradient."""
     changed = sorted({*notes["frozen"]} ^ {*frozen})
     if changed:
-        student.record.append(("changed", tuple(changed)))
+        student.note(("changed", tuple(changed)))
         now = "no longer requires a gradient" if changed[0] in notes["frozen"] else "requires a gradient now"
         look = "What are the groups for: to sort the parameters, or to change them?"
         raise Failure(f"after the call `{changed[0]}` {now}", "parameters as they were", look)
@@ -141,7 +141,7 @@ def decays_of(student: Student, parts: Parameters, weight_decay: float = 0.3, **
     for group in _groups(student, parts, weight_decay, **fields):
         for name in group["names"]:
             decays.setdefault(name, []).append(group["weight_decay"])
-    student.record.append(tuple((name, tuple(sorted(map(figure, each)))) for name, each in decays.items()))
+    student.note(tuple((name, tuple(sorted(map(figure, each)))) for name, each in decays.items()))
     return decays
 
 
@@ -192,7 +192,7 @@ def a_norm_of_another_name_is_spared(student: Student, probe: Probe) -> None:
 def it_gives_two_groups(student: Student, probe: Probe) -> None:
     """It gives two groups, each a dict with `params` and `weight_decay`."""
     _groups(student, VIT)
-    student.record.append("two groups")
+    student.note("two groups")
 
 
 @parameter_groups.check(needs=it_gives_two_groups, guard=True, points=0.15, first=a_vit_is_sorted)
@@ -200,7 +200,7 @@ def the_params_are_lists(student: Student, probe: Probe) -> None:
     """The params of each group are a list, which can be read more than once."""
     holders = [str(group["holder"]) for group in _groups(student, a_vit(probe))]
     odd = [holder for holder in holders if holder not in ("list", "tuple")]
-    student.record.append(("odd holders", tuple("runs dry" if each in _ONCE else each for each in odd)))
+    student.note(("odd holders", tuple("runs dry" if each in _ONCE else each for each in odd)))
     if odd:
         look = "What is left of a generator after one loop over it?"
         raise Failure(f"a group's params are a {odd[0]}", "a list", look if odd[0] in _ONCE else "")
@@ -257,7 +257,7 @@ def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
     """One group has the weight decay that is asked for, and the other has 0."""
     for weight_decay in (a_decay(probe), a_decay(probe, 0.07), 1.0, 0.0):
         found = [figure(group["weight_decay"]) for group in _groups(student, a_vit(probe), weight_decay)]
-        student.record.append(("decays", tuple(sorted(found))))
+        student.note(("decays", tuple(sorted(found))))
         if sorted(found) != ["0", figure(weight_decay)]:
             decays_found = " and ".join(found)
             look = "Where does the argument weight_decay go?"
@@ -270,7 +270,7 @@ def the_decay_is_the_one_asked_for(student: Student, probe: Probe) -> None:
 def the_decayed_group_comes_first(student: Student, probe: Probe) -> None:
     """The group with the weight decay comes first, the one without it second."""
     first = figure(_groups(student, a_vit(probe))[0]["weight_decay"])
-    student.record.append(("first", first))
+    student.note(("first", first))
     if first == "0":
         raise Failure("the first group has a weight decay of 0", "the decayed one", "Which group is named first?")
 

@@ -85,11 +85,11 @@ def _is_whole(value: object) -> bool:
 def split(student: Student, case: Case, global_seed: int = 0) -> tuple[list[int], list[int]]:
     """The two parts of one call; of what they are, nothing goes on record: that is chance, and facts are not."""
     returned = student.run_fixture("chance", inputs=list(case), global_seed=global_seed)["returned"]
-    del student.record[-1]
+    student.forget()
     try:
         return pair_of(student, returned)
     except Failure as odd:
-        student.record.append(("odd", odd.seen))
+        student.note(("odd", odd.seen))
         raise
 
 
@@ -115,7 +115,7 @@ def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> No
     for case in cases(probe):
         num_samples, num_validation, _ = case
         train, validation = split(student, case)
-        student.record.append((len(train), len(validation)))
+        student.note((len(train), len(validation)))
         sizes = (num_samples - num_validation, num_validation)
         if (len(train), len(validation)) != sizes:
             if (len(validation), len(train)) == sizes:
@@ -140,7 +140,7 @@ def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
     for inputs in ([num_samples, num_validation, seed], [num_samples, 1, seed]):
         notes = student.run_fixture("chance", inputs=inputs)
         kinds = [str(kind) for kind in notes["kinds"]]
-        student.record[-1:] = [("kinds", tuple(kinds))]
+        student.note_instead(("kinds", tuple(kinds)))
         pair_of(student, notes["returned"])
         for name, kind in zip(("train", "validation"), kinds, strict=True):
             if kind != "int64":
@@ -156,7 +156,7 @@ def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
     for case in cases(probe):
         train, validation = split(student, case)
         both = sorted(set(train) & set(validation))
-        student.record.append(("both", bool(both)))
+        student.note(("both", bool(both)))
         if both:
             raise Failure(
                 f"{_called(case)} put {_counted(both)} into both parts",
@@ -174,7 +174,7 @@ def every_image_is_used_once(student: Student, probe: Probe) -> None:
         outside = sorted({*train, *validation} - set(range(case[0])))
         twice = sorted({each for part in (train, validation) for each in part if part.count(each) > 1})
         missing = sorted(set(range(case[0])) - {*train, *validation})
-        student.record.append(("outside, twice, missing", bool(outside), bool(twice), bool(missing)))
+        student.note(("outside, twice, missing", bool(outside), bool(twice), bool(missing)))
         if outside:
             look = "With which number does the counting begin, and with which does it end?"
             raise Failure(f"{_called(case)} gave {_counted(outside)}", wanted, look)
@@ -192,7 +192,7 @@ def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None
         chosen = sorted(set(split(student, case)[1]))
         steps = {later - former for former, later in pairwise(chosen)}
         regular = len(steps) == 1
-        student.record.append(("regular", (chosen[0] == 0, *steps) if regular else None))
+        student.note(("regular", (chosen[0] == 0, *steps) if regular else None))
         if regular:
             step = steps.pop()
             spaced = "one after the other" if step == 1 else f"one in {step}"
@@ -209,7 +209,7 @@ def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
     for case in cases(probe)[:2]:
         first, other, again = (split(student, case, global_seed=number) for number in (11, 12, 11))
         # the global generator as it was before gives the same split to whoever draws from that one
-        student.record.append(("the same split", first == other, first == again))
+        student.note(("the same split", first == other, first == again))
         if first != other or first != again:
             raise Failure(
                 f"{_called(case)} gave another split when it was called again",
@@ -224,7 +224,7 @@ def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
     num_samples, num_validation, first = cases(probe)[1]
     seeds = (0, 1, 42, first + 42) if probe.is_secret else (0, 1, 42)
     chosen = {frozenset(split(student, (num_samples, num_validation, seed))[1]) for seed in seeds}
-    student.record.append(("splits", len(chosen)))
+    student.note(("splits", len(chosen)))
     if len(chosen) < len(seeds):
         gave = "all gave the same validation images" if len(chosen) == 1 else f"gave {len(chosen)} choices of images"
         raise Failure(
@@ -245,7 +245,7 @@ def any_image_may_be_chosen(student: Student, probe: Probe) -> None:
     seeds = range(first, first + (60 if probe.is_secret else 36))  # a right split is told wrong once in 10**9 times
     times = Counter(index for seed in seeds for index in split(student, (num_samples, num_samples // 2, seed))[1])
     never, always = ([each for each in range(num_samples) if times[each] == count] for count in (0, len(seeds)))
-    student.record.append(("never, always", tuple(never), tuple(always)))
+    student.note(("never, always", tuple(never), tuple(always)))
     if never or always:
         image, part = (never[0], "training") if never else (always[0], "validation")
         seen = f"for {len(seeds)} seeds, image {image} of 0 to {num_samples - 1} was in {part} each time"
@@ -256,7 +256,7 @@ def any_image_may_be_chosen(student: Student, probe: Probe) -> None:
 def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
     """The global random generators are left as they were: the split draws from one of its own."""
     touched = student.run_fixture("chance", inputs=list(cases(probe)[0]), global_seed=11)["touched"]
-    student.record[-1:] = [("touched", bool(touched))]
+    student.note_instead(("touched", bool(touched)))
     if touched:
         names = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
         raise Failure(
@@ -272,7 +272,7 @@ def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> Non
     num_samples, few, seed = cases(probe)[0] if probe.is_secret else (29, 6, 3)
     for enough in (1, num_samples - 1):
         student.run_fixture("chance", inputs=[num_samples, enough, seed])
-        del student.record[-1]
+        student.forget()
     for num_validation in (num_samples + few, num_samples, 0, -few):
         described = f"num_validation={num_validation} of num_samples={num_samples}"
         try:
@@ -281,7 +281,7 @@ def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> Non
             kinds = [
                 entry[:1] if isinstance(entry, tuple) and entry[0] == "returned" else entry for entry in student.record
             ]
-            student.record[:] = kinds  # which split it was is chance
+            student.note_only(*kinds)  # which split it was is chance
             raise
 
 

@@ -72,11 +72,11 @@ def _rate(probe: Probe) -> float:
 
 def _mean_loss(student: Student, given: Setting, rate: float) -> float:
     returned = _epoch(student, given, rate)["returned"]
-    del student.record[-1]
+    student.forget()
     try:
         return number_in(returned, f"{student.name} gave", "one number, the mean loss")
     except Failure as odd:
-        student.record.append(("odd", odd.seen))
+        student.note(("odd", odd.seen))
         raise
 
 
@@ -91,7 +91,7 @@ def every_batch_is_used_once(student: Student, probe: Probe) -> None:
     """The model sees every batch of the loader once, the last one too."""
     given = setting(probe)
     seen = [count for _, _, count in _epoch(student, given, _rate(probe))["forwards"]]
-    student.record[-1:] = [("images", tuple(seen))]
+    student.note_instead(("images", tuple(seen)))
     if seen != given.sizes:
         sizes, wanted = (", ".join(map(str, each)) or "none" for each in (seen, given.sizes))
         raise Failure(
@@ -127,7 +127,7 @@ def _expect_steps(
     stale = {name: probe.normal(*each.shape, scale=0.3) for name, each in given.weights.items() if "drop" not in name}
     fields = {"training": not probe.is_secret, "momentum": momentum, "stale": stale, "device": device, "plain": plain}
     notes = _epoch(student, given, rate, "weights", **fields)
-    student.record.append(tuple(event for event in notes["events"] if event != "zero_grad"))
+    student.note(tuple(event for event in notes["events"] if event != "zero_grad"))
     steps = notes["events"].count("step")
     context = f"for {len(sizes)} batches your loop made {steps} step{'' if steps == 1 else 's'}"
     if len(sizes) == 1:
@@ -164,7 +164,7 @@ def the_number_is_a_plain_float(student: Student, probe: Probe) -> None:
     kind = "a number"
     if isinstance(returned, Tensor):
         kind = "a tensor that knows how it was made" if returned.requires_grad else "a tensor"
-    student.record[-1:] = [("kind", kind)]
+    student.note_instead(("kind", kind))
     if kind != "a number":
         look = "Which method of a tensor gives its bare number?"
         if isinstance(returned, Tensor) and returned.requires_grad:
@@ -181,7 +181,7 @@ def it_switches_training_on(student: Student, probe: Probe) -> None:
     """It puts the model into training mode, so that dropout drops even after an evaluation."""
     forwards = _epoch(student, setting(probe), _rate(probe), training=False)["forwards"]
     modes = [training for training, _, _ in forwards]
-    student.record[-1:] = [("training", all(modes))]
+    student.note_instead(("training", all(modes)))
     if not all(modes):
         raise Failure(
             f"a model in evaluation mode trained on {modes.count(False)} of {len(modes)} batches with its dropout off",

@@ -49,16 +49,16 @@ def _factors(student: Student, warmup_steps: int, total_steps: int, steps: Seque
     found = []
     for step in steps:
         returned = student(step, warmup_steps, total_steps)
-        del student.record[-1]
+        student.forget()
         name = f"{_called(student, step, warmup_steps, total_steps)} is"
         try:
             found.append(number_in(returned, name, "a number"))
         except Failure as odd:
-            student.record.append(("odd", odd.seen))
+            student.note(("odd", odd.seen))
             odd.reason = Reason.KIND  # which the first check is about
             raise
     factors = torch.tensor(found)
-    student.record.append(factors)
+    student.note(factors)
     return factors
 
 
@@ -90,7 +90,7 @@ def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
     for step in (warmup_steps - 2, total_steps - 2):
         returned = student(step, warmup_steps, total_steps)
         is_number = isinstance(returned, Real) and not isinstance(returned, bool)
-        student.record[-1:] = [("a number" if is_number else type(returned).__name__,)]
+        student.note_instead(("a number" if is_number else type(returned).__name__,))
         if not is_number:
             look = (
                 "Does every path end in a `return`?"

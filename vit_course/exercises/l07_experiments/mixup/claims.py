@@ -84,11 +84,11 @@ def case_of(probe: Probe, batch: int = 7, num_classes: int = 9, alpha: float = 3
 def blends_of(student: Student, case: Case, calls: int = 1) -> list[Blend]:
     """What so many calls gave, of which nothing goes on record; Failure where it is no pair of such tensors."""
     returned = student.run_fixture("mixing", **asdict(case), calls=calls)["returned"]
-    del student.record[-1]
+    student.forget()
     try:
         return [_blend(case, *_pair(student, each)) for each in returned]
     except Failure as odd:
-        student.record.append(("odd", odd.seen))
+        student.note(("odd", odd.seen))
         raise
 
 
@@ -116,7 +116,7 @@ def images_and_targets_come_back(student: Student, probe: Probe) -> None:
     alone = replace(small, images=small.images[:1], labels=small.labels[:1])  # it is its own partner
     for case in (case_of(probe), small, alone):
         blends_of(student, case)
-    student.record.append(("pairs",))
+    student.note(("pairs",))
 
 
 @mixup.check(
@@ -127,15 +127,15 @@ def both_have_the_dtype_of_the_images(student: Student, probe: Probe) -> None:
     small = case_of(probe, 4, 3)
     for case in (case_of(probe), replace(small, images=small.images.double())):
         (found,) = student.run_fixture("mixing", **asdict(case))["returned"]
-        del student.record[-1]
+        student.forget()
         try:
             images, targets = _pair(student, found)
             _blend(case, images, targets)
         except Failure as odd:
-            student.record.append(("odd", odd.seen))
+            student.note(("odd", odd.seen))
             raise
         dtypes = tuple(short(each.dtype) for each in (images, targets))
-        student.record.append(("dtypes", dtypes))
+        student.note(("dtypes", dtypes))
         wanted = short(case.images.dtype)
         for name, dtype in zip(("images", "targets"), dtypes, strict=True):
             if dtype != wanted:
@@ -155,7 +155,7 @@ def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
         unchanged = bool(torch.allclose(blend.parts, torch.eye(len(sums)).double(), atol=1e-3))
         brighter = bool((sums > 1 + 1e-3).all())
         facts = blend.is_blend, sums_to_one, brighter, lowest, bool((counts > 1).any()), unchanged
-        student.record.append(("blend", *facts))
+        student.note(("blend", *facts))
         image = int((sums - 1).abs().argmax())
         look = f"Of which two images is image {image} made, and how much of each?"
         wanted = "share · image + (1 − share) · partner, with a share between 0 and 1"
@@ -178,7 +178,7 @@ def one_share_holds_for_the_batch(student: Student, probe: Probe) -> None:
     for seed in (6, 7, 8, 9):
         shares = blends_of(student, case_of(probe, seed=seed))[0].shares
         alike = bool(shares.max() - shares.min() < 1e-3)
-        student.record.append(("one share", alike))
+        student.note(("one share", alike))
         if not alike:
             seen = f"of the images of one batch {shares.min():.2f} to {shares.max():.2f} is left"
             raise Failure(seen, "one share for all", "How many numbers do you draw from the Beta distribution?")
@@ -190,7 +190,7 @@ def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
     for seed in range(8, 12):
         others = blends_of(student, case_of(probe, seed=seed))[0].others
         most = int((others.abs() > 1e-3).sum(dim=0).max())
-        student.record.append(("partner of many", most > 1, most >= len(others) - 1))
+        student.note(("partner of many", most > 1, most >= len(others) - 1))
         if most > 1:
             look = "Which function of a generator gives each number from 0 to n - 1 once?"
             raise Failure(f"one image is the partner of {most} others", "each image as a partner once", look)
@@ -200,7 +200,7 @@ def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
 def the_partners_are_drawn(student: Student, probe: Probe) -> None:
     """The partners are drawn anew for every batch."""
     seen = {tuple(each.partners.argmax(dim=1).tolist()) for each in blends_of(student, case_of(probe), 6)}
-    student.record.append(("orders", len(seen) > 1 or seen.copy().pop()))
+    student.note(("orders", len(seen) > 1 or seen.copy().pop()))
     if len(seen) == 1:
         look = "Where do the partners come from: from their place in the batch, or from the generator?"
         raise Failure("six batches in a row have the same partners", "partners drawn for each batch", look)
@@ -217,7 +217,7 @@ def targets_are_blended_as_the_images_are(student: Student, probe: Probe) -> Non
         hard = bool(((found - found.round()).abs() < 1e-6).all())
         one_hot = torch.nn.functional.one_hot(case.labels, case.num_classes).double()
         swapped = one_hot + blend.partners @ one_hot - blend.wanted
-        student.record.append(("targets", right, hard, bool(torch.allclose(found, swapped, atol=1e-3))))
+        student.note(("targets", right, hard, bool(torch.allclose(found, swapped, atol=1e-3))))
         if not right:
             row = int((found - blend.wanted).abs().amax(dim=1).argmax())
             seen = f"of image {row} the target is {_listed(found[row])}"
@@ -241,7 +241,7 @@ def the_share_is_of_a_beta_distribution(student: Student, probe: Probe) -> None:
         too_high = _beyond(shares.mean().item() - 0.5, -BOUND_OF_MEAN, BOUND_OF_MEAN)
         too_wide = _beyond(found / spread, 0.6, 1.4)
         constant = bool(shares.max() - shares.min() < 1e-4)
-        student.record.append(("shares", too_high, too_wide, constant))
+        student.note(("shares", too_high, too_wide, constant))
         called = f"in {CALLS} batches with alpha={case.alpha:g}"
         look = "Which distribution of the generator do you draw from, and with which two parameters?"
         if constant:
@@ -266,13 +266,13 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     notes = [
         student.run_fixture("mixing_by_chance", **asdict(run), global_seed=number) for number, run in enumerate(runs)
     ]
-    del student.record[-3:]
+    student.forget(3)
     first, again, other = (_blend(case, *_pair(student, each["returned"])) for each in notes)
     same_partners = torch.equal(first.partners, again.partners)
     same_share = same_partners and close(first.shares, again.shares)  # each partner of another has a share
     alike = close(first.parts, other.parts)
     touched = tuple(str(each) for each in notes[0]["touched"])
-    student.record.append(("chance", same_partners, same_share, alike, touched))
+    student.note(("chance", same_partners, same_share, alike, touched))
     look = "Which lines draw, and from what?"
     if not (same_partners and same_share):
         raise Failure("the same seed gave another batch the second time", "the same batch", look)
@@ -286,7 +286,7 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The images and labels that go in are not changed."""
     changed = [str(each) for each in student.run_fixture("mixing", **asdict(case_of(probe)))["changed"]]
-    student.record[-1:] = [("changed", tuple(changed))]
+    student.note_instead(("changed", tuple(changed)))
     if changed:
         look = "Which of your operations writes in place: a name that ends in an underscore, an assignment to a slice?"
         raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)
@@ -299,7 +299,7 @@ def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
         case = case_of(probe, alpha=alpha)
         notes = student.run_fixture("mixing_refused", **asdict(case))
         named = str(abs(int(case.alpha))) in str(notes["words"])
-        student.record[-1:] = [("refused", notes["raised"], named)]
+        student.note_instead(("refused", notes["raised"], named))
         wanted = f"a ValueError that names {case.alpha}"
         look = "The exercise's text says which error to raise; test for it before you draw."
         if not notes["raised"]:

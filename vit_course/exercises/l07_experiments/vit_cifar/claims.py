@@ -101,7 +101,7 @@ def noting(student: Student, look: Callable[[], Value]) -> Value:
     try:
         return look()
     except Refused as reason:
-        student.record.append(("refused", reason.kind))
+        student.note(("refused", reason.kind))
         raise
 
 
@@ -138,7 +138,7 @@ def learned(student: Student) -> None:
     tensors = weights_of(student).tensors
     head = tensors["head.weight" if "head.weight" in tensors else "head.2.weight"]
     if torch.equal(head, head[:1].expand_as(head)):
-        student.record.append(("measured", BY_CHANCE))
+        student.note(("measured", BY_CHANCE))
         look = "Was the model saved before it was trained, or another one than the one that you trained?"
         raise Failure("every class has the same weights in the head, as before the first step", "a trained model", look)
 

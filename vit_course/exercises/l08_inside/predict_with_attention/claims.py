@@ -216,7 +216,7 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     """No graph for a backward pass is kept."""
     answer = _Prediction(student, probe, WIDE, "gradients")
     kept = [name for name in ("probabilities", "map") if getattr(answer, name).requires_grad]
-    student.record.append(("keeps a graph", tuple(kept)))
+    student.note(("keeps a graph", tuple(kept)))
     if kept:
         look = "Every intermediate tensor stays in memory for it. What tells torch that no backward pass will come?"
         raise Failure(
@@ -266,7 +266,7 @@ def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     image = probe.normal(config.in_channels, config.height + config.patch_size, config.width)
     notes = student.run_fixture("predict_stopped", weights=weights, config=config, image=image)
     traces = left_after_an_error(notes)
-    student.record[-1:] = [("left after an error", bool(traces))]
+    student.note_instead(("left after an error", bool(traces)))
     if traces:
         seen = f"an image of another size stopped the model, and afterward {traces}"
         raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)

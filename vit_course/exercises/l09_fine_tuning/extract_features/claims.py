@@ -190,7 +190,7 @@ def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     weights = probe.weights(parameter_shapes(config))
     notes = student.run_fixture("featuring_stopped", weights=weights, config=config, batches=batches)
     traces = left_after_an_error(notes) or ("" if notes["head"] else "the model has another head")
-    student.record[-1:] = [("left after an error", bool(traces))]
+    student.note_instead(("left after an error", bool(traces)))
     if traces:
         seen = f"a batch of images of another size stopped the model, and afterward {traces}"
         raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)
@@ -222,7 +222,7 @@ def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -
     named = {"weights": call.weights, "config": call.config, "batches": call.batches}
     notes = student.run_fixture("featuring_elsewhere", **named)
     mixed, elsewhere = notes["mixed"] is True, any(each != "cpu" for each in notes["devices"])
-    student.record[-1:] = [("devices", mixed, elsewhere)]
+    student.note_instead(("devices", mixed, elsewhere))
     if mixed:
         look = "Where is the model, and where are the images that you give it?"
         raise Failure("with the model on another device, a tensor on the CPU got in the way", "images there", look)

@@ -66,13 +66,13 @@ def groups_of(student: Student, parts: Parameters, rates: tuple[float, float] = 
     """The groups as the fixture noted them; Failure when they are no two dicts with what an optimizer needs."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
     notes = student.run_fixture("rates", parts=made_of, backbone_lr=rates[0], head_lr=rates[1], **fields)
-    del student.record[-1]
+    student.forget()
     changed = sorted({*map(str, notes["frozen"])} ^ {*fields.get("frozen", ())})
     found = notes["groups"]
     keys = [None if each is None else tuple(sorted({"params", "lr"} & set(each["keys"]))) for each in found]
     is_pair = keys == [("lr", "params")] * 2 and notes["returned"] in ("list", "tuple")
     if changed or not is_pair:
-        student.record.append(("odd", notes["returned"], tuple(keys), tuple(changed)))
+        student.note(("odd", notes["returned"], tuple(keys), tuple(changed)))
     if changed:
         look = "What are the groups for: to deal the parameters out, or to change them?"
         raise Failure(f"the call changed whether `{changed[0]}` learns", "parameters as they were", look)
@@ -95,7 +95,7 @@ def rates_of(student: Student, parts: Parameters, rates: tuple[float, float] = R
     for group in groups_of(student, parts, rates, **fields):
         for name in group["names"]:
             found.setdefault(str(name), []).append(group["lr"])
-    student.record.append(tuple((name, tuple(sorted(map(figure, each)))) for name, each in found.items()))
+    student.note(tuple((name, tuple(sorted(map(figure, each)))) for name, each in found.items()))
     return found
 
 
@@ -109,7 +109,7 @@ def it_gives_two_groups(student: Student, probe: Probe) -> None:
     """It gives two groups, each a dict with `params`, a list, and `lr`."""
     holders = [str(group["holder"]) for group in groups_of(student, deeper(probe, VIT))]
     once = [holder for holder in holders if holder not in ("list", "tuple")]
-    student.record.append(("holders", bool(once)))
+    student.note(("holders", bool(once)))
     if once:
         look = "What is left of a generator after one loop over it?"
         raise Failure(f"a group's params are a {once[0]}", "a list", look)
@@ -173,7 +173,7 @@ def the_backbone_comes_first(student: Student, probe: Probe) -> None:
     """The backbone is the first group, the head the second."""
     first = [str(name) for name in groups_of(student, deeper(probe, VIT))[0]["names"]]
     holds_head, holds_others = "head.weight" in first, "positions" in first
-    student.record.append(("first", holds_head, holds_others))
+    student.note(("first", holds_head, holds_others))
     if holds_head or not holds_others:
         raise Failure("the first group is not the backbone", "the backbone, then the head", "Which is named first?")
 

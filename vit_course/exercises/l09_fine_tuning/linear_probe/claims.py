@@ -98,11 +98,11 @@ def fitted(student: Student, task: Task) -> tuple[Tensor, Tensor]:
     if task.weight_decay is not None:
         fields["weight_decay"] = task.weight_decay
     notes = student.run_fixture("probing", **fields)
-    del student.record[-1]
+    student.forget()
     weight, bias = notes["weight"], notes["bias"]
     facts = (notes["kind"], tuple(weight.shape), tuple(bias.shape), str(weight.dtype))
     wanted = (task.num_classes, task.features.shape[1])
-    student.record.append(facts)
+    student.note(facts)
     if facts[:3] != ("Linear", wanted, wanted[:1]):
         seen = f"{student.name} gave {facts[0]}" if facts[0] != "Linear" else f"its weight has shape {facts[1]}"
         if facts[0] == "Linear" and facts[1] == wanted:
@@ -121,7 +121,7 @@ def expect_minimum(student: Student, task: Task, what: str, look: str) -> None:
     found, lowest = task.objective(weight, bias), task.objective(*best)
     # how large weights get that nothing holds back depends on the way there: it is no trace of the mistake
     boundless = bool(weight.norm() > BOUNDLESS * best[0].norm())
-    student.record.append(("objective", "boundless" if boundless else _rounded(found), _rounded(lowest)))
+    student.note(("objective", "boundless" if boundless else _rounded(found), _rounded(lowest)))
     if found > lowest + ALLOWED:
         seen = f"{what} the objective is {found:.3f}"
         raise Failure(seen, f"{lowest:.3f}, the lowest there is, or at most {ALLOWED} more", look)
@@ -145,7 +145,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     task = clouds(probe, 40, 5, 3)
     notes = student.run_fixture("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
     changed = [str(each) for each in notes["changed"]]
-    student.record[-1:] = [("changed", tuple(changed))]
+    student.note_instead(("changed", tuple(changed)))
     if changed:
         look = "Which of your operations writes in place?"
         raise Failure(f"the call changed the {changed[0]} that it was given", "new tensors", look)

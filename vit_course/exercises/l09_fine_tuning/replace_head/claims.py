@@ -56,7 +56,7 @@ def expect_head(student: Student, notes: Any, config: ViTConfig, num_classes: in
     """Fail unless the head is an nn.Linear of the right sizes, with a bias."""
     head = notes["head"]
     facts = (head["kind"], tuple(head["sizes"]), bool(head["bias"].numel()))
-    student.record.append(("head", *facts, tuple(head["says"])))
+    student.note(("head", *facts, tuple(head["says"])))
     if facts != ("Linear", (config.embed_dim, num_classes), True):
         sizes = f" of {head['sizes'][0]} to {head['sizes'][1]} numbers" if head["sizes"] else ""
         bias = "" if head["bias"].numel() or not head["sizes"] else ", without a bias"
@@ -99,7 +99,7 @@ def the_head_starts_afresh(student: Student, probe: Probe) -> None:
         notes = notes_of(student, probe, config, num_classes)
         new, old = notes["head"]["weight"].double(), notes["old"].double()
         known = [bool((old - row).abs().amax(dim=1).min() < 1e-6) for row in new]
-        student.record.append(("old rows", tuple(known)))
+        student.note(("old rows", tuple(known)))
         if any(known):
             seen = f"of {num_classes} rows of the new head {sum(known)} are rows of the old one"
             raise Failure(seen, "a head that starts afresh", "What did class 0 mean before, and what does it mean now?")
@@ -124,7 +124,7 @@ def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
 def the_two_share_no_memory(student: Student, probe: Probe) -> None:
     """The copy's parameters are its own: training the copy changes nothing in the given model."""
     notes = notes_of(student, probe, *a_case(probe))
-    student.record.append(("shared", tuple(map(str, notes["shared"]))))
+    student.note(("shared", tuple(map(str, notes["shared"]))))
     if notes["shared"]:
         look = "What happens to the old model when the new one is trained?"
         raise Failure(f"copy and model share {in_code(notes['shared'])}", "parameters of the copy's own", look)
@@ -142,7 +142,7 @@ def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
     """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""
     for frozen in ((), FROZEN, OLD_HEAD):
         found = sorted(notes_of(student, probe, *a_case(probe), frozen=frozen)["frozen"])
-        student.record.append(("frozen", tuple(found)))
+        student.note(("frozen", tuple(found)))
         if wrong := sorted({*found} ^ ({*frozen} - {*OLD_HEAD})):
             seen = "are frozen in the copy" if wrong[0] in found else "learn in the copy"
             look = "Who decides what is frozen: this function, or who trains the model?"
@@ -155,7 +155,7 @@ def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
 def the_head_has_the_models_dtype(student: Student, probe: Probe) -> None:
     """The new head has the dtype of the old one, so a float64 model still runs."""
     notes = notes_of(student, probe, *a_case(probe, TALL_MODEL, 3), dtype=torch.float64)
-    student.record.append(("dtype", notes["head"]["dtype"]))
+    student.note(("dtype", notes["head"]["dtype"]))
     if notes["head"]["dtype"] != "float64":
         look = "Which dtype and which device has the old head's weight?"
         raise Failure(f"in a float64 model the new head is {notes['head']['dtype']}", "float64", look)

@@ -20,7 +20,7 @@ def the_head_starts_as_pytorch_starts_one(student: Student, probe: Probe) -> Non
         numbers = head[name].double().abs() / bound
         share, most = float((numbers < 0.5).double().mean()), float(numbers.max())
         as_usual = least < share < 1 - least and most <= 1 + 1e-6
-        student.record.append((name, as_usual, most == 0))
+        student.note((name, as_usual, most == 0))
         if not as_usual:
             what = "is all zeros" if most == 0 else f"goes up to {most * bound:.3g}, {share:.0%} below {bound / 2:.3g}"
             wanted = f"as a new nn.Linear has them: evenly spread from {-bound:.3g} to {bound:.3g}"

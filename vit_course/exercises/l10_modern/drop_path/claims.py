@@ -61,13 +61,13 @@ def factors_of(student: Student, case: Case) -> list[Tensor]:
     """By which numbers each call multiplied the branch, of which nothing goes on record; Failure in words."""
     fields = {"probability": case.probability, "branch": case.branch, "training": case.training, "calls": case.calls}
     notes = student.run_fixture("dropping", **fields, global_seed=case.seed, recording=case.recording)
-    del student.record[-1]
+    student.forget()
     if notes["changed"]:
-        student.record.append(("changed",))
+        student.note(("changed",))
         look = "Which operation works in place: `*=`, a name that ends in an underscore, an assignment to a slice?"
         raise Failure("forward changed the branch that it was given", "a new tensor", look)
     if notes["parameters"]:
-        student.record.append(("parameters",))
+        student.note(("parameters",))
         look = "What is there to learn in a coin that is tossed?"
         raise Failure(f"DropPath has the parameter {notes['parameters'][0]}", "no parameters", look)
     return [_factors(student, case.branch, each) for each in notes["returned"]]
@@ -77,10 +77,10 @@ def _factors(student: Student, branch: Tensor, returned: Any) -> Tensor:
     try:
         tensor = expect_tensor(returned, branch.shape, "forward's output")
     except Failure as odd:
-        student.record.append(("odd", odd.seen))
+        student.note(("odd", odd.seen))
         raise
     if tensor.dtype != branch.dtype:
-        student.record.append(("dtype", short(tensor.dtype)))
+        student.note(("dtype", short(tensor.dtype)))
         look = "Which line chooses the dtype of what it makes?"
         raise Failure(f"for a branch of {short(branch.dtype)} the output is {short(tensor.dtype)}",
                       short(branch.dtype), look)  # fmt: skip
@@ -93,7 +93,7 @@ def of_images(student: Student, factors: Tensor) -> Tensor:
     is_one = bool((flat.amax(1) - flat.amin(1) < 1e-3).all())
     tokens = factors.flatten(2) if factors.ndim > 2 else factors[:, :, None]
     is_one_of_token = bool((tokens.amax(2) - tokens.amin(2) < 1e-3).all())
-    student.record.append(("one number", is_one, is_one_of_token))
+    student.note(("one number", is_one, is_one_of_token))
     if not is_one:
         part = "different numbers" if is_one_of_token else "different numbers within a token"
         look = "How many random numbers do you draw, and which shape have they?"
@@ -109,7 +109,7 @@ def a_branch_keeps_its_shape(student: Student, probe: Probe) -> None:
         case = case_of(probe, *sizes, probability=some_probability(probe, 0.25, 0.3))
         factors_of(student, case)
         factors_of(student, replace(case, branch=case.branch.double()))
-    student.record.append(("shapes",))
+    student.note(("shapes",))
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, points=0.1)
@@ -120,7 +120,7 @@ def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
         case = case_of(probe, 60, *sizes, probability=some_probability(probe, 0.4, 0.3))
         (factors,) = factors_of(student, case)
         gone = of_images(student, factors).abs() < 1e-6
-        student.record.append(("gone", bool(gone.any()), bool(gone.all())))
+        student.note(("gone", bool(gone.any()), bool(gone.all())))
         look = "Does each image have its own random number?"
         if not gone.any() or gone.all():
             seen = "all images are dropped" if gone.all() else "no image is dropped"
@@ -132,7 +132,7 @@ def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
 def _expect_chance(student: Student, case: Case, when: str) -> None:
     """Fail unless, in all calls together, some images are dropped and some are not."""
     gone = torch.cat([of_images(student, each) for each in factors_of(student, case)]).abs() < 1e-6
-    student.record.append(("gone", bool(gone.any()), bool(gone.all())))
+    student.note(("gone", bool(gone.any()), bool(gone.all())))
     if not gone.any() or gone.all():
         look = "What decides whether your module drops: that it trains, or something else?"
         seen = f"while training, {when}, an image is {'always' if gone.all() else 'never'} dropped"
@@ -150,7 +150,7 @@ def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
         wanted = 1 / (1 - case.probability)
         alike = len(kept) > 0 and close(kept.float(), torch.full_like(kept, wanted).float())
         seen = round(float(kept[0]), 2) if len(kept) else 0.0
-        student.record.append(("kept", alike, seen))
+        student.note(("kept", alike, seen))
         if not alike:
             look = "If 3 of 4 images are dropped, by how much must the fourth grow for the mean to stay?"
             said = f"with probability={case.probability:g} a branch that is kept is multiplied by {seen:g}"
@@ -165,13 +165,11 @@ def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
     notes = student.run_fixture(
         "dropping_gradients", probability=case.probability, branch=case.branch, global_seed=case.seed
     )
-    del student.record[-1]
+    student.forget()
     gradient = notes["gradient"].double()
     right = close(gradient.float(), factors.float())
     gone = factors.abs() < 1e-6
-    student.record.append(
-        ("gradient", right, not gradient.any(), bool(gradient[gone].all()), bool(gradient[gone].any()))
-    )
+    student.note(("gradient", right, not gradient.any(), bool(gradient[gone].all()), bool(gradient[gone].any())))
     if not right:
         look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
         if not gradient.any():
@@ -188,7 +186,7 @@ def as_many_are_dropped_as_the_probability_says(student: Student, probe: Probe) 
         (factors,) = factors_of(student, case)
         gone = float((of_images(student, factors).abs() < 1e-6).double().mean())
         off = gone - case.probability
-        student.record.append(("share", (off > BOUND) - (off < -BOUND)))
+        student.note(("share", (off > BOUND) - (off < -BOUND)))
         if abs(off) > BOUND:
             look = "Is probability the chance of being dropped, or of being kept?"
             seen = f"with probability={case.probability:g} the share that is dropped is {gone:.2f}"
@@ -206,7 +204,7 @@ def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
     anew = not all(torch.equal(gone[0], each) for each in gone[1:])
     seeded = all(map(torch.equal, gone, again))
     counts = {int(each.sum()) for each in gone}
-    student.record.append(("drawn", anew, seeded, len(counts) > 1))
+    student.note(("drawn", anew, seeded, len(counts) > 1))
     look = "Where do you draw: in __init__ or in forward? And from which generator?"
     if not anew:
         raise Failure(f"{case.calls} calls in a row dropped the same images", "others in every call", look)
@@ -241,7 +239,7 @@ def expect_identity(student: Student, case: Case) -> None:
     right = bool((factors - 1).abs().max() < 1e-5)
     alike = bool(factors.max() - factors.min() < 1e-5)
     seen = round(float(factors.max()), 2) if alike else "different numbers"
-    student.record.append(("identity", right, seen, sorted({f"{each:.1f}" for each in factors.flatten().tolist()})))
+    student.note(("identity", right, seen, sorted({f"{each:.1f}" for each in factors.flatten().tolist()})))
     if not right:
         mode = "training" if case.training else "evaluation"
         said = f"in {mode} mode, with probability={case.probability:g}, the branch is multiplied by {seen}"
@@ -263,7 +261,7 @@ def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
     tokens, embed_dim = probe.sizes(2, shown=(3, 2))
     case = case_of(probe, 4, tokens, embed_dim, probability=some_probability(probe, 0.25, 0.3))
     factors_of(student, replace(case, branch=case.branch.half()))
-    student.record.append(("half",))
+    student.note(("half",))
     expect_device_of_input(student, probe.normal(4, tokens, embed_dim), arguments=(0.5,))
 
 

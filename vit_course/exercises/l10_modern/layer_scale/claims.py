@@ -59,7 +59,7 @@ def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
         found = student.build(embed_dim, initial).tensors()["gamma"]
         wanted = torch.full((embed_dim,), initial)
         look = "Which number do you write into the parameter when it is made?"
-        student.record.append(("starts", tuple(round(each, 5) for each in found.flatten().tolist())))
+        student.note(("starts", tuple(round(each, 5) for each in found.flatten().tolist())))
         name = f"gamma of LayerScale({embed_dim}, initial={initial:g})"
         expect_equal(found, wanted, name, ("dimension",), look=look)
         if not initial and found.any():

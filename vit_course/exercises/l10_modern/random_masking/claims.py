@@ -60,11 +60,11 @@ def some_case(probe: Probe, batch: int = 5, shown: tuple[int, int] = (8, 6)) -> 
 def called(student: Student, case: Case, calls: int = 1) -> list[tuple[Tensor, Tensor]]:
     """Tokens and mask of each call, of which nothing goes on record; Failure where they are of another kind."""
     returned = student.run_fixture("masking", **asdict(case), calls=calls)["returned"]
-    del student.record[-1]
+    student.forget()
     try:
         return [_pair(student, case, each) for each in returned]
     except Failure as odd:
-        student.record.append(("odd", odd.seen))
+        student.note(("odd", odd.seen))
         raise
 
 
@@ -92,7 +92,7 @@ def tokens_and_a_mask_come_back(student: Student, probe: Probe) -> None:
     for case in (some_case(probe), some_case(probe, 1, (5, 2)), some_case(probe, 3, (10, 3))):
         called(student, case)
         called(student, replace(case, tokens=case.tokens.double()))
-    student.record.append(("pairs",))
+    student.note(("pairs",))
 
 
 @random_masking.check(needs=tokens_and_a_mask_come_back, points=0.32, first=tokens_and_a_mask_come_back)
@@ -104,7 +104,7 @@ def every_image_hides_as_many(student: Student, probe: Probe) -> None:
         counts = mask.sum(dim=1)
         right = bool((counts == case.num_hidden).all())
         inverted = bool((counts == mask.shape[1] - case.num_hidden).all())
-        student.record.append(("counts", right, inverted))
+        student.note(("counts", right, inverted))
         if not right:
             image = int((counts != case.num_hidden).nonzero()[0])
             seen = f"with mask_ratio={case.mask_ratio:g} the mask is True at {counts[image]} of {mask.shape[1]} patches"
@@ -125,7 +125,7 @@ def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None
         known = bool((places >= 0).all())
         ordered = known and bool((places.diff(dim=1) > 0).all())
         hidden = known and bool(mask.gather(1, places.clamp(min=0)).all())
-        student.record.append(("visible", right, known, ordered, hidden))
+        student.note(("visible", right, known, ordered, hidden))
         if right:
             continue
         if not known:
@@ -150,7 +150,7 @@ def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
     of_images = not bool((masks[0] == masks[0][:1]).all())
     of_calls = not torch.equal(masks[0], masks[1]) and not torch.equal(masks[0], masks[2])
     twins = [pair for pair in combinations(range(len(masks[0])), 2) if torch.equal(*masks[0][list(pair)])]
-    student.record.append(("own patches", of_images, of_calls, not twins))
+    student.note(("own patches", of_images, of_calls, not twins))
     if not of_images:
         look = "How many orders do you draw: one, or one for each image?"
         raise Failure("all images of a batch hide the same patches", "other patches in each image", look)
@@ -172,7 +172,7 @@ def every_patch_is_hidden_as_often(student: Student, probe: Probe) -> None:
     off = share - case.num_hidden / mask.shape[1]
     apart = _togetherness(mask)
     together = bool(apart.abs().max() < BOUND)
-    student.record.append(("fair", int((off > BOUND).sum()), int((off < -BOUND).sum()), together))
+    student.note(("fair", int((off > BOUND).sum()), int((off < -BOUND).sum()), together))
     place = int(off.abs().argmax())
     if off.abs().max() > BOUND:
         seen = f"in {len(mask)} images patch {place} is hidden in a share of {share[place]:.2f}"
@@ -199,11 +199,11 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     case = case_of(probe, 6, 12, 0.5)
     runs = [case, case, replace(case, seed=case.seed + 1)]
     notes = [student.run_fixture("masking_by_chance", **asdict(run), global_seed=each) for each, run in enumerate(runs)]
-    del student.record[-3:]
+    student.forget(3)
     first, again, other = (_pair(student, case, each["returned"])[1] for each in notes)
     touched = tuple(str(each) for each in notes[0]["touched"])
     same, alike = torch.equal(first, again), torch.equal(first, other)
-    student.record.append(("chance", same, alike, touched))
+    student.note(("chance", same, alike, touched))
     look = "Which lines draw, and from what?"
     if not same:
         raise Failure("the same seed gave another mask the second time", "the same mask", look)
@@ -219,10 +219,10 @@ def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
     case = some_case(probe)
     called(student, case)
     notes = student.run_fixture("masking_gradients", **asdict(case))
-    del student.record[-1]
+    student.forget()
     gradient, mask = notes["gradient"], notes["mask"]
     right = torch.equal(gradient, (~mask)[:, :, None].expand_as(gradient).to(gradient.dtype))
-    student.record.append(("gradient", right, not gradient.any()))
+    student.note(("gradient", right, not gradient.any()))
     if not right:
         look = "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy?"
         seen = "no gradient reaches the tokens" if not gradient.any() else "the gradient of the tokens is another one"
@@ -235,7 +235,7 @@ def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     notes = student.run_fixture("masking", **asdict(some_case(probe)))
-    student.record[-1:] = [("changed", notes["changed"])]
+    student.note_instead(("changed", notes["changed"]))
     if notes["changed"]:
         look = "Which of your operations writes in place: an assignment to a slice, a name that ends in an underscore?"
         raise Failure("the call changed the tokens that it was given", "new tensors", look)
@@ -250,7 +250,7 @@ def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe)
         case = replace(some_case(probe), mask_ratio=ratio)
         notes = student.run_fixture("masking_refused", **asdict(case))
         named = f"{case.mask_ratio:g}" in str(notes["words"])
-        student.record[-1:] = [("refused", notes["raised"], named)]
+        student.note_instead(("refused", notes["raised"], named))
         wanted = f"a ValueError that names {case.mask_ratio:g}"
         look = "How many patches are hidden then, and how many are left? Test for it before you draw."
         if not notes["raised"]:

@@ -135,7 +135,7 @@ def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
     query, key = both(student, everywhere[0], everywhere[1], (rows, columns))
     scores = (query.double() @ key.double().mT)[0, 0].float().reshape(rows, columns, rows, columns)
     same = close(scores[1:, :, 1:], scores[:-1, :, :-1]) and close(scores[:, 1:, :, 1:], scores[:, :-1, :, :-1])
-    student.record.append(("offsets", same))
+    student.note(("offsets", same))
     look = "Query and key of one patch: are both turned, in the same direction and by the same angle?"
     if not same:
         raise Failure("two pairs of patches at the same distance have different dot products", "the same ones", look)
