@@ -10,10 +10,10 @@ from functools import cache
 
 from exercise_kit.engine.chance import with_chance_named
 from exercise_kit.engine.diagnosis import Compared, Observe, Record, explain, explain_by_two
-from exercise_kit.engine.evaluate_check import Outcome
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check
 from exercise_kit.engine.exercise import Check, Exercise, Misconception, is_example
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Undecided, Verdict
+from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
@@ -145,12 +145,8 @@ def for_refusals(found: Mapping[str, tuple[Cause, ...]], refusals: Collection[st
 @cache
 def observed(wrong: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
     """Whether a misconception fails a check, and what the check wrote down on the way."""
-    student = Student(dict(zip(names, wrong.objects, strict=True)))
-    try:
-        check.ask(student)
-    except (Failure, Undecided) as verdict:
-        return isinstance(verdict, Failure), student.record
-    return False, student.record
+    outcome = evaluate_check(check, Student(dict(zip(names, wrong.objects, strict=True))))
+    return outcome.result.verdict == Verdict.FAIL, outcome.record
 
 
 def first_failed(exercise: Exercise, wrong: Misconception) -> str:

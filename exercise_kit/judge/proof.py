@@ -10,11 +10,11 @@ from typing import Any
 
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, with_line
 from exercise_kit.engine.course import course
-from exercise_kit.engine.evaluate_check import Outcome
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure, Undecided, Verdict
+from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
 
 _KEYS = (b"proof 1", b"proof 2", b"proof 3")  # other sizes and numbers each time
@@ -77,14 +77,10 @@ def _broken_public(exercise: Exercise, answer: Objects, class_dir: Path) -> Iter
     """Public checks that break off with the right answer, each with the line at which it does."""
     where = f"{EXERCISES}/{exercise.name}.py"
     for check in exercise.checks:
-        try:
-            check.ask(Student(dict(zip(exercise.objects, answer, strict=True))))
-        except Undecided:
-            continue
-        except Failure as failure:
-            if (error := failure.__context__) is not None:  # no verdict of the check, but how it broke
-                place = with_line(error, class_dir, where)
-                yield f"{place}; the check {check.name} breaks off with the lesson's own answer"
+        failure = evaluate_check(check, Student(dict(zip(exercise.objects, answer, strict=True)))).failure
+        if failure and failure.error:  # no verdict of the check, but how it broke
+            place = with_line(failure.error, class_dir, where)
+            yield f"{place}; the check {check.name} breaks off with the lesson's own answer"
 
 
 def _public(exercise: Exercise, answer: Objects) -> Iterator[str]:
