@@ -88,6 +88,12 @@ def problem_with(exercise, wrong, key):
     return None if wrong.name in named else f"{wrong.name}: named {named or 'nothing'}\n{summary(outcomes)}"
 
 
+def first_causes(report):
+    """The names of the mistakes with which a report begins."""
+    (first, *_), _ = grouped(report.results)
+    return list(first.first.pages())
+
+
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_grading_tells_of_a_misconception_what_check_tells(exercise):
@@ -97,10 +103,11 @@ def test_grading_tells_of_a_misconception_what_check_tells(exercise):
         graded = graded_report(score_checks(exercise, 10.0, outcomes))
         (first, *_), _ = grouped(graded.results)
         (of_check, *_), _ = grouped(report_on(known, wrong.objects).results)
-        parts = [(each.misconception, each.parts()["Likely cause"]) for each in (first.first, of_check.first)]
-        assert parts[0] == parts[1], as_text(graded)
-        asked_behind = {each.check.name for each in outcomes if each.result.is_anothers}
-        assert {first.first.name, *asked_behind} >= {f"test_{of_check.first.name}"}, as_text(graded)
+        if len(first_causes(graded)) == 1:  # a check that tells two apart may be asked behind one that fails
+            assert first.first.parts()["Likely cause"] == of_check.first.parts()["Likely cause"], as_text(graded)
+        assert of_check.first.misconception in first_causes(graded), as_text(graded)
+        failed = {each.name for each in graded.results if each.verdict == "fail"}  # the others wait, or pass there
+        assert first.first.name == f"test_{of_check.first.name}" or f"test_{of_check.first.name}" not in failed
         alone = replace(graded, results=(first.first, *first.same, *first.waiting))
         assert len(as_text(alone).splitlines()) - len(alone.pages_to_read()) <= FIRST_SCREEN, as_text(graded)
 
