@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from exercise_kit.batch.cluster_worker import question_of, reply_to, request_of
 from exercise_kit.batch.job import Task
+from exercise_kit.batch.locations import GradeError
 from exercise_kit.judge.result import Result
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission
@@ -38,7 +39,7 @@ MOST_FAILURES = 3  # of a worker, one after another, while others have none
 GOES_ON = "What was graded is kept: the same command goes on from there, with --scheduler or without"
 
 
-class ClusterError(Exception):
+class ClusterError(GradeError):
     """Nothing can be graded on the cluster, or no more; the message says why, and what to do."""
 
 
@@ -72,8 +73,7 @@ class Cluster:
         report: gets a sentence on each worker that refuses or is lost, in any thread.
 
     Raises:
-        ClusterError: there is no scheduler at the address, or one of another version.
-        ModuleNotFoundError: dask is not installed.
+        ClusterError: dask is not installed, there is no scheduler at the address, or one of another version.
     """
 
     def __init__(self, address: str, task: Task, report: Callable[[str], None]) -> None:
@@ -262,8 +262,12 @@ def _reply_in(future: Future[bytes]) -> Mapping[str, Any]:
 
 
 def _connected(address: str) -> Client:
-    from distributed import Client
-
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        if error.name != "distributed":
+            raise
+        raise ClusterError('--scheduler needs dask: pip install "vit-course[cluster]"') from None
     for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # we say in our own words what is lost
     try:
