@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from exercise_kit.batch.cluster_worker import question_of, reply_to, request_of
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import GradeError
+from exercise_kit.batch.result_cache import joined, with_exercises
 from exercise_kit.judge.result import Result
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission
@@ -307,14 +308,12 @@ def together(there: Result | None, here: Result | None) -> Result:
     first = (failed or results)[0]
     if failed or len(results) == 1:
         return first
-    return replace(
+    whole = replace(
         first,
-        reason="; ".join(each.reason for each in results if each.reason) or None,
-        score=round(sum(each.score for each in results), 4),
-        max_score=round(sum(each.max_score for each in results), 4),
+        reason=joined(*(each.reason for each in results)),
         seconds=sum(each.seconds for each in results),
         flags=tuple(dict.fromkeys(flag for each in results for flag in each.flags)),
-        exercises=tuple(exercise for each in results for exercise in each.exercises),
         notes=tuple(note for each in results for note in each.notes),
         log=tuple(entry for each in results for entry in each.log),
     )
+    return with_exercises(whole, [exercise for each in results for exercise in each.exercises])

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch.locations import Place
-from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merged
+from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, joined, merged, with_reading
 from exercise_kit.engine.class_exercises import in_use, use_class
 from exercise_kit.judge.result import Result, Status, with_waiting
 from exercise_kit.sandbox.limits import Limits
@@ -198,7 +198,7 @@ def open_submission(task: Task) -> Opened | Done:
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
         return Done(merged(submission, kept, None), from_cache=True, files=submission.files)
-    return Opened(submission, replace(submission.only(left), reason=None, flags=(), notes=()), keys, kept, changed)
+    return Opened(submission, _unremarked(submission.only(left)), keys, kept, changed)
 
 
 def _store(task: Task) -> Store:
@@ -207,22 +207,20 @@ def _store(task: Task) -> Store:
 
 def _save(task: Task, opened: Opened, fresh: Result) -> Done:
     """What came of a submission whose remaining exercises were judged; it is kept."""
-    submission, kept = opened.submission, opened.kept
-    if fresh.status != "graded":
-        reason = "; ".join(filter(None, (submission.reason, fresh.reason)))
-        notes = (*submission.notes, *fresh.notes)
-        failed = replace(fresh, reason=reason, flags=(*submission.flags, *fresh.flags), notes=notes)
-        return Done(failed, files=submission.files)
-    unkept = ""
-    try:
-        whole = merged(replace(submission, reason=None, flags=(), notes=()), kept, fresh)
-        _store(task).save(submission, opened.keys, whole)
-    except OSError as error:
-        unkept = f"its result could not be kept: {error.strerror or error}"
-    remarked = replace(submission, reason="; ".join(filter(None, (submission.reason, opened.changed))) or None)
-    result = merged(remarked, kept, fresh)
-    said = "; ".join(filter(None, (result.reason, unkept))) or None
-    return Done(replace(result, reason=said), files=submission.files, unkept=unkept)
+    submission, unkept = opened.submission, ""
+    if fresh.status == "graded":
+        fresh = merged(_unremarked(submission), opened.kept, fresh)
+        try:
+            _store(task).save(submission, opened.keys, fresh)
+        except OSError as error:
+            unkept = f"its result could not be kept: {error.strerror or error}"
+        fresh = replace(fresh, reason=joined(opened.changed, fresh.reason, unkept))
+    return Done(with_reading(submission, fresh), files=submission.files, unkept=unkept)
+
+
+def _unremarked(submission: Submission) -> Submission:
+    """Without what its reader said: that is added to the result, where it is not said twice."""
+    return replace(submission, reason=None, flags=(), notes=())
 
 
 def ungraded_result(

@@ -16,8 +16,8 @@ from rich.console import Console
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import Done, GradingSettings
 from exercise_kit.batch.locations import GradeError, place_of
-from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.files import put
 from exercise_kit.judge.result import LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import one_line
@@ -204,7 +204,7 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
         out.file.flush()  # a full disk is reported here, not when the program ends
         return
     try:
-        write_text(Path(target), text)
+        put(Path(target), text.encode())
     except OSError as error:
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None
 
