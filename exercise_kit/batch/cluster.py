@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from exercise_kit.batch.cluster_worker import reply_to, request_of
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import GradeError
-from exercise_kit.batch.result_cache import joined, with_exercises
+from exercise_kit.batch.result_cache import joined, of_submission, with_exercises
 from exercise_kit.judge.result import Result
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission
@@ -110,9 +110,7 @@ class Cluster:
                 )
                 result = Result("", None, None, "error", why)
             if result and (result.status != "error" or len(tried) >= MOST_ERRORS):
-                return replace(
-                    result, path=submission.path, student=submission.student, assignment=submission.assignment
-                )
+                return of_submission(result, submission)
 
     def stop(self) -> None:
         """Wait for no worker any more."""

@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from multiprocessing import parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, joined, merged, with_reading
-from exercise_kit.engine.class_exercises import in_use, use_class
+from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import Result, Status, with_waiting
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import view_of
@@ -119,9 +119,9 @@ class Opened:
 
     submission: Submission
     left: Submission
-    keys: Mapping[str, str] = field(default_factory=dict)
-    kept: Result | None = None
-    changed: str | None = None
+    keys: Mapping[str, str]
+    kept: Result | None
+    changed: str | None
 
 
 def start_process() -> None:
@@ -231,38 +231,39 @@ def ungraded_result(
 
 
 class _JudgePool:
-    """The judge of this process: made when it is first needed, made anew for other checks or after a failure."""
+    """The judge of this process: made when it is first needed, made anew for other workers or after a failure.
+
+    Whose checks and secret it has cannot change: for others there is another process.
+    """
 
     def __init__(self) -> None:
         self.judge: Judge | None = None
-        self.of: tuple[object, ...] | None = None
         self._warm: WarmProcess | None = None
-        self._warm_for: object = None
+        self._for: object = None
 
     def warm_up(self, task: Task) -> None:
         """Start the process of which the workers are made before this one imports torch, so that both do it at once."""
-        if self.of is None and self._warm is None and _can_be_opened(task.handed_in):
+        if self.judge is None and self._warm is None and _can_be_opened(task.handed_in):
             # what stands in the way is said when the judge needs it
             with suppress(OSError, WarmProcessLost, ReleasedError):
-                self._warm, self._warm_for = _warm_process(task), (task.sandboxed, task.device)
+                self._warm, self._for = _warm_process(task), (task.sandboxed, task.device)
 
     def judge_for(self, task: Task) -> Judge:
         """The judge with a task's checks, secret and settings."""
         from exercise_kit.judge.judge import Judge
 
-        worker = (task.sandboxed, task.device)
-        of = (task.place.checks, task.place.secret, in_use(), *worker)
-        if self.judge is None or self.of != of:
-            warm, self._warm = (self._warm, None) if self._warm_for == worker else (None, self._warm)
+        if self._for != (task.sandboxed, task.device):
             self.close()
-            judge = Judge(task.place.checks, task.place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm)
-            self.judge, self.of = judge.__enter__(), of
+        if self.judge is None:
+            warm, self._warm, self._for = self._warm, None, (task.sandboxed, task.device)
+            place = task.place
+            self.judge = Judge(place.checks, place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm)
         return self.judge
 
     def close(self) -> None:
         """End the judge, and a warm process that no judge has taken."""
         ending = (self.judge, self._warm)
-        self.judge = self.of = self._warm = None
+        self.judge = self._warm = None
         for each in ending:
             if each is not None:
                 with suppress(Exception):  # it failed, or it would not be closed here

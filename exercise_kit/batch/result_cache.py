@@ -169,7 +169,7 @@ class Store:
             for each in result.exercises
             if all_keys.get(each.name) == keys.get(each.name, "") and not each.waits  # its cause may be gone
         ]
-        return _whose(replace(result, exercises=tuple(valid)), submission) if valid else None
+        return of_submission(replace(result, exercises=tuple(valid)), submission) if valid else None
 
     def save(self, submission: Submission, keys: Mapping[str, str], result: Result) -> None:
         """Keep a result, and with it those of other exercises of the same content that are there.
@@ -253,7 +253,7 @@ def merged(submission: Submission, kept: Result | None, fresh: Result | None) ->
 def with_reading(submission: Submission, result: Result) -> Result:
     """The result of that submission, with what its reader said and flagged."""
     return replace(
-        _whose(result, submission),
+        of_submission(result, submission),
         reason=joined(submission.reason, result.reason),
         flags=tuple(dict.fromkeys((*submission.flags, *result.flags))),
         notes=tuple(dict.fromkeys((*submission.notes, *result.notes))),
@@ -265,5 +265,6 @@ def joined(*clauses: str | None) -> str | None:
     return "; ".join(filter(None, clauses)) or None
 
 
-def _whose(result: Result, submission: Submission) -> Result:
+def of_submission(result: Result, submission: Submission) -> Result:
+    """The same, as that of whoever handed the submission in."""
     return replace(result, path=submission.path, student=submission.student, assignment=submission.assignment)
