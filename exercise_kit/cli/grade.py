@@ -67,6 +67,22 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         GradeUsageError: there is no class, exercise or device of that name, or no file can be where JSON is asked for.
         GradeError: there is no sandbox here, no hidden checks, no scheduler at the address; or JSON cannot be written.
     """
+    options = _checked(options)
+    handed_in = find(options.paths, Lessons(options.class_dir).names, options.class_dir)
+    jobs = max(1, min(options.jobs, len(handed_in)))
+    where = "" if options.device == "cpu" else f" on {options.device}, where each submission starts CUDA anew"
+    report = partial(err.print, markup=False)
+    with (
+        Grader(place_of(options.class_dir), options, jobs, options.scheduler, report) as grader,
+        progress_bar(progress or err, f"grading{where}", len(handed_in)) as advance,
+    ):
+        done = list(grader.run(handed_in, lambda _: advance()))
+    _report(options, done, out, err)
+    return any(each.result for each in done) and all(map(_is_settled, done))
+
+
+def _checked(options: GradeOptions) -> GradeOptions:
+    """The options with the class folder and the device that they stand for; raises as :func:`grade` does."""
     class_dir = _class_dir(options)
     use_class(class_dir)
     lessons = Lessons(class_dir)
@@ -79,20 +95,19 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
     if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
         raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
-    options = replace(options, device=_device(options))
+    try:
+        device = checked(options.device, here=not options.scheduler)
+    except DeviceError as error:
+        raise GradeUsageError("--device", str(error)) from None
     if options.sandboxed and not options.scheduler:
-        _require_sandbox(options.device)
-    handed_in = find(options.paths, lessons.names, class_dir)
-    jobs = max(1, min(options.jobs, len(handed_in)))
-    where = "" if options.device == "cpu" else f" on {options.device}, where each submission starts CUDA anew"
-    with (
-        Grader(place_of(class_dir), options, jobs, options.scheduler, partial(err.print, markup=False)) as grader,
-        progress_bar(progress or err, f"grading{where}", len(handed_in)) as advance,
-    ):
-        done = list(grader.run(handed_in, lambda _: advance()))
+        _require_sandbox(device)
+    return replace(options, class_dir=class_dir, device=device)
+
+
+def _report(options: GradeOptions, done: Sequence[Done], out: Console, err: Console) -> None:
     results = _flagged(done)
     _remarks(options, done, results, err)
-    _warn_of_other_classes(options.paths, class_dir, err)
+    _warn_of_other_classes(options.paths, options.class_dir, err)
     for stray in filter(None, map(stray_files, trees(options.paths))):
         err.print(f"{stray}.", markup=False)
     if options.json != "-":
@@ -103,7 +118,6 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         _write_json(results, options.json, out)
     if not results:
         err.print("There is nothing to grade: no notebook or .py file with an exercise of the course.")
-    return bool(results) and all(map(_is_settled, done))
 
 
 def _is_settled(done: Done) -> bool:
@@ -134,13 +148,6 @@ def _whose(folder: Path) -> str:
         f"{name} looks like a class folder, and this account has neither made it nor named it as its class. If it is "
         f"yours, say so once: vit-course grade --class {name} {name}. If a student handed it in, name the notebooks"
     )
-
-
-def _device(options: GradeOptions) -> str:
-    try:
-        return checked(options.device, here=not options.scheduler)
-    except DeviceError as error:
-        raise GradeUsageError("--device", str(error)) from None
 
 
 def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
