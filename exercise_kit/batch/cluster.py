@@ -14,7 +14,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -29,7 +28,7 @@ from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 CONNECT_SECONDS = 10.0
 LOOK = 0.5  # seconds between two looks at the cluster
@@ -47,7 +46,7 @@ class ClusterError(GradeError):
 
 @dataclass(eq=False)
 class _Worker:
-    """A dask worker: its ``address``, how many tasks it takes at once, who submits them, and what is known of it.
+    """A dask worker: its ``address`` and how many tasks it takes at once, and what is known of it.
 
     Attributes: ``question`` (its reply is awaited), ``may_judge``, ``gone``, ``judged`` (how many), ``failures`` (since
     it last judged one).
@@ -55,7 +54,6 @@ class _Worker:
 
     address: str
     seats: int
-    executor: Executor
     question: Future[bytes] | None = None
     host: str = ""
     may_judge: bool = False
@@ -149,9 +147,11 @@ class Cluster:
 
     def _reply(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
         """What a worker replies; nothing where only the connection was lost, and ``failed`` where the worker was."""
+        done = threading.Event()
         try:
-            future = worker.executor.submit(reply_to, request)
-            while not wait([future], LOOK).done:
+            future = self._submit(worker, request)
+            future.add_done_callback(lambda _: done.set())
+            while not done.wait(LOOK):
                 self._check()
                 if worker.gone:
                     return {"failed": f"{worker} was lost"}
@@ -161,6 +161,13 @@ class Cluster:
         except Exception:  # the connection, which comes back or is given up for lost by whoever watches it
             time.sleep(LOOK)
             return {}
+
+    def _submit(self, worker: _Worker, request: bytes) -> Future[bytes]:
+        # dask's own executor of concurrent.futures leaves a Future pending for ever where the result of a task that
+        # has ended is lost with the connection
+        return self._client.submit(
+            reply_to, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
+        )
 
     def _noted(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
         """The result in a reply, if there is one; the worker gets another task, unless it should not."""
@@ -210,9 +217,8 @@ class Cluster:
         """Ask workers that are new whether they may judge; note which were lost, and what the others reply."""
         for address, seats in present.items():
             if address not in self._workers or self._workers[address].gone:
-                options = {"workers": [address], "allow_other_workers": False, "pure": False, "retries": 0}
-                worker = self._workers[address] = _Worker(address, seats, self._client.get_executor(**options))
-                worker.question = worker.executor.submit(reply_to, request_of(self._task))
+                worker = self._workers[address] = _Worker(address, seats)
+                worker.question = self._submit(worker, request_of(self._task))
         for worker in list(self._workers.values()):
             if worker.address not in present and not worker.gone:
                 worker.gone, worker.question = True, None
@@ -225,7 +231,7 @@ class Cluster:
     def _admit(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
         """Let a worker judge, if its reply speaks for it; where the reply was lost, ask again."""
         if not reply:
-            worker.question = worker.executor.submit(reply_to, request_of(self._task))
+            worker.question = self._submit(worker, request_of(self._task))
             return
         worker.host = str(reply.get("host", ""))
         lack = reply.get("refused")
@@ -244,13 +250,14 @@ class Cluster:
 
 def _reply_in(future: Future[bytes]) -> Mapping[str, Any]:
     """The reply of a task that has ended; nothing where the connection to it was lost."""
-    try:
-        if error := future.exception():
-            return {"failed": f"{type(error).__name__}: {error}"}
-        reply: dict[str, Any] = json.loads(future.result())
-        return reply | {"result": Result.from_dict(reply["result"])} if "result" in reply else reply
-    except CancelledError:
+    if future.status == "error":
+        error = future.exception(timeout=CONNECT_SECONDS)
+        return {"failed": f"{type(error).__name__}: {error}"}
+    if future.status != "finished":
         return {}
+    try:
+        reply: dict[str, Any] = json.loads(future.result(timeout=CONNECT_SECONDS))
+        return reply | {"result": Result.from_dict(reply["result"])} if "result" in reply else reply
     except (KeyError, TypeError, ValueError) as error:
         return {"failed": f"its reply cannot be read ({type(error).__name__}: {error})"}
 
