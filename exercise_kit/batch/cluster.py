@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import queue
 import threading
 import time
 import warnings
@@ -48,12 +47,13 @@ class ClusterError(GradeError):
 class _Worker:
     """A dask worker: its ``address`` and how many tasks it takes at once, and what is known of it.
 
-    Attributes: ``question`` (its reply is awaited), ``may_judge``, ``gone``, ``judged`` (how many), ``failures`` (since
-    it last judged one).
+    Attributes: ``busy`` (how many it has in hand), ``question`` (its reply is awaited), ``may_judge``, ``gone``,
+    ``judged`` (how many), ``failures`` (since it last judged one).
     """
 
     address: str
     seats: int
+    busy: int = 0
     question: Future[bytes] | None = None
     host: str = ""
     may_judge: bool = False
@@ -81,7 +81,7 @@ class Cluster:
         self._address, self._task, self._report = address, task, report
         self._client = _connected(address)
         self._workers: dict[str, _Worker] = {}
-        self._seats: queue.Queue[_Worker] = queue.Queue()
+        self._freed = threading.Condition()  # a seat
         self._ended: str | None = None
         self._had_any = False  # a worker that may judge
         self._closing = threading.Event()
@@ -129,21 +129,17 @@ class Cluster:
             raise ClusterError(self._ended)
 
     def _free_worker(self, tried: Collection[str]) -> _Worker:
-        """A worker with a free seat; one of those that were tried only where there is no other."""
-        while True:
-            self._check()
-            try:
-                worker = self._seats.get(timeout=LOOK)
-            except queue.Empty:
-                continue
-            if worker.gone or not worker.may_judge:
-                continue
-            others = {each.address for each in self._judging()} - set(tried)
-            if worker.address in tried and others:
-                self._seats.put(worker)
-                time.sleep(LOOK / 10)
-                continue
-            return worker
+        """A worker that has a seat for the caller; one of those that were tried only where there is no other."""
+        with self._freed:
+            while True:
+                self._check()
+                judging = self._judging()
+                wanted = [each for each in judging if each.address not in tried] or judging
+                worker = max(wanted, key=lambda each: each.seats - each.busy, default=None)
+                if worker and worker.busy < worker.seats:
+                    worker.busy += 1
+                    return worker
+                self._freed.wait(LOOK)
 
     def _reply(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
         """What a worker replies; nothing where only the connection was lost, and ``failed`` where the worker was."""
@@ -170,7 +166,7 @@ class Cluster:
         )
 
     def _noted(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
-        """The result in a reply, if there is one; the worker gets another task, unless it should not."""
+        """The result in a reply, if there is one; the worker can get another task, unless it should not."""
         result: Result | None = reply.get("result")
         if "refused" in reply:
             self._dismiss(worker, reply["refused"])
@@ -182,8 +178,9 @@ class Cluster:
             others = [each for each in self._judging() if each is not worker and each.judged and not each.failures]
             if worker.failures >= MOST_FAILURES and others:
                 self._dismiss(worker, f"it failed {worker.failures} times, and others do not ({why})")
-        if worker.may_judge and not worker.gone:
-            self._seats.put(worker)
+        with self._freed:
+            worker.busy -= 1
+            self._freed.notify_all()
         return result
 
     def _dismiss(self, worker: _Worker, why: str) -> None:
@@ -243,8 +240,6 @@ class Cluster:
             self._dismiss(worker, lack)
         else:
             worker.may_judge = self._had_any = True
-            for _ in range(worker.seats):
-                self._seats.put(worker)
         worker.question = None
 
 
