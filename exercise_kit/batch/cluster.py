@@ -48,7 +48,7 @@ class _Worker:
     """A dask worker: its ``address`` and how many tasks it takes at once, and what is known of it.
 
     Attributes: ``busy`` (how many it has in hand), ``question`` (its reply is awaited), ``may_judge``, ``gone``,
-    ``judged`` (how many), ``failures`` (since it last judged one).
+    ``streak`` (how many it has judged since it last failed; below 0, how often it has failed since it last judged one).
     """
 
     address: str
@@ -58,8 +58,7 @@ class _Worker:
     host: str = ""
     may_judge: bool = False
     gone: bool = False
-    judged: int = 0
-    failures: int = 0
+    streak: int = 0
 
     def __str__(self) -> str:
         return one_line(f"the worker at {self.address}" + (f" (on {self.host})" if self.host else ""))
@@ -171,13 +170,12 @@ class Cluster:
         if "refused" in reply:
             self._dismiss(worker, reply["refused"])
         if result and result.status != "error":
-            worker.judged, worker.failures = worker.judged + 1, 0
+            worker.streak = max(worker.streak, 0) + 1
         elif result or "failed" in reply:
-            worker.failures += 1
+            worker.streak = min(worker.streak, 0) - 1
             why = result.reason if result else reply["failed"]
-            others = [each for each in self._judging() if each is not worker and each.judged and not each.failures]
-            if worker.failures >= MOST_FAILURES and others:
-                self._dismiss(worker, f"it failed {worker.failures} times, and others do not ({why})")
+            if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._judging()):
+                self._dismiss(worker, f"it failed {-worker.streak} times, and others do not ({why})")
         with self._freed:
             worker.busy -= 1
             self._freed.notify_all()
