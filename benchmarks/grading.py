@@ -31,6 +31,8 @@ import psutil
 from nbgrader.preprocessors import Execute
 
 from exercise_kit.batch.batch import Grader
+from exercise_kit.batch.job import GradingSettings
+from exercise_kit.batch.locations import place_of
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
 
@@ -121,7 +123,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def judged(folder: Path, paths: list[Path], jobs: int) -> dict[str, Any]:
-    with Grader.for_class(folder, jobs=jobs, fresh=True) as grader:
+    with Grader(place_of(folder), GradingSettings(fresh=True), jobs) as grader:
         list(grader.grade(paths[:jobs]))  # the processes start, torch is imported
         seconds, peak, results = timed(lambda: list(grader.grade(paths)))
     each = [result.seconds for result in results]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import queue
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from functools import partial
@@ -14,8 +12,17 @@ from typing import Any, Self
 
 from exercise_kit.batch.cluster import Cluster, ClusterError, together
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
-from exercise_kit.batch.job import Done, How, Task, grade, grade_here, judge_submission, ungraded_result
-from exercise_kit.batch.locations import Place, place_of
+from exercise_kit.batch.job import (
+    Done,
+    GradingSettings,
+    Task,
+    grade,
+    grade_here,
+    judge_submission,
+    open_submission,
+    ungraded_result,
+)
+from exercise_kit.batch.locations import Place
 from exercise_kit.files import remove_drafts
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import FoundFile, find
@@ -34,44 +41,32 @@ class Grader:
 
     Args:
         place: where checks, secret and results are, wherever the submissions lie.
-        how: they are graded.
+        settings: how they are graded.
         jobs: how many processes of this machine: each grades one submission at a time; where the workers of a cluster
-            grade, it reads submissions and keeps results.
+            grade, it reads submissions.
         scheduler: the address of a dask scheduler whose workers grade in place of processes of this machine.
         report: gets a sentence on each of these workers that refuses or is lost, in any thread.
 
     Raises:
-        ClusterError: there is no scheduler at the address, or one of another version.
-        ModuleNotFoundError: dask is not installed.
+        ClusterError: dask is not installed, there is no scheduler at the address, or one of another version.
     """
 
     def __init__(
         self,
         place: Place,
-        how: How | None = None,
+        settings: GradingSettings | None = None,
         jobs: int = 1,
         scheduler: str | None = None,
         report: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._place, self._how = place, how or How()
-        self._cluster = Cluster(scheduler, self._how.task(FoundFile(Path()), place), report) if scheduler else None
+        self._place, self._settings = place, settings or GradingSettings()
+        self._cluster = Cluster(scheduler, self._settings.task(FoundFile(Path()), place), report) if scheduler else None
         self._slots = tuple(JobProcess() for _ in range(jobs))
         self._idle: queue.LifoQueue[JobProcess] = queue.LifoQueue()  # a warm process first
         for slot in reversed(self._slots):
             self._idle.put(slot)
-        self._lock = threading.Lock()
-        self._pending: dict[str, Future[Result]] = {}
         self._threads = ThreadPoolExecutor(ON_A_CLUSTER if scheduler else jobs, thread_name_prefix="grader")
         remove_drafts(place.results)
-
-    @classmethod
-    def for_class(cls, root: Path, jobs: int = 1, sandboxed: bool = True, fresh: bool = False) -> Self:
-        """The grader of a class folder.
-
-        Raises:
-            PlaceError: it has no hidden checks, or its secret cannot be read or made.
-        """
-        return cls(place_of(root.resolve()), How(sandboxed=sandboxed, fresh=fresh), jobs)
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +103,7 @@ class Grader:
             handed_in: the files.
             on_done: called with each as soon as it is done, in any order and in any thread.
         """
-        futures = [self._start(each, on_done) for each in handed_in]
+        futures = [self._threads.submit(self._grade_one, each, on_done) for each in handed_in]
         try:
             for future in futures:
                 yield future.result()
@@ -117,13 +112,8 @@ class Grader:
                 future.cancel()
 
     def submit(self, path: Path) -> Future[Result]:
-        """Grade one file while the caller goes on; requested twice at a time, it is graded once."""
-        name = os.path.abspath(path)
-        with self._lock:
-            future = self._pending.get(name)
-            if future is None or future.done():
-                future = self._pending[name] = self._threads.submit(self._result, path)
-        return future
+        """Grade one file while the caller goes on."""
+        return self._threads.submit(self._result, path)
 
     def _result(self, path: Path) -> Result:
         handed_in = next(iter(self._find([path])), None)
@@ -133,29 +123,20 @@ class Grader:
     def _find(self, paths: Sequence[Path]) -> list[FoundFile]:
         return find(paths, Lessons(self._place.class_dir).names, self._place.class_dir)
 
-    def _start(self, handed_in: FoundFile, on_done: Callable[[Done], None] | None) -> Future[Done]:
-        def graded() -> Done:
-            done = self._grade_one(handed_in)
-            if on_done:
-                on_done(done)
-            return done
-
-        return self._threads.submit(graded)
-
-    def _grade_one(self, handed_in: FoundFile) -> Done:
-        task = self._how.task(handed_in, self._place)
+    def _grade_one(self, handed_in: FoundFile, on_done: Callable[[Done], None] | None = None) -> Done:
+        task = self._settings.task(handed_in, self._place)
         try:
             if self._cluster:
-                return grade(task, self._here, self._judge)
-            return self._here(grade_here, task)
-        except TimeoutError:
-            return Done(ungraded_result(handed_in, "error", OUT_OF_TIME))
+                done = grade(task, partial(self._here, open_submission), partial(self._judge, self._cluster))
+            else:
+                done = self._here(grade_here, task)
         except CancelledError:
             raise
-        except ClusterError as error:
-            return Done(ungraded_result(handed_in, "error", str(error)))
         except Exception as error:
-            return Done(ungraded_result(handed_in, "error", _why_it_failed(error)))
+            done = Done(ungraded_result(handed_in, "error", _why_it_failed(error)))
+        if on_done:
+            on_done(done)
+        return done
 
     def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
         """What a function gives in a process of this machine that is idle; when it dies, once more in a new one."""
@@ -171,18 +152,21 @@ class Grader:
         finally:
             self._idle.put(slot)
 
-    def _judge(self, task: Task, submission: Submission) -> Result:
+    def _judge(self, cluster: Cluster, task: Task, submission: Submission) -> Result:
         """What a worker of the cluster finds; files, of which nothing runs, are measured here, where the images are."""
-        assert self._cluster, "only a grader with a cluster calls this"
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
-        there = self._cluster.judge(task, submission.only(code)) if code else None
+        there = cluster.judge(task, submission.only(code)) if code else None
         here = self._here(judge_submission, task, submission.only(files)) if files else None
         return together(there, here)
 
 
 def _why_it_failed(error: Exception) -> str:
-    """What ended a job twice, as a reason: its process died, or the grader could not make one."""
+    """What ended a job twice, as a reason: its process died or did not end, or there could be none; or the cluster."""
+    if isinstance(error, TimeoutError):
+        return OUT_OF_TIME
+    if isinstance(error, ClusterError):
+        return str(error)
     if isinstance(error, BrokenExecutor):
         return f"its job was stopped twice ({type(error).__name__}): was there too little memory?"
     what = f"{type(error).__name__}: {error}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import queue
 import threading
 import time
 import warnings
@@ -19,8 +18,10 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from exercise_kit.batch.cluster_worker import question_of, reply_to, request_of
+from exercise_kit.batch.cluster_worker import reply_to, request_of
 from exercise_kit.batch.job import Task
+from exercise_kit.batch.locations import GradeError
+from exercise_kit.batch.result_cache import joined, of_submission, with_exercises
 from exercise_kit.judge.result import Result
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission
@@ -38,7 +39,7 @@ MOST_FAILURES = 3  # of a worker, one after another, while others have none
 GOES_ON = "What was graded is kept: the same command goes on from there, with --scheduler or without"
 
 
-class ClusterError(Exception):
+class ClusterError(GradeError):
     """Nothing can be graded on the cluster, or no more; the message says why, and what to do."""
 
 
@@ -46,18 +47,18 @@ class ClusterError(Exception):
 class _Worker:
     """A dask worker: its ``address`` and how many tasks it takes at once, and what is known of it.
 
-    Attributes: ``question`` (its reply is awaited), ``may_judge``, ``gone``, ``judged`` (how many), ``failures`` (since
-    it last judged one).
+    Attributes: ``busy`` (how many it has in hand), ``question`` (its reply is awaited), ``may_judge``, ``gone``,
+    ``streak`` (how many it has judged since it last failed; below 0, how often it has failed since it last judged one).
     """
 
     address: str
     seats: int
+    busy: int = 0
     question: Future[bytes] | None = None
     host: str = ""
     may_judge: bool = False
     gone: bool = False
-    judged: int = 0
-    failures: int = 0
+    streak: int = 0
 
     def __str__(self) -> str:
         return one_line(f"the worker at {self.address}" + (f" (on {self.host})" if self.host else ""))
@@ -72,15 +73,14 @@ class Cluster:
         report: gets a sentence on each worker that refuses or is lost, in any thread.
 
     Raises:
-        ClusterError: there is no scheduler at the address, or one of another version.
-        ModuleNotFoundError: dask is not installed.
+        ClusterError: dask is not installed, there is no scheduler at the address, or one of another version.
     """
 
     def __init__(self, address: str, task: Task, report: Callable[[str], None]) -> None:
         self._address, self._task, self._report = address, task, report
         self._client = _connected(address)
         self._workers: dict[str, _Worker] = {}
-        self._seats: queue.Queue[_Worker] = queue.Queue()
+        self._freed = threading.Condition()  # a seat
         self._ended: str | None = None
         self._had_any = False  # a worker that may judge
         self._closing = threading.Event()
@@ -107,9 +107,7 @@ class Cluster:
                 )
                 result = Result("", None, None, "error", why)
             if result and (result.status != "error" or len(tried) >= MOST_ERRORS):
-                return replace(
-                    result, path=submission.path, student=submission.student, assignment=submission.assignment
-                )
+                return of_submission(result, submission)
 
     def stop(self) -> None:
         """Wait for no worker any more."""
@@ -130,21 +128,17 @@ class Cluster:
             raise ClusterError(self._ended)
 
     def _free_worker(self, tried: Collection[str]) -> _Worker:
-        """A worker with a free seat; one of those that were tried only where there is no other."""
-        while True:
-            self._check()
-            try:
-                worker = self._seats.get(timeout=LOOK)
-            except queue.Empty:
-                continue
-            if worker.gone or not worker.may_judge:
-                continue
-            others = {each.address for each in self._judging()} - set(tried)
-            if worker.address in tried and others:
-                self._seats.put(worker)
-                time.sleep(LOOK / 10)
-                continue
-            return worker
+        """A worker that has a seat for the caller; one of those that were tried only where there is no other."""
+        with self._freed:
+            while True:
+                self._check()
+                judging = self._judging()
+                wanted = [each for each in judging if each.address not in tried] or judging
+                worker = max(wanted, key=lambda each: each.seats - each.busy, default=None)
+                if worker and worker.busy < worker.seats:
+                    worker.busy += 1
+                    return worker
+                self._freed.wait(LOOK)
 
     def _reply(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
         """What a worker replies; nothing where only the connection was lost, and ``failed`` where the worker was."""
@@ -164,25 +158,27 @@ class Cluster:
             return {}
 
     def _submit(self, worker: _Worker, request: bytes) -> Future[bytes]:
+        # dask's own executor of concurrent.futures leaves a Future pending for ever where the result of a task that
+        # has ended is lost with the connection
         return self._client.submit(
             reply_to, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
         )
 
     def _noted(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
-        """The result in a reply, if there is one; the worker gets another task, unless it should not."""
+        """The result in a reply, if there is one; the worker can get another task, unless it should not."""
         result: Result | None = reply.get("result")
         if "refused" in reply:
             self._dismiss(worker, reply["refused"])
         if result and result.status != "error":
-            worker.judged, worker.failures = worker.judged + 1, 0
+            worker.streak = max(worker.streak, 0) + 1
         elif result or "failed" in reply:
-            worker.failures += 1
+            worker.streak = min(worker.streak, 0) - 1
             why = result.reason if result else reply["failed"]
-            others = [each for each in self._judging() if each is not worker and each.judged and not each.failures]
-            if worker.failures >= MOST_FAILURES and others:
-                self._dismiss(worker, f"it failed {worker.failures} times, and others do not ({why})")
-        if worker.may_judge and not worker.gone:
-            self._seats.put(worker)
+            if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._judging()):
+                self._dismiss(worker, f"it failed {-worker.streak} times, and others do not ({why})")
+        with self._freed:
+            worker.busy -= 1
+            self._freed.notify_all()
         return result
 
     def _dismiss(self, worker: _Worker, why: str) -> None:
@@ -217,7 +213,7 @@ class Cluster:
         for address, seats in present.items():
             if address not in self._workers or self._workers[address].gone:
                 worker = self._workers[address] = _Worker(address, seats)
-                worker.question = self._submit(worker, question_of(self._task))
+                worker.question = self._submit(worker, request_of(self._task))
         for worker in list(self._workers.values()):
             if worker.address not in present and not worker.gone:
                 worker.gone, worker.question = True, None
@@ -230,7 +226,7 @@ class Cluster:
     def _admit(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
         """Let a worker judge, if its reply speaks for it; where the reply was lost, ask again."""
         if not reply:
-            worker.question = self._submit(worker, question_of(self._task))
+            worker.question = self._submit(worker, request_of(self._task))
             return
         worker.host = str(reply.get("host", ""))
         lack = reply.get("refused")
@@ -242,8 +238,6 @@ class Cluster:
             self._dismiss(worker, lack)
         else:
             worker.may_judge = self._had_any = True
-            for _ in range(worker.seats):
-                self._seats.put(worker)
         worker.question = None
 
 
@@ -262,8 +256,12 @@ def _reply_in(future: Future[bytes]) -> Mapping[str, Any]:
 
 
 def _connected(address: str) -> Client:
-    from distributed import Client
-
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        if error.name != "distributed":
+            raise
+        raise ClusterError('--scheduler needs dask: pip install "vit-course[cluster]"') from None
     for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # we say in our own words what is lost
     try:
@@ -303,14 +301,12 @@ def together(there: Result | None, here: Result | None) -> Result:
     first = (failed or results)[0]
     if failed or len(results) == 1:
         return first
-    return replace(
+    whole = replace(
         first,
-        reason="; ".join(each.reason for each in results if each.reason) or None,
-        score=round(sum(each.score for each in results), 4),
-        max_score=round(sum(each.max_score for each in results), 4),
+        reason=joined(*(each.reason for each in results)),
         seconds=sum(each.seconds for each in results),
         flags=tuple(dict.fromkeys(flag for each in results for flag in each.flags)),
-        exercises=tuple(exercise for each in results for exercise in each.exercises),
         notes=tuple(note for each in results for note in each.notes),
         log=tuple(entry for each in results for entry in each.log),
     )
+    return with_exercises(whole, [exercise for each in results for exercise in each.exercises])

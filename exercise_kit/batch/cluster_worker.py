@@ -8,11 +8,10 @@ secret.
 from __future__ import annotations
 
 import json
-import queue
 import socket
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Mapping
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from multiprocessing import current_process
@@ -61,16 +60,13 @@ class Needs:
         return cls(str(folder), checks_digest(folder), files_digest(), found, task.sandboxed, task.device)
 
 
-def request_of(task: Task, submission: Submission) -> bytes:
-    """A worker's request to judge a submission, none of whose exercises asks for a file."""
-    anonymous = replace(submission, path="", student=None, assignment=None)
-    request = {"submission": asdict(anonymous), "key": submission.key(task.place.secret).hex()}
-    return json.dumps({"needs": asdict(Needs.of(task)), **request}).encode()
-
-
-def question_of(task: Task) -> bytes:
-    """The request before any submission: whether the worker has what is needed."""
-    return json.dumps({"needs": asdict(Needs.of(task))}).encode()
+def request_of(task: Task, submission: Submission | None = None) -> bytes:
+    """A worker's request to judge a submission, none of whose exercises asks for a file; None: whether it could."""
+    request: dict[str, object] = {"needs": asdict(Needs.of(task))}
+    if submission:
+        request["submission"] = asdict(replace(submission, path="", student=None, assignment=None))
+        request["key"] = submission.key(task.place.secret).hex()
+    return json.dumps(request).encode()
 
 
 def reply_to(request: bytes) -> bytes:
@@ -86,10 +82,11 @@ def reply_to(request: bytes) -> bytes:
             refused=f"it has other hidden checks: those of this run are not in {where} there; "
             "copy the grader's folder to the same place, or share it"
         )
+    # dask's nanny makes its workers daemons, which may have no children; ours end by themselves when their parent does
+    current_process().daemon = False
     try:
-        with _process() as process:
-            reply: bytes = process.call(folder, None, _judge, request, folder)
-            return reply
+        reply: bytes = _own.process.call(folder, None, _judge, request, folder)
+        return reply
     except Exception as error:  # a killed process, too little memory, a full disk
         stopped = isinstance(error, BrokenExecutor | TimeoutError)
         what = f"its process was stopped ({type(error).__name__})" if stopped else f"{type(error).__name__}: {error}"
@@ -164,20 +161,12 @@ def _lack(needs: Needs) -> str | None:
     return None
 
 
-_idle: queue.LifoQueue[JobProcess] = queue.LifoQueue()  # a warm one first
+class _OfThread(threading.local):
+    """The process that judges for one thread of this worker."""
+
+    def __init__(self) -> None:
+        self.process = JobProcess()
+        Finalize(None, self.process.stop, exitpriority=1)  # before a worker that ends waits for it
 
 
-@contextmanager
-def _process() -> Iterator[JobProcess]:
-    """A process that judges; there are as many as this worker has threads."""
-    try:
-        process = _idle.get_nowait()
-    except queue.Empty:
-        process = JobProcess()
-        Finalize(None, process.stop, exitpriority=1)  # before a worker that ends waits for it
-    # dask's nanny makes its workers daemons, which may have no children; ours end by themselves when their parent does
-    current_process().daemon = False
-    try:
-        yield process
-    finally:
-        _idle.put(process)
+_own = _OfThread()

@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.batch.job import in_bounds, process_id, start_process
+from exercise_kit.batch.job import MEMORY, held_by, start_process
 from exercise_kit.batch.result_cache import file_stats
 from exercise_kit.engine.class_exercises import files_of
 
@@ -44,13 +44,11 @@ class JobProcess:
             Exception: whatever the function raises.
         """
         try:
-            value, exhausted = _in_time(
-                self._running(checks, class_dir).submit(in_bounds, function, *arguments), self._pid
-            )
+            value = _in_time(self._running(checks, class_dir).submit(function, *arguments), self._pid)
         except (BrokenExecutor, TimeoutError):
             self._kill()
             raise
-        if exhausted:
+        if held_by(self._pid) > MEMORY * 3 // 4:  # another one should take over
             self._kill()
         return value
 
@@ -77,7 +75,7 @@ class JobProcess:
             if self._pool is None:
                 with _safe_path():
                     self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=start_process)
-                    starting = self._pool.submit(process_id)
+                    starting = self._pool.submit(os.getpid)
                 self._pid = starting.result()
             return self._pool
 

@@ -68,7 +68,11 @@ def _read(path: Path) -> bytes | None:
     return kept if len(kept) == DIGITS else None
 
 
-class PlaceError(Exception):
+class GradeError(Exception):
+    """Nothing can be graded; the message says why, and what to do."""
+
+
+class PlaceError(GradeError):
     """Something that grading needs is not there; the message says what to do."""
 
 

@@ -26,7 +26,7 @@ from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
-from exercise_kit.files import put, write
+from exercise_kit.files import write
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.flags import explained
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
@@ -46,26 +46,21 @@ def exercise_keys(submission: Submission, place: Place, sandboxed: bool, device:
     a digest of what is the grader's.
     """
     prefixes = key_prefixes([each.name for each in submission.exercises], place, sandboxed, device)
-    return {each.name: f"{prefixes[each.name]}-{_key_suffix(submission, each)}" for each in submission.exercises}
+    return {each.name: f"{prefixes[each.name]}-{_handed_in(submission, each)}" for each in submission.exercises}
 
 
 def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks, own = _check_digests(place.checks, file_stats(place.checks)), files_of(place.class_dir)
-    shared = (code_digest(), checks[""], place.secret, sandboxed, device)
+    shared = (files_digest(), sorted(versions().items()), checks[""], place.secret, sandboxed, device)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 
-def _key_suffix(submission: Submission, answer: ExerciseAnswer) -> str:
-    return _digest(submission.digest, submission.lesson, _answer_key(answer))
-
-
-def _answer_key(answer: ExerciseAnswer) -> tuple[object, ...]:
-    parts = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
-    if answer.file is None:
-        return parts
-    results = course().results
-    return *parts, answer.file.digest, results.fingerprint() if results else None
+def _handed_in(submission: Submission, answer: ExerciseAnswer) -> str:
+    results = course().results if answer.file else None
+    file = (answer.file and answer.file.digest, results and results.fingerprint())
+    answered = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
+    return _digest(submission.digest, submission.lesson, answered, file)
 
 
 def _digest(*parts: object) -> str:
@@ -102,32 +97,21 @@ def checks_digest(folder: Path) -> str:
 @lru_cache(maxsize=4)
 def _folder_digest(folder: Path, of: object) -> str:
     paths = sorted(folder.rglob("*.py"))
-    return _digest(*(f"{path.relative_to(folder)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in paths))
+    return _digest(*((str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths))
 
 
 @lru_cache(maxsize=1)
 def files_digest() -> str:
     """A digest of the kit's code and of the course's, wherever they lie."""
     packages = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
-    return _digest(
-        sorted(
-            f"{path.relative_to(folder.parent)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
-            for folder in packages
-            for path in folder.rglob("*.py")
-        )
-    )
+    return _digest(sorted((folder.name, _folder_digest(folder, None)) for folder in packages))
 
 
+@lru_cache(maxsize=2)
 def versions(*more: str) -> dict[str, str | None]:
     """The versions of what a result depends on beside code and checks; None: it is not installed."""
     packages = ("torch", "torchvision", "pytest", "IPython", *more)
     return {"Python": platform.python_version()} | {package: _version(package) for package in packages}
-
-
-@lru_cache(maxsize=1)
-def code_digest() -> str:
-    """A digest of the kit's code and of the course's, and of the versions that it runs on."""
-    return _digest(files_digest(), sorted(versions().items()))
 
 
 def _version(package: str) -> str | None:
@@ -174,7 +158,7 @@ class Store:
             keys: the key of each exercise.
 
         Raises:
-            ChangedResult: somebody else than the grader has written what is kept.
+            TamperedResult: somebody else than the grader has written what is kept.
         """
         kept = self.read(submission.content, submission.lesson)
         if kept is None:
@@ -185,7 +169,7 @@ class Store:
             for each in result.exercises
             if all_keys.get(each.name) == keys.get(each.name, "") and not each.waits  # its cause may be gone
         ]
-        return _whose(replace(result, exercises=tuple(valid)), submission) if valid else None
+        return of_submission(replace(result, exercises=tuple(valid)), submission) if valid else None
 
     def save(self, submission: Submission, keys: Mapping[str, str], result: Result) -> None:
         """Keep a result, and with it those of other exercises of the same content that are there.
@@ -200,25 +184,23 @@ class Store:
         kept, all_keys = ({each.name: each for each in before.result.exercises}, before.keys) if before else ({}, {})
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
-        every = tuple(kept.values())
-        score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
-        whole = replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
-        path = self.path_of(submission)
-        said = (*explained(submission.notes), submission.reason)
-        reading = {"flags": list(submission.flags), "reason": "; ".join(filter(None, said)) or None}
-        entry = {"format": FORMAT, "keys": all_keys, "result": whole.to_store(), "reading": reading}
+        path = self._path(submission.content, submission.lesson)
+        reason = joined(*explained(submission.notes), submission.reason)
+        reading = {"flags": list(submission.flags), "reason": reason}
+        entry = {
+            "format": FORMAT,
+            "keys": all_keys,
+            "result": with_exercises(result, kept.values()).to_store(),
+            "reading": reading,
+        }
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write(path, json.dumps({**entry, "seal": self._seal(path, entry)}).encode(), 0o600)
-
-    def path_of(self, submission: Submission) -> Path:
-        """The file of a submission's result; there may be none yet."""
-        return self._path(submission.content, submission.lesson)
 
     def read(self, content: str, lesson: str | None) -> Kept | None:
         """What is kept of a content; None: nothing that this version can read.
 
         Raises:
-            ChangedResult: somebody else than the grader has written it.
+            TamperedResult: somebody else than the grader has written it.
         """
         path = self._path(content, lesson)
         try:
@@ -248,42 +230,41 @@ def _can_be(result: ExerciseResult) -> bool:
     return 0 <= result.score <= result.max_score < math.inf
 
 
+def with_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Result:
+    """The same of these exercises, whose points it has."""
+    every = tuple(exercises)
+    score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
+    return replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
+
+
 def merged(submission: Submission, kept: Result | None, fresh: Result | None) -> Result:
     """One result of what was kept and what was graded now: the submission's exercises in their order.
 
     Reasons and flags of reading come first, then those of running.
     """
-    exercises: dict[str, ExerciseResult] = {}
-    for result in (kept, fresh):
-        exercises |= {each.name: each for each in (result.exercises if result else ())}
-    newest = fresh or kept
-    assert newest is not None, "a result comes from somewhere"
-    chosen = tuple(exercises[each.name] for each in submission.exercises if each.name in exercises)
-    flags = [*submission.flags, *(kept.flags if kept else ()), *(fresh.flags if fresh else ())]
-    notes = [*submission.notes, *(kept.notes if kept else ()), *(fresh.notes if fresh else ())]
-    reasons = [part for part in (submission.reason, newest.reason) if part]
-    return _whose(
-        replace(
-            newest,
-            reason="; ".join(reasons) or None,
-            flags=tuple(dict.fromkeys(flags)),
-            notes=tuple(dict.fromkeys(notes)),
-            exercises=chosen,
-            score=round(sum(each.score for each in chosen), 4),
-            max_score=round(sum(each.max_score for each in chosen), 4),
-        ),
-        submission,
+    results = [each for each in (kept, fresh) if each]
+    exercises = {each.name: each for result in results for each in result.exercises}
+    flags = tuple(flag for result in results for flag in result.flags)
+    notes = tuple(note for result in results for note in result.notes)
+    chosen = [exercises[each.name] for each in submission.exercises if each.name in exercises]
+    return with_reading(submission, with_exercises(replace(results[-1], flags=flags, notes=notes), chosen))
+
+
+def with_reading(submission: Submission, result: Result) -> Result:
+    """The result of that submission, with what its reader said and flagged."""
+    return replace(
+        of_submission(result, submission),
+        reason=joined(submission.reason, result.reason),
+        flags=tuple(dict.fromkeys((*submission.flags, *result.flags))),
+        notes=tuple(dict.fromkeys((*submission.notes, *result.notes))),
     )
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole, and its folder where there is none; what is no text in a name becomes JSON's own escape.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    put(path, text.encode("utf-8", "backslashreplace"))
+def joined(*clauses: str | None) -> str | None:
+    """A reason of those clauses that there are; None: there is none."""
+    return "; ".join(filter(None, clauses)) or None
 
 
-def _whose(result: Result, submission: Submission) -> Result:
+def of_submission(result: Result, submission: Submission) -> Result:
+    """The same, as that of whoever handed the submission in."""
     return replace(result, path=submission.path, student=submission.student, assignment=submission.assignment)

@@ -160,20 +160,28 @@ def grade(
 ) -> None:
     """Grade submissions with the hidden checks, each in a sandbox of its own."""
     with needs("grading"):
-        from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError
-        from exercise_kit.batch.command import grade as grade_paths
+        from exercise_kit.batch.locations import GradeError
+        from exercise_kit.cli.grade import GradeOptions, GradeUsageError
+        from exercise_kit.cli.grade import grade as grade_paths
     options = GradeOptions(
-        *(paths, class_dir, json, jobs, scheduler, resume),
+        paths,
+        class_dir,
+        json,
+        jobs,
+        scheduler,
+        resume,
         exercise=exercise,
         sandboxed=not no_sandbox,
         fresh=fresh,
         device=device,
     )
     try:
-        with exit_on(GradeError), needs("grading"):
+        with exit_on(), needs("grading"):
             every_one = grade_paths(options, console, errors)
     except GradeUsageError as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from None
+    except GradeError as error:
+        raise stop(str(error)) from None
     except KeyboardInterrupt:
         raise stop("Stopped. What was graded is kept; the same command goes on from there.", 130) from None
     if not every_one:

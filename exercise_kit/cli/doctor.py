@@ -107,7 +107,8 @@ def grading_on(device: str, root: Path = CLONE) -> Finding:
         return Finding(
             subject, "weaker", "not tried: there is no model answer here", "Run this in a clone of the course"
         )
-    from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError, grade
+    from exercise_kit.batch.locations import GradeError
+    from exercise_kit.cli.grade import GradeOptions, grade
 
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "result.json")
@@ -115,7 +116,7 @@ def grading_on(device: str, root: Path = CLONE) -> Finding:
         options = GradeOptions(answers[:1], json=str(written), fresh=True, device=device)
         try:
             grade(options, silent, silent, Console(stderr=True))
-        except (GradeError, GradeUsageError) as error:
+        except GradeError as error:
             return Finding(subject, "missing", str(error), advice)
         result = json.loads(written.read_text(encoding="utf-8"))["submissions"][0]
     seen = f"{result['score']:g} of {result['max_score']:g} points for {answers[0].name}, in {result['seconds']:.1f} s"

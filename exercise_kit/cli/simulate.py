@@ -86,11 +86,12 @@ def _print_made(made: Simulated) -> None:
 
 def _check(directory: Path, jobs: int) -> None:
     with needs("grading"):
-        from exercise_kit.batch.command import GradeError, GradeOptions, GradeUsageError, grade
+        from exercise_kit.batch.locations import GradeError
+        from exercise_kit.cli.grade import GradeOptions, grade
         from exercise_kit.simulate.simulate import SimulationError, compare, read_truth, share_named
     with exit_on(SimulationError):
         truth = read_truth(directory)
-    with tempfile.TemporaryDirectory() as folder, exit_on(GradeError, GradeUsageError), needs("grading"):
+    with tempfile.TemporaryDirectory() as folder, exit_on(GradeError), needs("grading"):
         target = Path(folder) / "grades.json"
         options = GradeOptions([directory], directory, json=str(target), jobs=jobs)
         grade(options, _console, Console(quiet=True), progress=_errors)

@@ -24,7 +24,6 @@ from nbgrader.utils import rmtree
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
-from exercise_kit.batch.command import remarks, score_of
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result
@@ -42,6 +41,7 @@ from exercise_kit.nbgrader.typed_points import install_points
 from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
 from exercise_kit.quoting import one_line
+from exercise_kit.report.terminal import remarks, score_of
 from exercise_kit.submission.find import FoundFile, find, out_of_place, stray_files
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from exercise_kit.batch.command import advice, waits
 from exercise_kit.nbgrader.export import look_again
 from exercise_kit.quoting import one_line
+from exercise_kit.report.terminal import advice, waits
 
 COLUMNS = 120
 NOT_GRADED = "not graded"

@@ -23,8 +23,8 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets import Bool, Enum, Integer
 
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.job import ungraded_result
-from exercise_kit.batch.locations import PlaceError
+from exercise_kit.batch.job import GradingSettings, ungraded_result
+from exercise_kit.batch.locations import PlaceError, place_of
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.rendering import REPORT_MIME, as_html
 from exercise_kit.judge.graded_report import earned_of, graded_report
@@ -221,11 +221,11 @@ class GraderCache:
 
     def result_of(self, path: Path, others: Sequence[Path]) -> Result:
         """The result of a student's folder; the first time, ``others`` are requested too, to be graded meanwhile."""
-        if (pending := self._pending.pop(_version_of(path), None)) is not None:
-            return pending.result()
-        result = self.grader.submit(path)
-        self._pending |= {_version_of(each): self.grader.submit(each) for each in others if each != path}
-        return result.result()
+        version = _version_of(path)
+        if version not in self._pending:
+            wanted = {version: path} | {_version_of(each): each for each in others}
+            self._pending |= {key: self.grader.submit(each) for key, each in wanted.items() if key not in self._pending}
+        return self._pending.pop(version).result()
 
 
 def _version_of(folder: Path) -> tuple[Path, int]:
@@ -258,7 +258,7 @@ class GraderCaches:
                 self._timer.cancel()
             which = (root, jobs, sandboxed)
             if which not in self._open:
-                self._open[which] = GraderCache(Grader.for_class(root, jobs=jobs, sandboxed=sandboxed))
+                self._open[which] = GraderCache(Grader(place_of(root), GradingSettings(sandboxed=sandboxed), jobs))
             try:
                 yield self._open[which]
             finally:

@@ -17,9 +17,8 @@ from typing import Any
 
 from copydetect.utils import filter_code, get_token_coverage, hashed_kgrams, highlight_overlap
 
-from exercise_kit.batch.result_cache import write_text
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.files import write
+from exercise_kit.files import put, write
 from exercise_kit.quoting import legible
 from exercise_kit.report.page import templates
 from exercise_kit.submission.find import FoundFile, find
@@ -120,9 +119,10 @@ def export(found: dict[str, tuple[ReleasedLesson, list[Text]]], folder: Path) ->
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SimilarityError(f"{folder} exists and is not empty; name a new folder")
     for lesson, texts in found.values():
-        write_text(folder / lesson.name / "basecode" / "basecode.py", base_code(lesson))
+        put(folder / lesson.name / "basecode" / "basecode.py", base_code(lesson).encode("utf-8", "backslashreplace"))
         for text in texts:
-            write_text(folder / lesson.name / "submissions" / f"{text.student}.py", text.source)
+            source = text.source.encode("utf-8", "backslashreplace")  # not every character in a notebook is one
+            put(folder / lesson.name / "submissions" / f"{text.student}.py", source)
     return sum(len(texts) for _, texts in found.values())
 
 

@@ -13,7 +13,7 @@ import pytest
 from exercise_kit.batch import batch, executors, job
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.executors import JobProcess
-from exercise_kit.batch.job import MEMORY_TO_START, grade_here
+from exercise_kit.batch.job import MEMORY, grade_here
 from exercise_kit.batch.locations import Place
 from exercise_kit.submission.find import FoundFile
 
@@ -139,17 +139,17 @@ def test_a_judge_that_works_for_ever_is_stopped(place, rejected, monkeypatch):
 
 def memory_hungry(task):
     """Grade a submission, which takes more memory than a job may have where it is called a; runs in a job's process."""
-    right = job._open
-    job._open = _takes_it_all if task.handed_in.path.stem == "a" else right
+    right = job.open_submission
+    job.open_submission = _takes_it_all if task.handed_in.path.stem == "a" else right
     try:
         return grade_here(task)
     finally:
-        job._open = right
+        job.open_submission = right
 
 
 def _takes_it_all(*_):
     try:
-        mmap.mmap(-1, MEMORY_TO_START + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        mmap.mmap(-1, MEMORY + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:
         raise MemoryError from None
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from exercise_kit.batch.command import (
+from exercise_kit.batch.job import Done
+from exercise_kit.cli.grade import (
     GradeOptions,
     GradeUsageError,
     _flagged,
@@ -18,7 +19,6 @@ from exercise_kit.batch.command import (
     _write_json,
     grade,
 )
-from exercise_kit.batch.job import Done
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason
 
@@ -116,6 +116,6 @@ def test_a_flag_is_added_to_the_others_and_what_is_no_submission_is_left_out():
 
 def test_the_commands_do_without_torch():
     """Only a job's process needs it, while the command's waits."""
-    modules = "exercise_kit.batch.command, exercise_kit.report.collect"
+    modules = "exercise_kit.cli.grade, exercise_kit.report.collect"
     source = f"import sys, {modules}; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", source], check=True)

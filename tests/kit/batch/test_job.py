@@ -194,7 +194,7 @@ assert warm._process.poll() is not None, "and ends it"
 
 @pytest.mark.proof
 def test_the_warm_process_starts_before_torch_and_is_the_one_that_grades(task):
-    one = replace(task, exercise="fix_patchify", sandboxed=False)
+    one = replace(task, exercise="conv_from_linear", sandboxed=False)
     subprocess.run([sys.executable, "-c", WARM], input=pickle.dumps(one), check=True, cwd=ROOT)
 
 

@@ -1,7 +1,6 @@
 """What is kept of results, and when it still holds."""
 
 import json
-import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merged, write_text
+from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merged
 from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
 from exercise_kit.reasons import Reason
 
@@ -143,25 +142,6 @@ def test_graders_at_once_leave_whole_files(store, submission):
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(save, range(60)))
     assert len(list(store.folder.iterdir())) == 1
-
-
-def test_what_cannot_be_written_is_reported_and_leaves_what_was_there(tmp_path, monkeypatch):
-    path = tmp_path / "a.json"
-    write_text(path, "old")
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_text(path, "new")
-    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
-    assert path.read_text() == "old"
-
-
-def test_a_name_that_is_no_text_becomes_an_escape(tmp_path):
-    write_text(tmp_path / "a.json", json.dumps("half\udcff", ensure_ascii=False))
-    assert json.loads((tmp_path / "a.json").read_bytes()) == "half\udcff"
 
 
 def test_one_result_of_what_was_kept_and_what_is_new(work):

@@ -3,9 +3,9 @@
 import pytest
 from rich.console import Console
 
-from exercise_kit.batch.command import broken_checks, overview, sheet
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result, with_waiting
 from exercise_kit.reasons import Reason
+from exercise_kit.report.terminal import broken_checks, overview, sheet
 
 
 def printed(renderable):

@@ -14,7 +14,6 @@ from rich.console import Console
 
 import exercise_kit
 import vit_course
-from exercise_kit.batch.command import sheet
 from exercise_kit.engine.rendering import as_html, as_text
 from exercise_kit.engine.verdict import CheckResult, Part, Report, Verdict
 from exercise_kit.exports import classroom50, gradescope
@@ -22,6 +21,7 @@ from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
 from exercise_kit.nbgrader.nbgrader_judge import as_output
 from exercise_kit.reasons import Reason
+from exercise_kit.report.terminal import sheet
 
 CLAIM, OTHER, HOLDS = "Tokens follow the image.", "Patches come back.", "Bad sizes raise."
 VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}

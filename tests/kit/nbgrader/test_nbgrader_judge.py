@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.rendering import as_html
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.nbgrader.nbgrader_judge import GraderCache
 
 PARTS = {"Seen": "*column order* <b>", "Likely cause": "This looks like *column order*: It runs down."}
 PAGES = {"column order": "mistakes/patchify/column-order"}
@@ -46,3 +49,26 @@ def test_nbgrader_s_process_does_without_torch(code: str) -> None:
         [sys.executable, "-c", f"import sys; {code}; print('torch' in sys.modules)"], capture_output=True, text=True
     )
     assert done.stdout.strip() == "False", done.stderr
+
+
+class Asked(list[str]):
+    """A grader that notes what it is asked."""
+
+    def submit(self, path: Path) -> Future[str]:
+        self.append(path.name)
+        future: Future[str] = Future()
+        future.set_result(path.name)
+        return future
+
+
+def test_what_is_under_way_is_not_asked_for_twice_until_it_changes(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in "abc"]
+    for each in folders:
+        each.mkdir()
+    asked = Asked()
+    cache = GraderCache(asked)
+    assert [cache.result_of(each, folders) for each in (folders[0], folders[1], folders[0])] == ["a", "b", "a"]
+    assert asked == ["a", "b", "c", "a", "b"], "b was taken, c is under way"
+    (folders[2] / "late.ipynb").touch()
+    assert cache.result_of(folders[2], []) == "c"
+    assert asked[5:] == ["c"]

@@ -1,131 +1,34 @@
-"""``vit-course grade``: its options, what it does, and what it prints: a table of many submissions, a sheet of one."""
+"""What ``vit-course grade`` does: its options, what it refuses, and where it prints and writes what it found."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import starmap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.cluster import ClusterError
-from exercise_kit.batch.job import Done, How
-from exercise_kit.batch.locations import PlaceError, place_of
-from exercise_kit.batch.result_cache import write_text
+from exercise_kit.batch.job import Done, GradingSettings
+from exercise_kit.batch.locations import GradeError, place_of
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.engine.rendering import entries_in_text
-from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.files import put
 from exercise_kit.judge.result import LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
-from exercise_kit.quoting import legible, one_line
+from exercise_kit.quoting import one_line
+from exercise_kit.report.terminal import broken_checks, overview, sheet
 from exercise_kit.sandbox.devices import DeviceError, checked, missing_protections
-from exercise_kit.submission.find import FoundFile, find, looks_like_class, stray_files, trees
-from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
+from exercise_kit.submission.find import find, looks_like_class, stray_files, trees
+from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
 
-COLORS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
-WITHOUT_COUNT = {
-    LogKind.BROKEN_CHECK: "A hidden check is broken {}",
-    LogKind.GRADER_FAILED: "The grader failed in a hidden check {}",
-}
 
-
-def overview(results: Sequence[Result]) -> RenderableType:
-    """A row for each submission: whose, the lesson, the score, and what there is to say; below it how many."""
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("student or file", "lesson", "score", "remarks"):
-        table.add_column(heading, justify="right" if heading == "score" else "left", overflow="fold")
-    shared = _shared_folder([result.path for result in results])
-    for result in results:
-        who = one_line(result.student or result.path[shared:])
-        table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(score_of(result)), Text(remarks(result)))
-    graded = [result for result in results if result.status == "graded" and not result.waiting]
-    odd = sum(result.reason is not None for result in graded)
-    remark = f"; {odd} of them with something to look at, see the remarks" if odd else ""
-    waiting = [each.waits_for for each in results]
-    summary = ", ".join([f"{len(graded)} of {len(results)} graded", *waits(waiting)])
-    return Group(table, Text(one_line(f"{summary}{remark}")), *map(Text, advice(waiting)))
-
-
-def sheet(result: Result, width: int = 100) -> RenderableType:
-    """One submission: the report on each exercise as its student reads it, wrapped at ``width`` columns."""
-    lines = [Text(f"{one_line(result.path)}  {score_of(result)}", style="bold")]
-    if said := remarks(result):
-        lines.append(Text(said))
-    for exercise in result.exercises:
-        first, *others = entries_in_text(graded_report(exercise), width)
-        lines.append(Text(first[0], style="bold"))
-        lines += [Text(text, style=COLORS[verdict] if verdict else "") for text, verdict in others]
-    return Group(*lines, *map(Text, advice([result.waits_for])))
-
-
-def waits(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    """For each place that submissions wait for how many do: "2 wait for hidden/test_one_hot.py:14".
-
-    Args:
-        waiting: of each submission, as :attr:`Result.waits_for`.
-    """
-    counts = Counter(place for each in waiting for place in dict.fromkeys(starmap(_place, each.items())))
-    for place, count in counts.items():
-        yield f"{count} {'waits' if count == 1 else 'wait'} for {place}"
-
-
-def _place(exercise: str, cause: str) -> str:
-    """The file and line; where no file is at fault, the exercise."""
-    return cause.partition(": ")[0] or f"the checks of {exercise}"
-
-
-def advice(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    """What to do about exercises that wait for a file to be mended."""
-    if any(cause for each in waiting for cause in each.values()):
-        yield "Repair what they wait for, and run the same command again: it grades only what waits."
-
-
-def broken_checks(results: Sequence[Result]) -> Iterator[str]:
-    """For each hidden check that does not count somewhere: why, on how many submissions, and the first's details."""
-    found: dict[tuple[str, str, LogKind], list[str]] = {}
-    for entry in (entry for result in results for entry in result.log if entry.check and entry.kind in WITHOUT_COUNT):
-        found.setdefault((entry.exercise, entry.check, entry.kind), []).append(legible(entry.text))
-    for (exercise, check, kind), details in found.items():
-        where = f"{len(details)} of {len(results)} submissions"
-        what = WITHOUT_COUNT[kind].format(f"({exercise}, {check})")
-        yield f"{what} on {where}, and does not count there:\n{details[0].rstrip()}"
-
-
-def _shared_folder(paths: Sequence[str]) -> int:
-    """How many characters the folder has that all paths begin with."""
-    shared = os.path.commonprefix([path[: path.rfind(os.sep) + 1] for path in paths])  # noqa: RUF071  # cut below
-    return shared.rfind(os.sep) + 1
-
-
-def score_of(result: Result) -> str:
-    """The points of a submission, else what became of it."""
-    return result.points if result.status == "graded" else result.status
-
-
-def remarks(result: Result) -> str:
-    """What there is to say of a submission, in one line: flags, the reason, mistakes with a name."""
-    named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
-    parts = [
-        *(f"[{flag}]" for flag in result.flags),
-        *explained(result.notes),
-        *([result.reason] if result.reason else ()),
-        *named,
-    ]
-    return one_line("; ".join(parts))
-
-
-class GradeUsageError(Exception):
+class GradeUsageError(GradeError):
     """An option names something that there is not, or that cannot be; the message says what there is.
 
     Attributes: ``option``, as it is written on the command line.
@@ -136,12 +39,8 @@ class GradeUsageError(Exception):
         self.option = option
 
 
-class GradeError(Exception):
-    """Nothing can be graded; the message says why, and what to do."""
-
-
 @dataclass(frozen=True)
-class GradeOptions(How):
+class GradeOptions(GradingSettings):
     """What was asked for: see ``vit-course grade --help``."""
 
     paths: Sequence[Path]
@@ -168,6 +67,22 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         GradeUsageError: there is no class, exercise or device of that name, or no file can be where JSON is asked for.
         GradeError: there is no sandbox here, no hidden checks, no scheduler at the address; or JSON cannot be written.
     """
+    options = _checked(options)
+    handed_in = find(options.paths, Lessons(options.class_dir).names, options.class_dir)
+    jobs = max(1, min(options.jobs, len(handed_in)))
+    where = "" if options.device == "cpu" else f" on {options.device}, where each submission starts CUDA anew"
+    report = partial(err.print, markup=False)
+    with (
+        Grader(place_of(options.class_dir), options, jobs, options.scheduler, report) as grader,
+        progress_bar(progress or err, f"grading{where}", len(handed_in)) as advance,
+    ):
+        done = list(grader.run(handed_in, lambda _: advance()))
+    _report(options, done, out, err)
+    return any(each.result for each in done) and all(map(_is_settled, done))
+
+
+def _checked(options: GradeOptions) -> GradeOptions:
+    """The options with the class folder and the device that they stand for; raises as :func:`grade` does."""
     class_dir = _class_dir(options)
     use_class(class_dir)
     lessons = Lessons(class_dir)
@@ -180,14 +95,19 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
     if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
         raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
-    device = _device(options)
+    try:
+        device = checked(options.device, here=not options.scheduler)
+    except DeviceError as error:
+        raise GradeUsageError("--device", str(error)) from None
     if options.sandboxed and not options.scheduler:
         _require_sandbox(device)
-    handed_in = find(options.paths, lessons.names, class_dir)
-    done = _graded(replace(options, device=device), class_dir, handed_in, err, progress or err)
+    return replace(options, class_dir=class_dir, device=device)
+
+
+def _report(options: GradeOptions, done: Sequence[Done], out: Console, err: Console) -> None:
     results = _flagged(done)
     _remarks(options, done, results, err)
-    _warn_of_other_classes(options.paths, class_dir, err)
+    _warn_of_other_classes(options.paths, options.class_dir, err)
     for stray in filter(None, map(stray_files, trees(options.paths))):
         err.print(f"{stray}.", markup=False)
     if options.json != "-":
@@ -198,7 +118,6 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         _write_json(results, options.json, out)
     if not results:
         err.print("There is nothing to grade: no notebook or .py file with an exercise of the course.")
-    return bool(results) and all(map(_is_settled, done))
 
 
 def _is_settled(done: Done) -> bool:
@@ -231,13 +150,6 @@ def _whose(folder: Path) -> str:
     )
 
 
-def _device(options: GradeOptions) -> str:
-    try:
-        return checked(options.device, here=not options.scheduler)
-    except DeviceError as error:
-        raise GradeUsageError("--device", str(error)) from None
-
-
 def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
     """Name the folders that look like classes, whose checks were not used because a student could have made them."""
     found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), current_class())))
@@ -258,30 +170,6 @@ def _require_sandbox(device: str) -> None:
             "This machine cannot keep students' code apart, so nothing was graded. What is missing:"
             f"{remedies}\n'vit-course doctor' says more. To run the code unguarded, give --no-sandbox."
         )
-
-
-def _graded(
-    options: GradeOptions, class_dir: Path | None, handed_in: list[FoundFile], err: Console, progress: Console
-) -> list[Done]:
-    try:
-        grader = Grader(
-            place_of(class_dir),
-            options,
-            max(1, min(options.jobs, len(handed_in))),
-            options.scheduler,
-            report=lambda text: err.print(text, markup=False),
-        )
-    except PlaceError as error:
-        raise GradeError(str(error)) from None
-    except ModuleNotFoundError as error:
-        if error.name != "distributed":
-            raise
-        raise GradeError('--scheduler needs dask: pip install "vit-course[cluster]"') from None
-    except ClusterError as error:
-        raise GradeError(str(error)) from None
-    where = "" if options.device == "cpu" else f" on {options.device}, where each submission starts CUDA anew"
-    with grader, progress_bar(progress, f"grading{where}", len(handed_in)) as advance:
-        return list(grader.run(handed_in, lambda _: advance()))
 
 
 def _flagged(done: Sequence[Done]) -> list[Result]:
@@ -323,7 +211,7 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
         out.file.flush()  # a full disk is reported here, not when the program ends
         return
     try:
-        write_text(Path(target), text)
+        put(Path(target), text.encode())
     except OSError as error:
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None
 
