@@ -135,7 +135,7 @@ def unevaluated(
 
 def _told(outcomes: Sequence[Outcome], written: Sequence[Definition]) -> tuple[CheckResult, ...]:
     """The lines of the report, as ``check`` has them: what follows from something else folds under it."""
-    results: Sequence[CheckResult] = [each.result for each in outcomes]
+    results: Sequence[CheckResult] = [replace(each.result, guard=each.check.guard) for each in outcomes]
     none_passes = not any(each.verdict == Verdict.PASS for each in results)
     if none_passes and any(each.unwritten or not each.reason for each in results):
         return abbreviate_repetitions([*results])  # nothing is written, or was evaluated: that is all there is to say
