@@ -1037,7 +1037,7 @@ print(f"the lead from 0.02 minus the lead from 0.5: {difference:+.1f} ± {half:.
 # the lead, and by our best estimate most of it: the bug had made up for something that was missing.
 #
 # An experiment answers "does this work better *under these conditions*?", and never "is this what I meant to build?"
-# A test can. That is why this course is made of checks. We have also trained [114 broken
+# A test can. That is why this course is made of checks. We have also trained [122 broken
 # models](/notes/broken_vits.html), one for each mistake: the side note has
 # them all, and a cell in which you break your own.
 

@@ -1165,8 +1165,8 @@ guesses = [mine.classes[guess] for guess in logits[:8].argmax(dim=1)]
 show_images(mine.images[:8], titles=guesses)
 
 # %% [markdown]
-# The standard error speaks of photos like yours, at your places: photos from a new place may be harder than all of
-# these. One accuracy hides *which* classes are confused:
+# The standard error holds for photos like yours, taken at your places: photos from a new place may be harder. One
+# accuracy hides *which* classes are confused:
 
 # %% tags=["experiment"]
 from vit_course.metrics import confusion_matrix, worst_confusions
@@ -1176,9 +1176,8 @@ matrix = confusion_matrix(labels, logits.argmax(dim=1), len(mine.classes))
 show_confusions(matrix, mine.classes, worst_confusions(logits, labels, 4), mine.images)
 
 # %% [markdown]
-# Cross-validation has judged a *way* to learn; it leaves five probes, and none has seen all photos. The model that
-# you keep is fitted to all of them. It is one file, with its classes, and the mean and deviation that its images
-# need.
+# Cross-validation tests a *way* to learn: it leaves five probes, none of which has seen all photos. The model that
+# you keep is fitted to all of them. Its file also holds the classes, and the mean and deviation for its images.
 
 # %% tags=["experiment"]
 from vit_course.training import load_model, save_model
@@ -1215,15 +1214,14 @@ keep("linear_probe")
 #
 # What has the fine-tuned model *forgotten*? Fine-tune at 100 images per class, put the old head back onto the new
 # backbone (`tuned.head = copy.deepcopy(model.head)`), and measure it on the test photos of CIFAR-10, where it was
-# right on 82.4 %. Does a lower rate for the backbone keep more? Does it cost anything on the new task?
+# right on 82.4 %. Does a lower rate for the backbone keep more? Does that cost accuracy on the new task?
 #
 # <details><summary>Hint</summary>
 #
 # `learn` returns an accuracy and changes the model that you give it: keep a name for that model. CIFAR-10 comes from
 # `load_dataset("cifar10")`; give it `saved.mean` and `saved.std`, as was done with `photos`. The features may have
 # changed without losing anything, and the old head may still fail on them. So fit a new probe to the new features of
-# CIFAR-10's training photos: if it does as well as one on the old features, little was lost. We have not run this
-# one.
+# CIFAR-10's training photos: if it does as well as one on the old features, little was lost. We have not tried this.
 #
 # </details>
 
@@ -1233,8 +1231,8 @@ keep("linear_probe")
 # <details><summary>1. You froze the backbone with `requires_grad_(False)`. In training mode its features still change
 # from call to call. Why?</summary>
 #
-# Freezing stops updates; it does not stop dropout. (In models with batch norm it is worse: its running statistics move
-# in training mode though nothing is trained.) Put the backbone into evaluation mode.
+# Freezing stops updates; it does not stop dropout. (Batch norm is worse: its running statistics move in training mode
+# though nothing is trained.) Put the backbone into evaluation mode.
 #
 # </details>
 # <details><summary>2. Can you augment when features are computed once?</summary>
@@ -1247,9 +1245,9 @@ keep("linear_probe")
 # <details><summary>3. The probe reaches 60 % and fine-tuning 75 %. What do these two numbers say about the features?
 # </summary>
 #
-# That flat borders through the old features, fitted to these images, get 60 %, and that the training has found better
-# features for this task, starting from the old ones. They do not say that the old features hold no more than 60 %: a
-# probe of more images, of an earlier block, or with a hidden layer may find more in them.
+# That a linear classifier of the old features gets 60 % on these images, and that training found better features for
+# this task, starting from the old ones. They do not say that the old features hold no more than 60 %: a probe of more
+# images, of an earlier block, or with a hidden layer may find more in them.
 #
 # </details>
 # <details><summary>4. Somebody fine-tunes and normalizes with the statistics of the new images. Wrong?</summary>

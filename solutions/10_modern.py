@@ -135,8 +135,8 @@ class DropPath(nn.Module):
 # <details><summary>Hint 1: the symptom</summary>
 #
 # Numbers of one image are multiplied differently? The random tensor has more than one number per image. All images of a
-# batch lose their branch at once? It has a single number. The mean has changed? Then what is kept is not divided, or by
-# the other probability.
+# batch lose their branch at once? It has a single number. The mean has changed? Then the kept branches are not divided,
+# or by the wrong probability.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -287,7 +287,7 @@ for initial in (None, 0.1, 1e-4):
 # on patches with little information of their own, such as sky, and attention maps show bright spots there. Darcet et
 # al. (2024) found that these tokens say little about their own patch, and more than others about the whole image: the
 # model seems to store information in them. So the authors give it a better place for that, a few extra learned tokens
-# that belong to no patch, called *registers*. Has the course's trained model such tokens?
+# that belong to no patch, called *registers*. Does the course's trained model have such tokens?
 
 # %% tags=["experiment"]
 saved = trained_vit()
@@ -466,7 +466,7 @@ def rotary_2d(query, key, grid_size):
 #
 # Has the length of a token changed? Then what you computed is no rotation: look for the minus, and whether both terms
 # use the same angle. Dot products depend on the place? Query and key are not rotated by the same rule. Lengths and dot
-# products behave, but the values differ? Check your pairs: (0, 1), (2, 3), ..., not (0, n/2), (1, n/2 + 1), ...
+# products are right, but the values differ? Check your pairs: (0, 1), (2, 3), ..., not (0, n/2), (1, n/2 + 1), ...
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
@@ -514,8 +514,8 @@ reveal(
 #
 # </details>
 #
-# Here is what it does to attention, with one query in the middle of a grid and the same vector as key everywhere.
-# Without positions all dot products would be equal.
+# Here is what rotation does to attention, with one query in the middle of a grid and the same vector as key
+# everywhere. Without positions all dot products would be equal.
 
 # %%
 torch.manual_seed(1)
@@ -709,7 +709,7 @@ for name, rotate in rotations.items():
 
 # %% [markdown]
 # No list of facts is complete, but you can test each fact here on any library's code. "Other pairs" is as correct as
-# yours; weights of `qkv` that were trained with it have their rows in another order. "One row" is caught because some
+# yours; weights of `qkv` trained with those pairs have their rows in another order. "One row" is caught because some
 # numbers change both in a step down and in a step to the right.
 
 # %% [markdown]
@@ -775,13 +775,13 @@ class QKNormAttention(nn.Module):
 # %% [markdown]
 # <details><summary>Hint 1: the symptom</summary>
 #
-# A norm complains of the shape? It is made for head_dim numbers: apply it after `split_heads`. The output is right with
+# A norm rejects the shape? It is made for head_dim numbers: apply it after `split_heads`. The output is right with
 # small tokens and wrong with large ones? Either the queries or the keys are not normalized.
 #
 # </details>
 # <details><summary>Hint 2: a question</summary>
 #
-# Scores are made of two of the three. Which ones? And what would a norm take away from the third?
+# Which two of query, key and value make the scores? And what would a norm take away from the third?
 #
 # </details>
 # <details><summary>Hint 3: pseudo-code</summary>
@@ -829,9 +829,9 @@ for factor in (1, 3, 10):
     print(f"{without:.2f} without, {with_norms:.2f} with QK-norm")
 
 # %% [markdown]
-# Without norms the weights concentrate on one key: in our run the largest grew from 0.03 to 0.46 and 0.94. With them,
-# the scale of `qkv` drops out, so the largest weight stayed at 0.09. A score is at most 16 / √16 = 4. This limits the
-# scores; it does not make them small: at factor 1 the largest weight is *larger* with QK-norm.
+# Without norms the weights concentrate on one key: in our run the largest grew from 0.03 to 0.46 and 0.94. With
+# norms, the scale of `qkv` drops out, so the largest weight stayed at 0.09. A score is at most 16 / √16 = 4. This
+# limits the scores; it does not make them small: at factor 1 the largest weight is *larger* with QK-norm.
 #
 # **One more norm.** Many current models have RMSNorm instead of LayerNorm (Zhang and Sennrich 2019): it divides by
 # the root mean square, and neither subtracts a mean nor has a bias. Torch has it as `nn.RMSNorm`.
@@ -963,9 +963,9 @@ class ModernViT(nn.Module):
 # ![The two branches of a modern block with scale and drop_path at their ends, and attention with norms and a rotation
 # of queries and keys.](../figures/modern_block.svg)
 #
-# Is it right? First test: with every switch off it must *be* the ViT of lesson 05. So we give both the same random
-# weights and compare logits. Then we turn on one switch at a time. Which switch adds the most parameters, and which
-# one takes some away?
+# Is `ModernViT` right? First test: with every switch off it must *be* the ViT of lesson 05. So we give both the
+# same random weights and compare logits. Then we turn on one switch at a time. Which switch adds the most
+# parameters, and which one takes some away?
 
 # %%
 MODERN = Parts(4, rotary=True, qk_norm=True, rms_norm=True)  # 4 registers
@@ -1121,9 +1121,9 @@ def compare(arms):
 
 
 # %% [markdown]
-# First each change in the plain setting, which has none of the problems that these changes were invented for, and
-# then all six at once. Choose the *two* of the six about which you are most certain, and write into the answer cell:
-# does each help, harm, or make no visible difference, and why?
+# First try each change in the plain setting, which has none of the problems that the change was invented for, then
+# all six at once. Choose the *two* of the six about which you are most certain, and write into the answer cell: does
+# each help, harm, or make no visible difference, and why?
 #
 # The question asks for three arms of this table (delete the other lines) and for the table of the high rate. They are
 # 15 models, and took us about twenty minutes.
@@ -1144,8 +1144,8 @@ compare(
 )
 
 # %% [markdown]
-# Then we try three of them where each should help most: a learning rate five times as high, four times as many blocks,
-# and two thousand images seen thirty times.
+# Then we try three of the six where each should help most: a learning rate five times as high, four times as many
+# blocks, and two thousand images seen thirty times.
 
 # %% tags=["experiment"]
 FAST = Arm(learning_rate=1e-2)
@@ -1197,8 +1197,8 @@ compare({"few images": SCARCE, "few images, DropPath": DROPPED})
 #
 # So for an afternoon on a laptop we would keep learned positions and either four plain blocks or sixteen with
 # LayerScale. These took nearly four times as long, and we have not tried what four blocks reach in that time. QK-norm
-# costs next to nothing and repairs a part of the harm that a too high rate does. Registers and DropPath wait for a
-# larger model and a longer training. A table like this one says what a change is worth *here*.
+# costs next to nothing and repairs a part of the harm that a too high rate does. We leave registers and DropPath to
+# larger models and longer trainings. A table like this one says what a change is worth *here*.
 #
 # **Rubric.** One point: prediction, the tables, and for each of the ten differences whether its interval contains
 # 0. One point: a choice that follows from the tables, and what would change it: more blocks, a higher rate, few images,
@@ -1233,7 +1233,7 @@ compare({"few images": SCARCE, "few images, DropPath": DROPPED})
 #
 # In the plain setting one of seven intervals does not contain 0: rotary positions *instead of* learned ones. Two
 # facts speak against it. The difference of their loss, +0.05 ± 0.06, contains 0. And with ten intervals of accuracy,
-# about two times in five at least one would miss 0 by chance alone. (That is for independent ones; seven share a
+# about two times in five at least one would miss 0 by chance alone. (For independent intervals; seven of ours share a
 # baseline.) Gains of up to three points might not have shown. On the problem that they were made for, the runs show a
 # gain for QK-norm and for LayerScale, and for DropPath none *in accuracy*. (Whether scores did grow at the high rate,
 # we have not measured: `largest_weight` on both trained models would tell.) These two gains may be chance, too: with
@@ -1381,9 +1381,9 @@ reveal("rotary-counts-on", reached["rotary"][64], within=5)
 #
 # A single missing patch can be painted from its neighbors: continue the edges, mix the colors. Nothing has to be
 # understood for that. With three quarters gone, a hidden patch has on average about one visible neighbor among the four
-# beside it, and more than a third have none. Then it helps to know what kind of thing this is. (That is an argument and
-# no test; the task "A harder one" at the end varies the ratio. In a text each word carries more information: there it
-# is enough to hide 15 %.)
+# beside it, and more than a third have none. Then it helps to recognize the object. (That is an argument and no test;
+# the task "A harder one" at the end varies the ratio. In a text each word carries more information: there it is enough
+# to hide 15 %.)
 #
 # </details>
 #
@@ -1699,9 +1699,9 @@ suspect.check(mended)
 # <details><summary>1. A model with DropPath has a training loss that is higher than its validation loss. A leak?
 # </summary>
 #
-# That alone is no sign of one. The training loss is measured with branches missing, and over an epoch in which the
-# model was still getting better; the validation loss with all branches, at its end. Put the model into evaluation mode,
-# and measure on training images: that loss is usually lower.
+# That alone is no sign of one. The training loss is measured with branches missing, while the model is still getting
+# better; the validation loss afterward, with all branches. Put the model into evaluation mode, and measure on training
+# images: that loss is usually lower.
 #
 # </details>
 # <details><summary>2. With rotary positions, does the order of patches still matter without any table?</summary>
@@ -1710,7 +1710,7 @@ suspect.check(mended)
 # their scores change. (Shuffle the registers and nothing changes.)
 #
 # </details>
-# <details><summary>3. Why may the head still read token 0 when four registers have joined?</summary>
+# <details><summary>3. Why can the head still read token 0 with four registers?</summary>
 #
 # The registers come after it. Code that counts from the end still finds the patches: `rotary_2d` takes the *last*
 # tokens, and so does `taken` of lesson 08. Code that takes everything after token 0 for patches breaks:
@@ -1732,7 +1732,7 @@ suspect.check(mended)
 #
 # </details>
 #
-# What the next new part is worth in *your* setting, you can now measure. Begin with the code: open timm's
+# You can now measure what the next new part is worth in *your* setting. Begin with the code: open timm's
 # `vision_transformer.py` and find the names that are listed under "One modern model". The papers of this lesson are
 # listed in [a side note](/notes/modern_papers.html).
 

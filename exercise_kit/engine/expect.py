@@ -26,6 +26,8 @@ from exercise_kit.reasons import Reason
 from exercise_kit.worker.observe import cotangent, weighted_sum
 
 if TYPE_CHECKING:
+    from exercise_kit.engine.exercise import CheckFunction
+    from exercise_kit.engine.probes import Probe
     from exercise_kit.engine.student import StudentModule
 
 
@@ -253,6 +255,24 @@ def expect_value_error(
     if side and _names_other_side(error.words, side, numbers[0]):
         seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
         raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides does not fit?", Reason.RAISED)
+
+
+def apart_from_numbers(claim: CheckFunction) -> CheckFunction:
+    """What grading asks ``first`` of a refusal: a claim, or that nothing but the numbers of an answer are wrong.
+
+    So a refusal that was written counts where a formula is wrong. An answer that refuses everything, or that gives one
+    and the same number wherever it is asked, does not do the exercise, and earns nothing for it.
+    """
+
+    def asked(student: Student, probe: Probe) -> None:
+        try:
+            claim(student, probe)
+        except Failure as failure:
+            computes = any(each.numel() and each.min() < each.max() for each in tensors_in(student.record))
+            if failure.reason != Reason.DIFFERENT or not computes:
+                raise
+
+    return asked
 
 
 _NOT_MEANT = "That error is about another line. Does your own test come before it?"

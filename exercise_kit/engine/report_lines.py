@@ -46,8 +46,8 @@ def _follow_needs(results: Sequence[CheckResult], needs: Needs) -> list[CheckRes
     """The results of checks that were all evaluated, where a failure waits for a check that has to pass first.
 
     So grading, which gives points for each claim, tells no more than ``check``, which asks one after the other. Of a
-    check without prerequisites nobody knows whether its claim holds where numbers are wrong that a claim before it has
-    found wrong, and no known mistake explains either: it waits for that claim.
+    guard, and of a check without prerequisites, nobody knows whether its claim holds where numbers are wrong that a
+    claim before it has found wrong, and that no known mistake explains: it waits for that claim.
     """
     by_name: dict[str, CheckResult] = {}
     found = []
@@ -58,7 +58,7 @@ def _follow_needs(results: Sequence[CheckResult], needs: Needs) -> list[CheckRes
         waits_for = next((one for one in first if one.verdict == Verdict.FAIL or one.waits_for), None)
         waits_for = waits_for or (own if each.is_anothers else None)
         if _is_unnamed_number(each):
-            waits_for = waits_for or (None if needs.get(each.name) else wrong)
+            waits_for = waits_for or (None if needs.get(each.name) and not each.guard else wrong)
             wrong = wrong or (each if needs.get(each.name) else None)
         found.append(let_wait(each, waits_for) if waits_for and each.verdict == Verdict.FAIL else each)
         if not each.is_anothers:  # else nobody knows whether its own claim holds

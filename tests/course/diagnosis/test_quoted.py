@@ -24,9 +24,9 @@ def test_of_those_that_accuracy_does_not_tell():
     words = (
         "of these {} that accuracy does not tell from the right model, it says of {wrong} that they are *wrong* and "
     )
-    words += "of {unusual} that they are *unusual*. The other ten"
+    words += "of {unusual} that they are *unusual*. The other eleven"
     assert words.format(len(beside), **counts) in page("docs/diagnose.md")
-    assert counts["nothing"] == 10
+    assert counts["nothing"] == 11
     found = counts["wrong"] + counts["unusual"]
     words = f"Of {len(beside)} broken ViTs that their accuracy does not tell from the right one it finds {found}."
     assert words in page("docs/site/index.md")

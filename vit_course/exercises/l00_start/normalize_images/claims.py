@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone, expect_value_error
+from exercise_kit.engine.expect import apart_from_numbers, expect_device_of_input, expect_left_alone, expect_value_error
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -139,7 +139,7 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, images, mean, std)
 
 
-@normalize_images.check(guard=True, points=0.2, first=every_channel_has_its_own_statistics)
+@normalize_images.check(guard=True, points=0.2, first=apart_from_numbers(every_channel_has_its_own_statistics))
 def a_wrong_number_of_means_is_refused(student: Student, probe: Probe) -> None:
     """Images and means that differ in their number of channels raise ValueError naming both numbers."""
     some, other = probe.sizes(2, low=3, high=8, shown=(4, 3))

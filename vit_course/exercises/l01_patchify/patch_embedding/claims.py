@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal, expect_tensor, listed, shape, short
+from exercise_kit.engine.compare import close, expect_equal, expect_tensor, listed, shape, short
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs
 from exercise_kit.engine.mistakes import read_mistakes
@@ -83,16 +83,21 @@ def tokens_are_projected_patches(student: Student, probe: Probe) -> None:
 
 @PatchEmbedding.check(needs=its_parameters_are_one_linear, points=0.7)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
-    """The right gradient reaches the weight and the bias of the projection."""
+    """A gradient reaches the weight and the bias of the projection, and it is the right one."""
     images, patch_size = some_images(probe)
     module, weights = embedding(student, probe, images.shape[1], patch_size)
-    found = module.gradients(expect_tensor(module(images), embedded(weights, images).shape, "the embedding"))
+    expected = embedded(weights, images)
+    output = expect_tensor(module(images), expected.shape, "the embedding")
+    if asleep := module.without_gradient(output):
+        look = "Is the projection called in forward, and does what it gives end up in the result?"
+        raise Failure(f"no gradient reaches {listed(asleep)}", "one for each parameter", look)
 
     def right(*values: Tensor) -> Tensor:
         return embedded(dict(zip(weights, values, strict=True)), images)
 
-    wanted = Student({"right": right}).input_gradients(*weights.values())
-    expect_gradients_of_inputs([found[name] for name in weights], wanted, list(weights))
+    if close(output, expected):  # other numbers have other gradients
+        found, wanted = module.gradients(output), Student({"right": right}).input_gradients(*weights.values())
+        expect_gradients_of_inputs([found[name] for name in weights], wanted, list(weights))
 
 
 @PatchEmbedding.check(needs=tokens_are_projected_patches, points=0.4)
@@ -116,14 +121,17 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, images, arguments=(images.shape[1], patch_size, 7))
 
 
-@PatchEmbedding.check(needs=its_parameters_are_one_linear, guard=True, points=0.4)
+@PatchEmbedding.check(needs=its_parameters_are_one_linear, guard=True, points=0.4, first=every_parameter_learns)
 def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     """After `.double()` all of it is float64, and it embeds float64 images."""
     images, patch_size = some_images(probe, torch.float64)
     module, weights = embedding(student, probe, images.shape[1], patch_size)
     module.double()
     doubled = {name: tensor.double() for name, tensor in weights.items()}
-    expect_embedded(module, doubled, images, "the embedding in float64")
+    expected = embedded(doubled, images)
+    output = expect_tensor(module(images), expected.shape, "the embedding in float64")
+    if output.dtype != torch.float64 or close(output.float(), expected.float()):  # other numbers fail another claim
+        expect_equal(output, expected, "the embedding in float64", TOKEN_AXES, look=LOOK)
     left = {name: tensor.dtype for name, tensor in module.tensors().items() if tensor.dtype == torch.float32}
     if left:
         kinds = listed([f"`{name}` {short(dtype)}" for name, dtype in left.items()])

@@ -6,7 +6,12 @@ import re
 
 import torch
 
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own, expect_value_error
+from exercise_kit.engine.expect import (
+    apart_from_numbers,
+    expect_left_alone,
+    expect_result_of_its_own,
+    expect_value_error,
+)
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l01_patchify.patchify import claims
@@ -25,7 +30,9 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
 
 
 @claims.patchify.check(
-    graded_only=True, points={"patchify": 0.25, "fix_patchify": 0.2}, first=claims.tall_and_wide_images_are_right
+    graded_only=True,
+    points={"patchify": 0.25, "fix_patchify": 0.2},
+    first=apart_from_numbers(claims.tall_and_wide_images_are_right),
 )
 def two_sides_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """Where patch_size divides neither height nor width, ValueError names one of the two, and patch_size."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from exercise_kit.engine.compare import Describe, close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
+    apart_from_numbers,
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
@@ -153,7 +154,7 @@ def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@add_class_token.check(guard=True, points=0.45, first=every_token_gets_its_own_position)
+@add_class_token.check(guard=True, points=0.45, first=apart_from_numbers(every_token_gets_its_own_position))
 def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + tokens rows, ValueError names the number of its rows."""
     tokens, class_token, _ = some_inputs(probe)

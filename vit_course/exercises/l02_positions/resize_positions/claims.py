@@ -11,7 +11,12 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_value_error
+from exercise_kit.engine.expect import (
+    apart_from_numbers,
+    expect_device_of_input,
+    expect_input_gradients,
+    expect_value_error,
+)
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -176,7 +181,7 @@ def double_positions_stay_double(student: Student, probe: Probe) -> None:
     expect_equal(found.bfloat16(), right.bfloat16(), name, TOKEN_AXES, look=look)
 
 
-@resize_positions.check(guard=True, points=0.45, first=the_grid_is_resampled_bicubically)
+@resize_positions.check(guard=True, points=0.45, first=apart_from_numbers(the_grid_is_resampled_bicubically))
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + rows · columns rows, ValueError names the number of its rows."""
     positions, (rows, columns), new = some_inputs(probe)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_value_error
+from exercise_kit.engine.expect import apart_from_numbers, expect_value_error
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -157,7 +157,9 @@ def the_table_is_float32(student: Student, probe: Probe) -> None:
     expect_float32(student, student(num_positions, 2 * hands), name)
 
 
-@sinusoidal_positions.check(guard=True, points=0.7, first=each_hand_turns_slower_than_the_one_before)
+@sinusoidal_positions.check(
+    guard=True, points=0.7, first=apart_from_numbers(each_hand_turns_slower_than_the_one_before)
+)
 def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
     """An odd embed_dim, which leaves one sine without its cosine, raises ValueError naming it."""
     num_positions, hands = probe.sizes(2, shown=(5, 3))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_equal
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_value_error
+from exercise_kit.engine.expect import apart_from_numbers, expect_value_error
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -106,7 +106,7 @@ def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
     expect_float32(student, student(grid, embed_dim), f"sinusoidal_positions_2d({grid}, {embed_dim})")
 
 
-@sinusoidal_positions_2d.check(guard=True, points=0.9, first=is_right)
+@sinusoidal_positions_2d.check(guard=True, points=0.9, first=apart_from_numbers(is_right))
 def a_length_that_four_does_not_divide_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that is not divisible by 4 raises ValueError naming it."""
     rows, columns, quarter = probe.sizes(3, high=7, shown=(3, 5, 1))

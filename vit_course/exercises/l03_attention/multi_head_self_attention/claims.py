@@ -323,7 +323,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@MultiHeadSelfAttention.check(guard=True, points=0.5, first=numbers_first)
+@MultiHeadSelfAttention.check(guard=True, points=0.5, first=every_parameter_learns)
 def a_number_of_heads_that_does_not_fit_is_refused_when_built(student: Student, probe: Probe) -> None:
     """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
     few, width = probe.sizes(2, low=3, shown=(3, 4))

@@ -138,7 +138,7 @@ def only_the_last_axis_counts(student: Student, probe: Probe) -> None:
         expect_right(student, (x, *_weight_and_bias(probe, embed_dim), TINY), name, look)
 
 
-@layer_norm.check(needs=the_shape_stays, points=0.8)
+@layer_norm.check(needs=every_token_gets_mean_zero_and_variance_one, points=0.8)
 def eps_is_added_to_the_variance(student: Student, probe: Probe) -> None:
     """eps is added to the variance, before the root is taken; tokens of small variance tell."""
     batch, tokens, embed_dim = probe.sizes(3, low=5, shown=(3, 5, 7))

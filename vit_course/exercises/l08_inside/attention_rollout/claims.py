@@ -12,7 +12,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input
+from exercise_kit.engine.expect import apart_from_numbers, expect_device_of_input
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -169,7 +169,10 @@ def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
 
 
 @attention_rollout.check(
-    needs=each_image_gets_one_table, guard=True, points=0.25, first=a_later_layer_mixes_what_earlier_ones_mixed
+    needs=each_image_gets_one_table,
+    guard=True,
+    points=0.25,
+    first=apart_from_numbers(a_later_layer_mixes_what_earlier_ones_mixed),
 )
 def no_layer_at_all_is_refused(student: Student, probe: Probe) -> None:
     """An empty list of layers raises ValueError."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_left_alone, expect_value_error
+from exercise_kit.engine.expect import apart_from_numbers, expect_device_of_input, expect_left_alone, expect_value_error
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -174,7 +174,7 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
 
 
 @mean_attention_distance.check(
-    needs=each_head_gets_one_number, guard=True, points=0.25, first=each_key_counts_by_its_weight
+    needs=each_head_gets_one_number, guard=True, points=0.25, first=apart_from_numbers(each_key_counts_by_its_weight)
 )
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """If there are neither as many tokens as patches nor one more, a ValueError names tokens, rows and columns."""

@@ -154,7 +154,7 @@ def either_mode_and_float64_will_do(student: Student, probe: Probe, device: torc
     expect_equal(module(x), steps(doubled, x, num_heads)["projection:out"], "the output in float64", TOKEN_AXES)
 
 
-@QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out, points=0.47)
+@QKNormAttention.check(needs=the_output_is_right, points=0.47)
 def large_tokens_do_not_sharpen_it(student: Student, probe: Probe) -> None:
     """Queries and keys that are a hundred times as large give the same weights."""
     module, weights, x, num_heads = some_case(student, probe)
@@ -180,7 +180,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@QKNormAttention.check(guard=True, points=0.15, first=the_output_is_right)
+@QKNormAttention.check(guard=True, points=0.15, first=every_parameter_learns)
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """If num_heads does not divide embed_dim, building it raises a ValueError that names both numbers."""
     for num_heads, shown in ((4, 10), (3, 14), (5, 12)):

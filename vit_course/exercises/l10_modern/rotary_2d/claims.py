@@ -13,6 +13,7 @@ from torch import Tensor
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor, kind_of, short
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
+    apart_from_numbers,
     expect_device_of_input,
     expect_input_gradients,
     expect_left_alone,
@@ -193,7 +194,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     expect_left_alone(student)
 
 
-@rotary_2d.check(guard=True, points=0.15, first=every_pair_is_turned_by_its_angle)
+@rotary_2d.check(guard=True, points=0.15, first=apart_from_numbers(every_pair_is_turned_by_its_angle))
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """A head_dim that 4 does not divide, or fewer tokens than patches, raises a ValueError that names the number."""
     query, key, grid_size = inputs_of(probe, shown=(2, 3))
