@@ -163,6 +163,22 @@ def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch)
     assert {results[name].status for name in "bcd"} == {"rejected"}
 
 
+HELD = []
+
+
+def hold(size):
+    """Take private memory for as long as the process lives, and tell which that is; runs in a job's process."""
+    HELD.append(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    return os.getpid()
+
+
+def test_a_process_that_holds_too_much_does_no_other_job(place):
+    process = JobProcess()
+    held_by = [process.call(place.checks, None, hold, size) for size in (MEMORY * 7 // 8, 1, 1)]
+    process.close()
+    assert held_by[0] != held_by[1] == held_by[2]
+
+
 def test_a_job_whose_pool_was_stopped_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(executors, "TIMEOUT_SECONDS", 0.1)
     future = Future()
