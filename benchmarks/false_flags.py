@@ -44,7 +44,7 @@ def answers(folder: Path, students: int, seed: int) -> Iterator[tuple[str, Kind,
     people = zip(names(students, random_of(seed, "names")), profiles(students, random_of(seed, "sorts")), strict=True)
     for student, sort in people:
         for lesson in handed_in:
-            submitted = lesson.submitted(student, sort)
+            submitted = lesson.draw_submission(student, sort)
             lesson.write(folder / "submitted", submitted)
             (found,) = find([folder / "submitted" / student / lesson.name / f"{lesson.name}.ipynb"], released.names)
             notes = {each.exercise: each.words for each in read(found, released).notes if each.flag == POSSIBLE_BYPASS}

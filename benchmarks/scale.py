@@ -56,7 +56,7 @@ def hand_in(folder: Path, students: int) -> list[Path]:
     paths = []
     for number, (student, sort) in enumerate(zip(names(students, random_of(SEED, "names")), sorts, strict=True)):
         lesson = lessons[number % len(lessons)]
-        lesson.write(folder / "submitted", lesson.submitted(student, sort))
+        lesson.write(folder / "submitted", lesson.draw_submission(student, sort))
         paths.append(folder / "submitted" / student / lesson.name)
     random_of(SEED, "order").shuffle(paths)
     return paths

@@ -132,10 +132,12 @@ def built_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
         files[package() / STUBS_FILE] = _as_json(stubs)
         if addresses.site:
             files[package() / ADDRESSES] = _as_json(asdict(addresses))
-    return files | (fill_pages(root, _quoted(routes, minutes), addresses) if pages else {})
+    return files | (fill_pages(root, _collect_quotes(routes, minutes), addresses) if pages else {})
 
 
-def _quoted(routes: Mapping[str, LessonRoute], minutes: Mapping[str, Minutes]) -> Mapping[str, Callable[[], str]]:
+def _collect_quotes(
+    routes: Mapping[str, LessonRoute], minutes: Mapping[str, Minutes]
+) -> Mapping[str, Callable[[], str]]:
     """What any course's pages may quote, and what this one has beside it."""
     of_build = {
         "lessons": lambda: lessons_table(routes),

@@ -28,9 +28,9 @@ from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import legible, one_line
-from exercise_kit.sandbox.devices import DeviceError, checked, missing_protections
+from exercise_kit.sandbox.devices import DeviceError, missing_protections, resolve_device
 from exercise_kit.submission.find import FoundFile, find, looks_like_class, stray_files, trees
-from exercise_kit.submission.flags import SAME_FILE, explained, flag_same_file
+from exercise_kit.submission.flags import SAME_FILE, explain_flags, flag_same_file
 from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
 
 COLORS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
@@ -118,7 +118,7 @@ def remarks(result: Result) -> str:
     named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
     parts = [
         *(f"[{flag}]" for flag in result.flags),
-        *explained(result.notes),
+        *explain_flags(result.notes),
         *([result.reason] if result.reason else ()),
         *named,
     ]
@@ -233,7 +233,7 @@ def _whose(folder: Path) -> str:
 
 def _device(options: GradeOptions) -> str:
     try:
-        return checked(options.device, here=not options.scheduler)
+        return resolve_device(options.device, here=not options.scheduler)
     except DeviceError as error:
         raise GradeUsageError("--device", str(error)) from None
 

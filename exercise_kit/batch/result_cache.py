@@ -28,7 +28,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.files import put, write
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.submission.flags import explained
+from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 
@@ -204,7 +204,7 @@ class Store:
         score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
         whole = replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
         path = self.path_of(submission)
-        said = (*explained(submission.notes), submission.reason)
+        said = (*explain_flags(submission.notes), submission.reason)
         reading = {"flags": list(submission.flags), "reason": "; ".join(filter(None, said)) or None}
         entry = {"format": FORMAT, "keys": all_keys, "result": whole.to_store(), "reading": reading}
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

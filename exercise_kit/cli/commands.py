@@ -232,15 +232,15 @@ def roster(
     console.print(f"In the gradebook from {file.name}: {counts}.", markup=False)
     for sentence in (
         *(f"{file.name}, {problem}." for problem in read.problems),
-        *_listed("in the class, but not in the file", done.unlisted),
-        *_listed("in the file, but without work in submitted/", done.without_work),
+        *_list_names("in the class, but not in the file", done.unlisted),
+        *_list_names("in the file, but without work in submitted/", done.without_work),
     ):
         console.print(one_line(sentence), markup=False)
     if read.problems:
         raise typer.Exit(1)
 
 
-def _listed(what: str, names: tuple[str, ...]) -> Iterable[str]:
+def _list_names(what: str, names: tuple[str, ...]) -> Iterable[str]:
     if names:
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         yield f"{len(names)} {what}: {', '.join(names[:_MOST_NAMES])}{more}."

@@ -33,8 +33,8 @@ from exercise_kit.nbgrader.earlier import Earlier, read_earlier
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.generate import install_generate
-from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
-from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address, engine_of, existing
+from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, read_notes
 from exercise_kit.nbgrader.handed_in import digest_of, is_named
 from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
 from exercise_kit.nbgrader.scores import students_to_look_at_again, waiting_students
@@ -128,7 +128,7 @@ class JudgedAutograde(Autograde):
         except GradebookError as error:
             self._stop(f"{error}; {KEPT}")
         except DBAPIError as error:
-            where = shown(make_url(self.coursedir.db_url))
+            where = describe_address(make_url(self.coursedir.db_url))
             self._stop(f"the gradebook {where} cannot be used: {_cause(error)}; {KEPT}")
         except OSError as error:
             self._stop(f"{words_of(error, self.coursedir.root)}; {KEPT}")
@@ -204,7 +204,7 @@ class JudgedAutograde(Autograde):
 
     def _why_again(self, lesson: str, student: str, recorded: _Recorded) -> str:
         """Why a student with a page is graded once more, as a clause; "" where nothing speaks for it."""
-        notes = self._noted(lesson, student)
+        notes = self._read_notes(lesson, student)
         if not notes.finished:
             return "its grading was interrupted"
         if not recorded.has(student, notes):
@@ -284,7 +284,7 @@ class JudgedAutograde(Autograde):
                 gradebook.find_notebook(lesson, lesson)
             except MissingEntry:
                 if released:
-                    raise GradebookError(Fault.GONE, shown(make_url(course.db_url))) from None
+                    raise GradebookError(Fault.GONE, describe_address(make_url(course.db_url))) from None
                 self._stop(f"{lesson} has not been released; first: nbgrader generate_assignment {lesson}")
 
     def _log_table(self, lesson: str) -> None:
@@ -318,7 +318,7 @@ class JudgedAutograde(Autograde):
 
     def _kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
         """The row of a student whom this run left as they were, by the gradebook and the notes in their notebook."""
-        notes = self._noted(lesson, student)
+        notes = self._read_notes(lesson, student)
         with suppress(MissingEntry):
             submission = gradebook.find_submission_notebook(lesson, lesson, student)
             checks = [grade for grade in submission.grades if grade.cell.name.startswith(check_grade_id(""))]
@@ -328,12 +328,12 @@ class JudgedAutograde(Autograde):
                 return Row(student, f"{earned:g} of {worth:g}", str(notes))
         return Row(student, NOT_GRADED, str(notes))
 
-    def _noted(self, lesson: str, student: str) -> Noted:
-        return noted(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
+    def _read_notes(self, lesson: str, student: str) -> Noted:
+        return read_notes(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
 
     def _waits_for(self, lesson: str, student: str) -> list[str]:
         """The exercises that wait for a file to be mended, and to which nobody gave points by hand."""
-        waiting = self._noted(lesson, student).waiting
+        waiting = self._read_notes(lesson, student).waiting
         if not waiting:
             return []
         with suppress(MissingEntry), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.utils import is_solution
 
-from exercise_kit.nbgrader.grader_notes import Noted, noted
+from exercise_kit.nbgrader.grader_notes import Noted, read_notes
 from exercise_kit.submission.released import cell_source
 
 
@@ -52,7 +52,7 @@ class Earlier:
 
 def read_earlier(page: Path, gradebook: Gradebook, lesson: str, student: str) -> Earlier:
     """What is there before a grading; of a page that is not complete nothing."""
-    notes = noted(page)
+    notes = read_notes(page)
     with suppress(OSError, ValueError, KeyError, TypeError, MissingEntry):
         cells = json.loads(page.read_bytes())["cells"] if notes.finished else ()
         marked = ((cell["metadata"].get("nbgrader", {}).get("grade_id"), cell) for cell in cells)

@@ -13,7 +13,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 
 from exercise_kit.files import write
-from exercise_kit.nbgrader.gradebook import Fault, GradebookError, shown
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address
 from exercise_kit.nbgrader.scores import LessonScore, score_of
 from exercise_kit.points import in_hundredths
 from exercise_kit.quoting import harmless_cell, one_line
@@ -36,7 +36,7 @@ class GradesWithFlags(ExportPlugin):
         """
         target = Path(self.to or "grades.csv")
         if not gradebook.assignments:  # a gradebook that was lost would empty the last grades that there are
-            raise GradebookError(Fault.EMPTY, shown(gradebook.engine.url))
+            raise GradebookError(Fault.EMPTY, describe_address(gradebook.engine.url))
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()

@@ -36,7 +36,7 @@ from traitlets.config import Config
 
 from exercise_kit.nbgrader.cleaning import sanitize_markdown
 from exercise_kit.nbgrader.export import look_again, not_graded
-from exercise_kit.nbgrader.grader_notes import noted
+from exercise_kit.nbgrader.grader_notes import read_notes
 from exercise_kit.nbgrader.handed_in import is_named
 from exercise_kit.nbgrader.page_head import STYLE, page_head
 from exercise_kit.nbgrader.scores import students_to_look_at_again, students_with_points, waiting_students
@@ -59,10 +59,10 @@ NOT_YET = NotGraded("not graded yet")
 def _number(convert: Callable[..., Any]) -> Callable[..., Any]:
     """A filter of jinja's for numbers, through which the words pass."""
 
-    def filtered(value: Any, *arguments: Any) -> Any:
+    def convert_if_graded(value: Any, *arguments: Any) -> Any:
         return value if isinstance(value, NotGraded) else convert(value, *arguments)
 
-    return filtered
+    return convert_if_graded
 
 
 def _as_float(value: Any, default: float = 0.0) -> float:
@@ -172,7 +172,7 @@ class FeedbackPages(GenerateFeedback):
         """Whether to make a student's page."""
         graded = Path(self._format_source(assignment_id, student_id)) / f"{assignment_id}.ipynb"
         target = Path(self._format_dest(assignment_id, student_id))
-        if not noted(graded).finished:
+        if not read_notes(graded).finished:
             words = "%s: no feedback, for its grading was interrupted; first: nbgrader autograde %s"
             self.log.error(words, student_id, assignment_id)
             return False

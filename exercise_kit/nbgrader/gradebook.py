@@ -124,7 +124,7 @@ def engine_of(address: str) -> Engine:
         return create_engine(url, poolclass=NullPool)
     except (ImportError, NoSuchModuleError, ArgumentError) as error:
         missing = isinstance(error, ImportError) and url.get_backend_name() == "postgresql"
-        raise GradebookError(Fault.NO_DRIVER if missing else Fault.ADDRESS, shown(url), error) from None
+        raise GradebookError(Fault.NO_DRIVER if missing else Fault.ADDRESS, describe_address(url), error) from None
 
 
 def _parse(address: str) -> URL:
@@ -134,7 +134,7 @@ def _parse(address: str) -> URL:
         raise GradebookError(Fault.ADDRESS, "of this class", type(error).__name__) from None
 
 
-def shown(url: URL) -> str:
+def describe_address(url: URL) -> str:
     """An address for people: of a file its path, of a server all but the password."""
     if url.drivername.startswith("sqlite"):
         return one_line(str(url.database))
@@ -183,7 +183,7 @@ def _explain(context: Any) -> GradebookError | None:
     fault = (_fault_of_file if context.dialect.name == "sqlite" else _fault_of_server)(error, statement)
     if fault is None:
         return None
-    return GradebookError(fault, shown(context.engine.url) if context.engine else "of this class", error)
+    return GradebookError(fault, describe_address(context.engine.url) if context.engine else "of this class", error)
 
 
 _FILE_FAULTS = {

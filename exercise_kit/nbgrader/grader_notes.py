@@ -35,7 +35,7 @@ from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.handed_in import place_of_work
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import find
-from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explained, flag_same_file
+from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explain_flags, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.released import ReleasedLesson, cell_source
 from exercise_kit.submission.result_file import find_result
@@ -56,7 +56,7 @@ def notes_of(result: Result, submission: str = "") -> dict[str, Any]:
         "flags": list(result.flags),
         "reason": result.reason and legible(result.reason),
         "beside": beside,
-        "explained": legible("; ".join(explained(result.notes))),
+        "explained": legible("; ".join(explain_flags(result.notes))),
     }
 
 
@@ -89,7 +89,7 @@ class Noted:
         return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason]), *named])
 
 
-def noted(page: Path) -> Noted:
+def read_notes(page: Path) -> Noted:
     """What an autograded notebook says."""
     try:
         notebook = json.loads(page.read_bytes())
@@ -195,7 +195,7 @@ def note_same_file(course: CourseDirectory, lesson: ReleasedLesson) -> set[str]:
     submitted = Path(course.root) / course.submitted_directory
     found: list[tuple[str, set[str]]] = []
     for folder in sorted(submitted.glob(f"*/{lesson.name}")) if files else ():
-        if not folder.is_symlink() and noted(_page(course, folder.parent.name, lesson.name)).graded:
+        if not folder.is_symlink() and read_notes(_page(course, folder.parent.name, lesson.name)).graded:
             found.append((folder.parent.name, _digests(folder, files)))
     shared = flag_same_file(found)
     for (student, _), same in zip(found, shared, strict=True):
@@ -216,7 +216,7 @@ def _digests(folder: Path, files: Sequence[str]) -> set[str]:
 
 
 def _flag_page(page: Path, wanted: bool) -> None:
-    if not page.is_file() or wanted == (SAME_FILE in noted(page).flags):
+    if not page.is_file() or wanted == (SAME_FILE in read_notes(page).flags):
         return
     notebook = json.loads(page.read_bytes())
     if notes := notebook["metadata"].get(NOTES):  # an older version of the kit noted nothing

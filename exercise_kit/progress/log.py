@@ -158,13 +158,13 @@ def noting(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
     """
 
     @functools.wraps(check)
-    def noted(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
+    def check_and_note(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
         report = check(*arguments, **options)
         if report.points and (report.results or report.problem) and is_on():
             _note_report(report)
         return report
 
-    return noted
+    return check_and_note
 
 
 def _note_report(report: Report) -> None:

@@ -74,10 +74,10 @@ class Anonymizer:
     def text(self, text: str) -> str:
         """A message, without the pieces of a student's that are quoted in it and not harmless."""
 
-        def checked(match: re.Match[str]) -> str:
+        def keep_if_harmless(match: re.Match[str]) -> str:
             return match[0] if self.harmless(match[1]) else f"`{MARK}`"
 
-        return self._whole.sub(MARK, _QUOTED.sub(checked, text))
+        return self._whole.sub(MARK, _QUOTED.sub(keep_if_harmless, text))
 
     def code(self, source: str, objects: Iterable[str], right: Collection[str] = ()) -> str:
         """The definitions of ``objects`` in a cell, and what they use of it; of long code, what no right answer has.

@@ -46,7 +46,7 @@ class KnownMistake:
     in_training: str = ""
 
 
-def known(exercise: str, name: str) -> Iterator[KnownMistake]:
+def find_known_mistakes(exercise: str, name: str) -> Iterator[KnownMistake]:
     """The misconception of that name, or the two of which it is made."""
     library = _library(exercise)
     parts = name.split(BETWEEN)
@@ -236,7 +236,7 @@ def _count_lost(
         if share.check is None or not share.name:
             continue
         named = True
-        parts = list(known(exercise.name, share.name))
+        parts = list(find_known_mistakes(exercise.name, share.name))
         for part in parts:
             mistake = mistakes.setdefault(part, Mistake(part))
             mistake.lost += share.points / len(parts)

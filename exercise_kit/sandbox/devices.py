@@ -13,7 +13,7 @@ class DeviceError(ValueError):
     """No student's code can be graded on the device; the message says why, and what can be named."""
 
 
-def checked(name: str, *, here: bool = True) -> str:
+def resolve_device(name: str, *, here: bool = True) -> str:
     """The device in full: "cpu", "cuda:0".
 
     Args:

@@ -15,7 +15,7 @@ from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, crashing, hostile
 from exercise_kit.simulate.cells import cell_of
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.scopes import restyled, with_own
+from exercise_kit.simulate.scopes import restyle, with_own
 from exercise_kit.submission.copied_reference import copied_words
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS
 from exercise_kit.submission.possible_bypass import possible_bypass
@@ -74,11 +74,11 @@ class AnswerPool:
         if self.exercise.file:
             return ()
         right = self.right[1]
-        return tuple(map(self._flagged, crashing(self.exercise, right.source or "", right.uses)))
+        return tuple(map(self._add_flags, crashing(self.exercise, right.source or "", right.uses)))
 
     def hostile(self, wrong: SimulatedAnswer) -> tuple[SimulatedAnswer, ...]:
         """Attacks that go with a wrong answer; none where there is a rule, as attacks look like a bypass."""
-        return () if self.exercise.name in course().rules else tuple(map(self._flagged, hostile(wrong, self.points)))
+        return () if self.exercise.name in course().rules else tuple(map(self._add_flags, hostile(wrong, self.points)))
 
     @cached_property
     def two(self) -> tuple[Misconception, ...]:
@@ -98,12 +98,12 @@ class AnswerPool:
         pools = list(self.lesson.needed_by(answer.uses))
         names = {name: f"{self.exercise.name}_{name}" for each in pools for name in each.exercise.objects}
         required_cells = [each.right[0].source or "" for each in pools]
-        return self._flagged(replace(answer, source=with_own(answer.source or "", required_cells, names), uses=()))
+        return self._add_flags(replace(answer, source=with_own(answer.source or "", required_cells, names), uses=()))
 
     @property
     def _model(self) -> dict[str, str]:
         source = self.lesson.models[self.exercise.name]
-        return {"model answer": source, "model answer in other words": restyled(source)}
+        return {"model answer": source, "model answer in other words": restyle(source)}
 
     def _variants(self) -> Iterator[SimulatedAnswer]:
         for objects in self.lesson.variants.get(self.exercise.name, ()):
@@ -118,7 +118,7 @@ class AnswerPool:
         Raises:
             NoSource: none can be made.
         """
-        return cell_of(self._named(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
+        return cell_of(self._by_name(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
 
     def _wrong(self, wrong: Misconception, kind: Kind) -> SimulatedAnswer | str:
         """The answer that holds a misconception, or why there is none."""
@@ -134,9 +134,9 @@ class AnswerPool:
 
     def _answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> SimulatedAnswer:
         uses = self.lesson.used_by(self, source)
-        return self._flagged(SimulatedAnswer(self.exercise.name, kind, name, source, outcome, uses=uses))
+        return self._add_flags(SimulatedAnswer(self.exercise.name, kind, name, source, outcome, uses=uses))
 
-    def _flagged(self, answer: SimulatedAnswer) -> SimulatedAnswer:
+    def _add_flags(self, answer: SimulatedAnswer) -> SimulatedAnswer:
         """The same answer, with the flags that its cell, as it stands, gets from whoever reads it."""
         name, objects, source = answer.exercise, self.exercise.objects, answer.source or ""
         cells = CellSource(0, "import torch\nfrom torch import nn"), CellSource(1, source)
@@ -149,11 +149,11 @@ class AnswerPool:
 
     def _cell(self, objects: tuple[Any, ...]) -> str | None:
         try:
-            return cell_of(self._named(objects), self.exercise.name, self.lesson.keeps)
+            return cell_of(self._by_name(objects), self.exercise.name, self.lesson.keeps)
         except NoSource:
             return None
 
-    def _named(self, objects: Sequence[Any]) -> dict[str, Any]:
+    def _by_name(self, objects: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
     def _suspicious(self, source: str) -> str:

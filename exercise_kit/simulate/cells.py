@@ -30,7 +30,7 @@ from exercise_kit.simulate.modules import (
     is_written,
     module_of,
 )
-from exercise_kit.simulate.scopes import renamed
+from exercise_kit.simulate.scopes import rename_outer_names
 
 _HAS_FIELDS = frozenset({"dataclass", "NamedTuple"})
 
@@ -124,10 +124,10 @@ class _Cell:
         if statement is None:
             raise NoSource(f"{place.name} is no definition of {place.module}")
         statement = bare(statement, lambda root: is_ours(place.module, root))
-        self.parts.append(ast.unparse(self._translated(place, statement)))
+        self.parts.append(ast.unparse(self._translate(place, statement)))
         return name
 
-    def _seen(self, owner: _Place, used: str) -> str:
+    def _resolve(self, owner: _Place, used: str) -> str:
         """The name in the cell of what ``used`` stands for in the module of ``owner``."""
         if used == owner.name:
             return self.named[owner]
@@ -136,20 +136,20 @@ class _Cell:
         if used in self._instead:
             return self._stand_in(used)
         if attribute:
-            return self._fetched(module.modules()[first], attribute)
+            return self._fetch(module.modules()[first], attribute)
         if module.statement(first) is not None:
             return self.define(_Place(owner.module, first))
         if first in module.from_imports:
             origin, name = module.from_imports[first]
             if is_inlined(origin):
-                return self._fetched(origin, name)
+                return self._fetch(origin, name)
         if first in module.import_lines:
             self._import(first, module.import_lines[first])
         elif first not in vars(builtins):
             raise NoSource(f"nobody knows what {first} is in {owner.module}")
         return first
 
-    def _fetched(self, origin: str, name: str) -> str:
+    def _fetch(self, origin: str, name: str) -> str:
         """The name in the cell of what one of our modules offers as ``name``."""
         value = getattr(import_module(origin), name)
         defines = inspect.isfunction(value) or inspect.isclass(value)
@@ -214,14 +214,14 @@ class _Cell:
 
     def _lambda(self, function: FunctionType) -> str:
         node = module_of(function.__module__).lambda_of(function)
-        return ast.unparse(self._translated(_Place(function.__module__, "<lambda>"), node))
+        return ast.unparse(self._translate(_Place(function.__module__, "<lambda>"), node))
 
-    def _translated(self, owner: _Place, node: ast.AST) -> ast.AST:
+    def _translate(self, owner: _Place, node: ast.AST) -> ast.AST:
         """``node``, which stands in the module of ``owner``, with the names that it has in the cell."""
         modules = module_of(owner.module).modules()
-        return renamed(
+        return rename_outer_names(
             node,
-            lambda used: self._seen(owner, used),
+            lambda used: self._resolve(owner, used),
             lambda dotted: dotted in self._instead or dotted.partition(".")[0] in modules,
         )
 

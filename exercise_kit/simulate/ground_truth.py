@@ -54,7 +54,7 @@ class Oracle:
         self._replays: dict[str, Replays] = {}
         self._named: dict[tuple[str, str, tuple[str, ...]], str | None] = {}
 
-    def expected(self, answer: SimulatedAnswer, key: Callable[[], bytes]) -> Expected:
+    def predict(self, answer: SimulatedAnswer, key: Callable[[], bytes]) -> Expected:
         """What the checks of an answer's exercise find.
 
         A mistake may show in a check at some sizes only (2 x 2 patches hide what 3 x 3 patches show), so verdicts are
@@ -80,7 +80,7 @@ class Oracle:
         exercise = course().exercises[answer.exercise]
         if wrong := _of_library(exercise, answer):
             return [replays.outcome(wrong, each.name) for each in self._checks.exercises()[exercise.name]]
-        objects = answer.objects or _defined(answer.source or "", exercise.objects)
+        objects = answer.objects or _run_cell(answer.source or "", exercise.objects)
         answer_objects = dict(zip(exercise.objects, objects, strict=True))
         return list(self._checks.run(exercise.name, lambda: isolated_student(answer_objects), replays.key))
 
@@ -88,14 +88,14 @@ class Oracle:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
             return commonest(name_failures(answer.exercise, outcomes, replays))
-        failed = _failed(outcomes)
+        failed = _list_failed_checks(outcomes)
         place = answer.exercise, answer.misconception or answer.name, failed
         if place not in self._named:
             if answer.exercise not in self._replays:
                 self._replays[answer.exercise] = Replays(self._checks, answer.exercise, _KEY)
             shared = self._replays[answer.exercise]
             same = self._outcomes(answer, shared)
-            if failed != _failed(same):
+            if failed != _list_failed_checks(same):
                 same, shared = list(outcomes), replays
             self._named[place] = commonest(name_failures(answer.exercise, same, shared))
         return self._named[place]
@@ -112,11 +112,11 @@ def _of_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | 
     return next((each for each in library if each.objects == answer.objects), None)
 
 
-def _failed(outcomes: Sequence[Found]) -> tuple[str, ...]:
+def _list_failed_checks(outcomes: Sequence[Found]) -> tuple[str, ...]:
     return tuple(each.check.name for each in outcomes if each.result.verdict == Verdict.FAIL)
 
 
-def _defined(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:
+def _run_cell(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:
     """What a cell that needs no other defines."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(source, "<a simulated answer>", "exec"), namespace)  # the source is ours

@@ -131,7 +131,7 @@ def right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
     found: dict[str, tuple[tuple[Any, ...], ...]] = {}
     for name in claims:
         path = Path(str(sys.modules[name].__file__)).with_name("variants.py")
-        module = _loaded(f"{name.rpartition('.')[0]}.variants", path) if path.exists() else None
+        module = _load(f"{name.rpartition('.')[0]}.variants", path) if path.exists() else None
         for exercise, variants in getattr(module, "RIGHT", {}).items():
             made = tuple(each if isinstance(each, tuple) else (each,) for each in variants)
             found[exercise] = found.get(exercise, ()) + made
@@ -143,7 +143,7 @@ def is_variant(value: Any) -> bool:
     return bool(value.__module__.endswith(".variants"))
 
 
-def _loaded(name: str, path: Path) -> ModuleType | None:
+def _load(name: str, path: Path) -> ModuleType | None:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

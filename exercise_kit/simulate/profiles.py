@@ -91,14 +91,14 @@ class Drawing:
 
     def __init__(self, pools: LessonPools, seed: int) -> None:
         self._pools = pools
-        self._mistakes = {name: _shuffled(pool.misconceptions, seed, name) for name, pool in pools.pools.items()}
-        self._pairs = {name: _shuffled(pool.two, seed, name) for name, pool in pools.pools.items()}
+        self._mistakes = {name: _shuffle(pool.misconceptions, seed, name) for name, pool in pools.pools.items()}
+        self._pairs = {name: _shuffle(pool.two, seed, name) for name, pool in pools.pools.items()}
 
     def answers(self, sort: StudentProfile, draw: random.Random) -> dict[str, SimulatedAnswer]:
         """A student's answers by exercise, in the lesson's order."""
         pools = self._pools.pools
         stops = draw.randrange(len(pools) + 1) if sort.fades else len(pools)
-        attacked = self._attacked(draw) if sort.name == HOSTILE else None
+        attacked = self._choose_attacked_exercise(draw) if sort.name == HOSTILE else None
         given: dict[str, SimulatedAnswer] = {}
         for place, (name, pool) in enumerate(pools.items()):
             kind = draw.choices(list(sort.weights), list(sort.weights.values()))[0]
@@ -134,7 +134,7 @@ class Drawing:
     def _two(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
         return _first(pool.of_pair, self._pairs[pool.exercise.name], draw)
 
-    def _attacked(self, draw: random.Random) -> str | None:
+    def _choose_attacked_exercise(self, draw: random.Random) -> str | None:
         """The exercise that a hostile student attacks; None where there is none that can be."""
         pools, rules = self._pools.pools, course().rules
         can = [name for name, pool in pools.items() if pool.misconceptions and name not in rules]
@@ -145,7 +145,7 @@ class Drawing:
         return draw.choice(pool.hostile(mistake)) if mistake else pool.unwritten[0]
 
 
-def _shuffled(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
+def _shuffle(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
     shuffled = list(things)
     random.Random(f"{seed} {name}").shuffle(shuffled)  # a rehearsal, no secret
     return shuffled

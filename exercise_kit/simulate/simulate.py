@@ -182,7 +182,7 @@ def _fill(
     def entries(oracle: Oracle) -> Iterator[dict[str, Any]]:
         for student, sort in people:
             for lesson in handed_in:
-                submitted = lesson.submitted(student, sort)
+                submitted = lesson.draw_submission(student, sort)
                 lesson.write(folder / "submitted", submitted)
                 entry = lesson.truth(submitted, secret, oracle)
                 kinds.update(each["kind"] for each in entry["exercises"])

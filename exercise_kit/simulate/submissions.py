@@ -56,12 +56,12 @@ def filled_in(released: Mapping[str, Any], written: Written) -> bytes:
         released: the notebook that students got.
         written: what this one wrote.
     """
-    cells = [filled for cell in released["cells"] for filled in _filled(cell, written)]
+    cells = [filled for cell in released["cells"] for filled in _fill_cell(cell, written)]
     text = json.dumps({**released, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True)
     return (text + "\n").encode()
 
 
-def _filled(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[str, Any]]:
+def _fill_cell(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[str, Any]]:
     """The cell in the place of a released one; none where the student has deleted it."""
     name = cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")
     answer = written.answers.get(name) if name else None
@@ -153,19 +153,19 @@ class SimulatedLesson:
         """When it is due, as nbgrader reads it."""
         return self._due.strftime(_STAMP)
 
-    def submitted(self, student: str, sort: StudentProfile) -> Submitted:
+    def draw_submission(self, student: str, sort: StudentProfile) -> Submitted:
         """Draw what a student of a sort hands in."""
         draw = random_of(self._seed, f"{student} {self.name}")
         answers = self._drawing.answers(sort, draw)
         late = draw.random() < sort.late
         hours = draw.uniform(0.2, 40) if late else -draw.expovariate(1 / 30)
         comments = {name: draw.choice(COMMENTS) for name in answers if draw.random() < _COMMENTED}
-        questions = {name: self._written(name, draw) for name in self.questions if draw.random() >= sort.silent}
+        questions = {name: self._answer_question(name, draw) for name in self.questions if draw.random() >= sort.silent}
         notebook = filled_in(self._notebook, Written(answers, comments, questions, self.points))
         answered_questions = {name: name in questions for name in self.questions}
         return Submitted(student, answers, answered_questions, notebook, self._due + timedelta(hours=hours), late)
 
-    def _written(self, name: str, draw: random.Random) -> str:
+    def _answer_question(self, name: str, draw: random.Random) -> str:
         text = self._models[name]
         if draw.random() >= _SHORT:
             return text
@@ -203,7 +203,7 @@ class SimulatedLesson:
         }
 
     def _true(self, answer: SimulatedAnswer, oracle: Oracle, key: Any) -> dict[str, Any]:
-        expected, points = oracle.expected(answer, key), self.points[answer.exercise]
+        expected, points = oracle.predict(answer, key), self.points[answer.exercise]
         return {
             "name": answer.exercise,
             "kind": str(answer.kind),

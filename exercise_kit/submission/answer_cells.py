@@ -15,7 +15,14 @@ from exercise_kit.reasons import Reason
 from exercise_kit.submission.notebook_file import SubmittedCell
 from exercise_kit.submission.released import ReleasedExercise, ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile
-from exercise_kit.submission.slice import begun, definitions, has_dynamic_names, imports, is_empty, parse
+from exercise_kit.submission.slice import (
+    definitions,
+    find_begun_definitions,
+    has_dynamic_names,
+    imports,
+    is_empty,
+    parse,
+)
 from exercise_kit.submission.submission import ExerciseAnswer, Part
 
 
@@ -156,7 +163,7 @@ def _candidates(
     found = list(_by_tree(written, marked, exercise))
     yield from found
     if all(cell.source.strip() == exercise.stub.strip() for cell in found):
-        yield from (cell for cell in written if not begun(cell.source).isdisjoint(exercise.objects))
+        yield from (cell for cell in written if not find_begun_definitions(cell.source).isdisjoint(exercise.objects))
 
 
 def _by_tree(

@@ -116,10 +116,10 @@ def _find(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterat
     try:
         yield from list(_of_path(path, lessons, class_dir))
     except OSError as error:
-        yield _refused(FoundFile(path, named=True), error)
+        yield _with_read_error(FoundFile(path, named=True), error)
 
 
-def _refused(place: FoundFile, error: OSError) -> FoundFile:
+def _with_read_error(place: FoundFile, error: OSError) -> FoundFile:
     why = cannot_be_read(error, "the folder")
     return replace(place, problem=str(why), unreachable=isinstance(why, Unreachable))
 
@@ -133,7 +133,7 @@ def _of_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Ite
     elif path.is_dir():
         if place is None and _is_tree(path, lessons):
             place = ()
-        yield from _in_tree(path, place, lessons) if place is not None else _unsorted(FoundFile(path))
+        yield from _in_tree(path, place, lessons) if place is not None else _walk_files(FoundFile(path))
     else:
         student, assignment, *_ = (*(place or ())[:-1], None, None)
         yield FoundFile(path, student, assignment, _link_or_archive(path), named=True)
@@ -186,7 +186,7 @@ def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> I
                 below = [replace(here, problem=NO_NOTEBOOK)]
             yield from below
     except OSError as error:
-        yield _refused(here, error)
+        yield _with_read_error(here, error)
 
 
 def out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]:
@@ -239,7 +239,7 @@ def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> 
     of_student = len(place) == 1 and SUBMITTED not in folder.absolute().parts
     if of_student and not folder.is_symlink() and not any(os.path.isdir(folder / lesson) for lesson in lessons):
         here = FoundFile(folder, student=place[0])
-        yield from list(_unsorted(here)) or [replace(here, problem=NO_NOTEBOOK)]
+        yield from list(_walk_files(here)) or [replace(here, problem=NO_NOTEBOOK)]
     else:
         yield from _in_tree(folder, place, lessons)
 
@@ -257,11 +257,11 @@ def _of_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile]:
     if named := exact or renamed[-1:]:
         yield replace(place, path=named[0], problem=_link_or_archive(named[0]))
     elif len(notebooks) == 1:
-        yield _renamed(place, notebooks[0], lesson)
+        yield _accept_misnamed(place, notebooks[0], lesson)
     elif notebooks:
         yield replace(place, problem=f"it holds {len(notebooks)} notebooks, and none is named {lesson}.ipynb")
     elif alone and not archives and is_lesson:
-        yield _renamed(place, alone[0], lesson)
+        yield _accept_misnamed(place, alone[0], lesson)
     elif scripts or archives:
         file = (scripts or archives)[0]
         yield replace(place, path=file, problem=_link_or_archive(file))
@@ -287,13 +287,13 @@ def _holds_notebook(folder: Path) -> bool:
     return any(file.suffix.lower() == ".ipynb" for file in _files(folder))
 
 
-def _renamed(place: FoundFile, file: Path, lesson: str) -> FoundFile:
+def _accept_misnamed(place: FoundFile, file: Path, lesson: str) -> FoundFile:
     name = file.name.encode("utf-8", "replace").decode()
     note = f"its file is named {name}, not {lesson}{file.suffix.lower()}"
     return replace(place, path=file, problem=_link_or_archive(file), note=note)
 
 
-def _unsorted(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
+def _walk_files(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
     """All notebooks and Python files in a folder and below it."""
     if depth > DEEPEST:
         yield replace(place, problem=f"its folders are more than {DEEPEST} deep; hand in the notebook alone")
@@ -301,7 +301,7 @@ def _unsorted(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
     try:
         files, folders = _files(place.path), _folders(place.path)
     except OSError as error:
-        yield _refused(place, error)
+        yield _with_read_error(place, error)
         return
     for file in files:
         yield replace(place, path=file, problem=_link_or_archive(file))
@@ -309,7 +309,7 @@ def _unsorted(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
         if folder.is_symlink():
             yield replace(place, path=folder, problem=ADVICE["link"])
         elif not os.path.lexists(folder / "__init__.py"):  # a package beside the work is no submission
-            yield from _unsorted(replace(place, path=folder), depth + 1)
+            yield from _walk_files(replace(place, path=folder), depth + 1)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -77,7 +77,7 @@ def load(content: bytes, stills: bool = False) -> Any:
     Raises:
         Unreadable: it is no text, no JSON, or exceeds a limit.
     """
-    kept = _Scan(_utf8(content), MAX_STILLS if stills else 0).kept()
+    kept = _Scan(_utf8(content), MAX_STILLS if stills else 0).strip_outputs()
     try:
         return json.loads(kept)
     except RecursionError:
@@ -117,7 +117,7 @@ class _Scan:
         self.text, self.stills = text, stills
         self.pieces = self.attached = 0
 
-    def kept(self) -> bytes:
+    def strip_outputs(self) -> bytes:
         """The text with empty outputs, some of them with a picture.
 
         Raises:
@@ -294,7 +294,7 @@ def open_notebook(content: bytes) -> SubmittedFile:
     if not isinstance(notebook, dict):
         raise Unreadable("it is JSON, but no notebook")
     if "worksheets" in notebook or notebook.get("nbformat") in (1, 2, 3):
-        notebook = _upgraded(load(content))
+        notebook = _upgrade(load(content))
         oddities.append("it is in an old notebook format (before version 4) and was converted")
     cells = notebook.get("cells")
     if not isinstance(cells, list):
@@ -314,7 +314,7 @@ def _text(content: bytes) -> str:
         raise Unreadable("it is no text: neither UTF-8 nor UTF-16") from None
 
 
-def _upgraded(notebook: dict[str, Any]) -> dict[str, Any]:
+def _upgrade(notebook: dict[str, Any]) -> dict[str, Any]:
     import nbformat
     from nbformat.notebooknode import from_dict
 

@@ -28,7 +28,7 @@ from exercise_kit.submission.notebook_file import (
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 from exercise_kit.submission.released_cells import with_released_types, with_released_versions
 from exercise_kit.submission.result_file import ResultFile, find_result
-from exercise_kit.submission.slice import Runnable, begun, definitions, is_empty, parse, required_cells
+from exercise_kit.submission.slice import Runnable, definitions, find_begun_definitions, is_empty, parse, required_cells
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, NoSubmission, Submission
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
@@ -121,7 +121,7 @@ def _lesson(handed_in: FoundFile, file: SubmittedFile, lessons: Lessons, exercis
     """The lesson that a file belongs to: by nbgrader's marks, else by the names that its cells define."""
     by_mark, by_name = Counter[str](), Counter[str]()
     marks = {cell.grade_id for cell in file.cells}
-    defined = frozenset().union(*(_defined(cell, script) for cell in file.cells if cell.code))
+    defined = frozenset().union(*(_find_definitions(cell, script) for cell in file.cells if cell.code))
     for lesson in lessons:
         by_mark[lesson.name] = sum(cell.name in marks for cell in lesson.cells if cell.role in ("exercise", "check"))
         by_name[lesson.name] = sum(not defined.isdisjoint(each.objects) for each in lesson.exercises)
@@ -145,9 +145,9 @@ def _lesson(handed_in: FoundFile, file: SubmittedFile, lessons: Lessons, exercis
     return _Found(lessons.get(holds[0]), (odd,) if wanted else ())
 
 
-def _defined(cell: SubmittedCell, script: bool) -> frozenset[str]:
+def _find_definitions(cell: SubmittedCell, script: bool) -> frozenset[str]:
     """What a cell defines; one of a notebook with an error in its syntax, what it begins to define."""
-    return definitions(parse(cell.source)) | (frozenset() if script else begun(cell.source))
+    return definitions(parse(cell.source)) | (frozenset() if script else find_begun_definitions(cell.source))
 
 
 def _syntax_error(file: SubmittedFile) -> str | None:
@@ -182,7 +182,7 @@ def _submission(
     if not script:
         reasons += _version_reasons(file.cells, lesson)
         notes += sorted(test_cell_notes(file.cells, lesson), key=lambda note: note.flag)
-    notes += _copied(answers, objects, lesson)  # no reason: it asks for no word to the student
+    notes += _flag_copied(answers, objects, lesson)  # no reason: it asks for no word to the student
     suspects = list(_suspects(answers, objects, cells))
     reasons += [f"{each.words}: a person should look at it" for each in suspects]
     reasons += [each.problem for each in answers if each.problem]
@@ -213,7 +213,7 @@ def _result(handed_in: FoundFile, lesson: str, name: str) -> ResultFile:
     return found
 
 
-def _copied(
+def _flag_copied(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], lesson: ReleasedLesson
 ) -> Iterator[FlagNote]:
     for each in answers:

@@ -56,12 +56,12 @@ def possible_bypass(exercise: str, objects: Iterable[str], cells: Sequence[CellS
         cells: the cells that run.
     """
     try:
-        return next(_found(course().rules.get(exercise), frozenset(objects), statements_of(cells)), None)
+        return next(_find_suspects(course().rules.get(exercise), frozenset(objects), statements_of(cells)), None)
     except RecursionError:
         return Suspect("code nested too deeply to be read", "")
 
 
-def _found(rule: Rule | None, objects: frozenset[str], statements: Sequence[ast.stmt]) -> Iterator[Suspect]:
+def _find_suspects(rule: Rule | None, objects: frozenset[str], statements: Sequence[ast.stmt]) -> Iterator[Suspect]:
     names = import_names(statements)
     found, wanted = reachable_statements(statements, objects, names)
     own = {name: place for name, place in defined_after_import(statements).items() if name in names}

@@ -205,7 +205,7 @@ class Lessons:
 
     def _notebooks(self, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """The released notebook, and the one with model answers where there is one."""
-        places, released = self._with_answers(name), self._released(name)
+        places, released = self._with_answers(name), self._list_released(name)
         answers = next((_read(path) for path in places if path.is_file()), None)
         if self.class_dir and not released[0].is_file() and places[0].is_file():
             return _as_released(_read(places[0])), answers
@@ -215,7 +215,7 @@ class Lessons:
         own = [self.class_dir / "source" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "solutions" / f"{name}.ipynb"]
 
-    def _released(self, name: str) -> list[Path]:
+    def _list_released(self, name: str) -> list[Path]:
         own = [self.class_dir / "release" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "notebooks" / f"{name}.ipynb"]
 
@@ -225,7 +225,7 @@ class Lessons:
     def _stamps(self, name: str) -> Stamps:
         """Which files a lesson is read from, and by what a change of one shows."""
         stamps = []
-        for file in (*self._with_answers(name), *self._released(name), *self._earlier(name)):
+        for file in (*self._with_answers(name), *self._list_released(name), *self._earlier(name)):
             with suppress(OSError):
                 found = file.stat()
                 stamps.append((str(file), found.st_ino, found.st_mtime_ns, found.st_size))

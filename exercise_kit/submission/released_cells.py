@@ -16,7 +16,7 @@ from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.flags import CELL_TYPE
 from exercise_kit.submission.notebook_file import SubmittedCell, SubmittedFile
 from exercise_kit.submission.released import ReleasedCell, ReleasedLesson
-from exercise_kit.submission.slice import begun, definitions, parse
+from exercise_kit.submission.slice import definitions, find_begun_definitions, parse
 
 
 def with_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[SubmittedFile, tuple[FlagNote, ...]]:
@@ -78,4 +78,6 @@ def _is_elsewhere(cells: Sequence[SubmittedCell], released: ReleasedCell, lesson
     objects = next((set(each.objects) for each in lesson.exercises if each.name == released.name), set())
     given = {cell.source.strip() for cell in lesson.cells}
     written = (cell.source for cell in cells if cell.code and cell.source.strip() not in given)
-    return any(not objects.isdisjoint(definitions(parse(source)) | begun(source)) for source in written)
+    return any(
+        not objects.isdisjoint(definitions(parse(source)) | find_begun_definitions(source)) for source in written
+    )

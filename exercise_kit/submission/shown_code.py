@@ -15,7 +15,7 @@ from itertools import chain
 
 from exercise_kit.quoting import quoted
 from exercise_kit.submission.slice import parse
-from exercise_kit.submission.static_rules import DEFINED, called, dotted_name, import_names, text_of
+from exercise_kit.submission.static_rules import DEFINED, dotted_name, find_called_name, import_names, text_of
 from exercise_kit.submission.submission import CellSource
 
 _LONGEST_NAME = 30  # as the worker shortens them
@@ -70,7 +70,8 @@ class _Notebook:
     def is_by_library(self, decorators: Sequence[ast.expr]) -> bool:
         """Whether none of the decorators is the student's own."""
         return all(
-            called(each) in _BUILT_IN or dotted_name(each.func if isinstance(each, ast.Call) else each, self.imports)
+            find_called_name(each) in _BUILT_IN
+            or dotted_name(each.func if isinstance(each, ast.Call) else each, self.imports)
             for each in decorators
         )
 
@@ -80,7 +81,11 @@ class _Notebook:
             if isinstance(node, ast.Attribute) and node.attr == member and not isinstance(node.ctx, ast.Load):
                 if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
                     return True
-            elif isinstance(node, ast.Call) and called(node.func) in ("setattr", "delattr") and len(node.args) > 1:
+            elif (
+                isinstance(node, ast.Call)
+                and find_called_name(node.func) in ("setattr", "delattr")
+                and len(node.args) > 1
+            ):
                 text = text_of(node.args[1])
                 if text is None or text == member:
                     return True
@@ -93,7 +98,7 @@ class _Notebook:
         }
         for node in chain.from_iterable(ast.walk(tree) for _, tree in self.trees):
             is_set = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
-            is_own_call = isinstance(node, ast.Call) and called(node.func) in own
+            is_own_call = isinstance(node, ast.Call) and find_called_name(node.func) in own
             given = [node.value] if is_set else node.args if is_own_call else []  # type: ignore[attr-defined]
             if any(isinstance(each, ast.Name) and each.id == name for each in given):
                 return True

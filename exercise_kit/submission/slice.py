@@ -33,7 +33,7 @@ def has_magics(source: str) -> bool:
 
 def as_python(source: str) -> str:
     """A cell with its magics, shell commands and questions as calls on ``get_ipython()``; the rest as it was."""
-    source = _dedented(source)
+    source = _dedent(source)
     first, _, body = source.partition("\n")
     if first.startswith("%%"):
         name, _, line = first[2:].strip().partition(" ")
@@ -75,7 +75,7 @@ def _left_open(line: str, quotation: str, brackets: int) -> tuple[str, int]:
     return quotation, brackets
 
 
-def _dedented(source: str) -> str:
+def _dedent(source: str) -> str:
     """A cell without the indentation of its first line, and without the prompts of code from a Python session."""
     lines = source.lstrip("\n").splitlines()
     first = lines[0] if lines else ""
@@ -169,7 +169,7 @@ def required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
         used = frozenset().union(*(names[place].uses for place in chosen))
         more = {place for place in range(len(pieces)) if place not in chosen and offers[place] & used}
         if not more:
-            return _joined([pieces[place] for place in sorted(chosen)])
+            return _join_by_cell([pieces[place] for place in sorted(chosen)])
         chosen |= more
 
 
@@ -188,7 +188,7 @@ def _pieces(cell: Runnable) -> list[Runnable]:
     ]
 
 
-def _joined(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
+def _join_by_cell(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
     sources: dict[int, list[str]] = {}
     for piece in pieces:
         sources.setdefault(piece.index, []).append(piece.source)
@@ -223,13 +223,13 @@ def definitions(tree: ast.Module | None) -> frozenset[str]:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             defined.add(statement.name)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
-            defined |= set(_bound(ast.walk(statement)))
+            defined |= set(_find_bound_names(ast.walk(statement)))
         elif isinstance(part := getattr(statement, "test", getattr(statement, "value", None)), ast.AST):
             defined |= {node.target.id for node in ast.walk(part) if isinstance(node, ast.NamedExpr)}
     return frozenset(defined)
 
 
-def begun(source: str) -> frozenset[str]:
+def find_begun_definitions(source: str) -> frozenset[str]:
     """The functions and classes that a cell begins to define whose syntax is wrong; none where it is right."""
     return frozenset(_HEAD.findall(source)) if parse(source) is None else frozenset()
 
@@ -241,7 +241,7 @@ def has_dynamic_names(source: str) -> bool:
 
 def imports(tree: ast.AST | None) -> frozenset[str]:
     """The names that a cell imports, anywhere in it."""
-    return frozenset(_imported(tree)) if tree else frozenset()
+    return frozenset(_find_imported_names(tree)) if tree else frozenset()
 
 
 def is_empty(source: str) -> bool:
@@ -255,7 +255,9 @@ def used_globals(tree: ast.Module) -> frozenset[str] | None:
     What a cell binds by itself before it reads it is not counted, but in functions, which may run much later.
     """
     try:
-        return frozenset((*_read_first(tree), *_used(symtable.symtable(ast.unparse(tree), "<cell>", "exec"))))
+        return frozenset(
+            (*_read_first(tree), *_find_used_names(symtable.symtable(ast.unparse(tree), "<cell>", "exec")))
+        )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -270,8 +272,8 @@ def _names(source: str) -> _Names:
     if uses is None:
         return _Names(nothing, nothing, nothing, nothing, looks_up=True)
     looks_up = bool(uses & LOOKUPS) or any(map(_looks_up, ast.walk(tree)))
-    changes = frozenset(_changed(tree))
-    return _Names(uses, frozenset(_bound(ast.walk(tree))), changes, imports(tree), looks_up)
+    changes = frozenset(_find_changed_names(tree))
+    return _Names(uses, frozenset(_find_bound_names(ast.walk(tree))), changes, imports(tree), looks_up)
 
 
 def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -297,7 +299,7 @@ def _read_first(tree: ast.Module) -> Iterator[str]:
             if name is not node or isinstance(name.ctx, ast.Load):
                 yield name.id
         if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Assign):
-            bound |= imports(statement) | set(_bound(nodes))
+            bound |= imports(statement) | set(_find_bound_names(nodes))
 
 
 def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
@@ -311,7 +313,7 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
         yield from _outside_functions(child)
 
 
-def _used(table: symtable.SymbolTable) -> Iterator[str]:
+def _find_used_names(table: symtable.SymbolTable) -> Iterator[str]:
     for symbol in table.get_symbols():
         anywhere = table.get_type() == "class"  # there a name may be read before it is bound
         if (
@@ -319,7 +321,7 @@ def _used(table: symtable.SymbolTable) -> Iterator[str]:
         ) or symbol.is_declared_global():
             yield symbol.get_name()
     for child in table.get_children():
-        yield from _used(child)
+        yield from _find_used_names(child)
 
 
 def _looks_up(node: ast.AST) -> bool:
@@ -344,7 +346,7 @@ def _is_opaque_magic(call: ast.Call) -> bool:
     return not (call.func.attr == "run_line_magic" and isinstance(name, ast.Constant) and name.value in HARMLESS_MAGICS)
 
 
-def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _find_bound_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
@@ -352,13 +354,13 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield name
 
 
-def _imported(tree: ast.AST) -> Iterator[str]:
+def _find_imported_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
 
 
-def _changed(tree: ast.Module) -> Iterator[str]:
+def _find_changed_names(tree: ast.Module) -> Iterator[str]:
     """Names of objects that a cell may change: by an item, by an attribute, or by a method whose result is not used."""
     parameters = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     for node in ast.walk(tree):

@@ -68,7 +68,7 @@ def dotted_name(node: ast.expr, names: Mapping[str, str]) -> str | None:
             break
     if isinstance(node, ast.Name) and node.id in names:
         parts.append(names[node.id])
-    elif isinstance(node, ast.Call) and called(node.func) in ("__import__", "import_module") and node.args:
+    elif isinstance(node, ast.Call) and find_called_name(node.func) in ("__import__", "import_module") and node.args:
         parts.append(text_of(node.args[0]) or "?")
     else:
         return None
@@ -79,12 +79,12 @@ def dotted_name(node: ast.expr, names: Mapping[str, str]) -> str | None:
 
 def _looked_up_attribute(call: ast.Call) -> tuple[ast.expr, str] | None:
     """``getattr(thing, "name")`` and ``thing.__dict__["name"]``'s like: the thing and the name."""
-    if called(call.func) == "getattr" and len(call.args) > 1 and (text := text_of(call.args[1])):
+    if find_called_name(call.func) == "getattr" and len(call.args) > 1 and (text := text_of(call.args[1])):
         return call.args[0], text
     return None
 
 
-def called(function: ast.expr) -> str | None:
+def find_called_name(function: ast.expr) -> str | None:
     """The last part of the name of what is called."""
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
 
@@ -154,17 +154,17 @@ def bound_by(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.alias):
             yield node.asname or node.name.partition(".")[0]
-        elif (changed := _root(_changed(node))) and changed not in names:
+        elif (changed := _root(_find_changed_object(node))) and changed not in names:
             yield changed
 
 
-def _changed(node: ast.AST) -> ast.expr | None:
+def _find_changed_object(node: ast.AST) -> ast.expr | None:
     """What ``x.a = 1``, ``x[0] = 1``, ``x.append(1)`` and ``setattr(x, "a", 1)`` change."""
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
         return node.value
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         call = node.value
-        if called(call.func) in ("setattr", "__setattr__") and call.args:
+        if find_called_name(call.func) in ("setattr", "__setattr__") and call.args:
             return call.args[0]
         return call.func.value if isinstance(call.func, ast.Attribute) else None
     return None
@@ -182,9 +182,9 @@ def _patches(statement: ast.stmt, names: Mapping[str, str]) -> bool:
         return False
     for node in ast.walk(statement):
         call = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(call, ast.Call) and called(call.func) not in ("setattr", "__setattr__"):
+        if isinstance(call, ast.Call) and find_called_name(call.func) not in ("setattr", "__setattr__"):
             continue  # torch.manual_seed(0)
-        target = _changed(node)
+        target = _find_changed_object(node)
         dotted = (dotted_name(target, names) or "") if target is not None else ""
         if dotted.partition(".")[0] in {*PATCHED, package()} and not dotted.startswith("torch.backends"):
             return True
@@ -241,4 +241,13 @@ def _of_source(source: str, depth: int) -> Iterator[ast.stmt]:
 
 
 def _executes(call: ast.Call) -> bool:
-    return called(call.func) in ("exec", "eval", "run_line_magic", "run_cell_magic", "run_cell", "ex", "ev", "magic")
+    return find_called_name(call.func) in (
+        "exec",
+        "eval",
+        "run_line_magic",
+        "run_cell_magic",
+        "run_cell",
+        "ex",
+        "ev",
+        "magic",
+    )

@@ -15,7 +15,14 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from exercise_kit.engine.course_named import package
-from exercise_kit.submission.static_rules import called, dotted_name, globals_of, outermost_names, text_of, used_imports
+from exercise_kit.submission.static_rules import (
+    dotted_name,
+    find_called_name,
+    globals_of,
+    outermost_names,
+    text_of,
+    used_imports,
+)
 
 _WHOLE = """
     __future__ abc argparse array ast base64 binascii bisect bz2 cProfile calendar cmath codecs collections colorsys
@@ -175,7 +182,7 @@ def unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[
             yield Use(node.attr, node)
         elif isinstance(node, ast.keyword) and node.arg in _ALWAYS_ODD:
             yield Use(node.arg, node.value)
-        target = _changed(node)
+        target = _find_changed_object(node)
         if target is not None:
             yield from _unusual_change(target, node, names)
         if isinstance(node, ast.Call):
@@ -235,13 +242,13 @@ def _unusual_access(node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
     for given in (*node.args, *(each.value for each in node.keywords)):
         if isinstance(given, ast.Name) and given.id in ("getattr", "setattr") and given.id not in names:
             yield Use(given.id, given)
-    if called(node.func) in ("getattr", "setattr") and len(node.args) > 1:
+    if find_called_name(node.func) in ("getattr", "setattr") and len(node.args) > 1:
         subject, name = node.args[:2]
         text = text_of(name)
         if text is None and not _is_own(subject, name, names):
-            yield Use(f"{called(node.func)}(…, …)", node)
+            yield Use(f"{find_called_name(node.func)}(…, …)", node)
         elif text is not None and _is_special(text) and text not in _SPECIAL_NAMES:
-            yield Use(f"{called(node.func)}(…, {text})", node)
+            yield Use(f"{find_called_name(node.func)}(…, {text})", node)
 
 
 def _is_own(subject: ast.expr, name: ast.expr, names: Mapping[str, str]) -> bool:
@@ -251,10 +258,14 @@ def _is_own(subject: ast.expr, name: ast.expr, names: Mapping[str, str]) -> bool
     return begins or is_object or dotted_name(subject, names) in _LOOKED_UP
 
 
-def _changed(node: ast.AST) -> ast.expr | None:
+def _find_changed_object(node: ast.AST) -> ast.expr | None:
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
         return node if isinstance(node, ast.Attribute) else node.value
-    if isinstance(node, ast.Call) and called(node.func) in ("setattr", "__setattr__", "delattr") and node.args:
+    if (
+        isinstance(node, ast.Call)
+        and find_called_name(node.func) in ("setattr", "__setattr__", "delattr")
+        and node.args
+    ):
         bound = node.func if isinstance(node.func, ast.Attribute) and len(node.args) == 2 else None
         return bound.value if bound and bound.attr == "__setattr__" else node.args[0]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _UPDATES:
@@ -282,7 +293,7 @@ def _unusual_call(call: ast.Call, statement: ast.stmt) -> Iterator[Use]:
     function = call.func
     is_text = bool(call.args) and text_of(call.args[0]) is not None
     if getattr(function, "id", "") in ("exec", "eval") and not is_text and not isinstance(statement, _DEFINED):
-        yield Use(called(function) or "", call)
+        yield Use(find_called_name(function) or "", call)
     if (
         isinstance(function, ast.Attribute)
         and function.attr not in _OF_THE_SHELL

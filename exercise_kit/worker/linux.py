@@ -45,7 +45,7 @@ def syscall(number: int, *arguments: Any) -> int:
     """
     passed = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     LIBC.syscall.restype = ctypes.c_long
-    return checked(LIBC.syscall(ctypes.c_long(number), *passed), f"system call {number}")
+    return check_result(LIBC.syscall(ctypes.c_long(number), *passed), f"system call {number}")
 
 
 def prctl(option: int, *arguments: int) -> int:
@@ -55,10 +55,10 @@ def prctl(option: int, *arguments: int) -> int:
         OSError: with the kernel's errno.
     """
     padded = (*arguments, 0, 0, 0, 0)[:4]
-    return checked(LIBC.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, padded)), f"prctl {option}")
+    return check_result(LIBC.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, padded)), f"prctl {option}")
 
 
-def checked(result: int, what: str) -> int:
+def check_result(result: int, what: str) -> int:
     """The result of a C function that answers -1 and errno on an error; OSError then."""
     if result == -1:
         number = ctypes.get_errno() or errno.EINVAL

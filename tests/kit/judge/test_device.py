@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from exercise_kit.judge.judge import Judge
-from exercise_kit.sandbox.devices import DeviceError, checked
+from exercise_kit.sandbox.devices import DeviceError, resolve_device
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.warm_process import WarmProcess
@@ -101,8 +101,13 @@ def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge, lessons):
 def test_a_device_is_named_in_full(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert [checked(name) for name in ("cpu", "cuda", "cuda:0", "cuda:1")] == ["cpu", "cuda:0", "cuda:0", "cuda:1"]
-    assert checked("cuda:7", here=False) == "cuda:7"
+    assert [resolve_device(name) for name in ("cpu", "cuda", "cuda:0", "cuda:1")] == [
+        "cpu",
+        "cuda:0",
+        "cuda:0",
+        "cuda:1",
+    ]
+    assert resolve_device("cuda:7", here=False) == "cuda:7"
 
 
 @pytest.mark.parametrize(
@@ -121,4 +126,4 @@ def test_a_device_that_cannot_be_had_is_refused_in_a_sentence(monkeypatch, name,
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(gpus))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     with pytest.raises(DeviceError, match=words):
-        checked(name)
+        resolve_device(name)

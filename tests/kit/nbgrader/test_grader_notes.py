@@ -15,7 +15,7 @@ from exercise_kit.judge.result import ExerciseResult, Result, with_waiting
 from exercise_kit.nbgrader.export import GradesWithFlags
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.gradebook import GradebookError
-from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, noted, notes_of
+from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, notes_of, read_notes
 from exercise_kit.reasons import FlagNote, Reason
 
 LESSON = "01_x"
@@ -81,7 +81,7 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypat
     page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
     page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes_of(RESULT)}}))
-    assert noted(page).flags == ("possible-bypass", "timeout")
+    assert read_notes(page).flags == ("possible-bypass", "timeout")
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
         gradebook.add_student("ada", first_name="=HYPERLINK(1)", last_name='Love, "Ada"')

@@ -11,7 +11,7 @@ from exercise_kit.report.answers import Lost, lost_points
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import percent, plural, points, sentences
-from exercise_kit.report.tally import known, tally
+from exercise_kit.report.tally import find_known_mistakes, tally
 from tests.answers import known_mistake
 from tests.kit.report.conftest import LESSON, exercise, failed, passed
 
@@ -68,9 +68,9 @@ def test_two_mistakes_at_once_are_both_counted():
 
 def test_a_misconception_is_reported_as_the_library_has_it():
     cause = known_mistake("patchify", "column order").cause
-    (facts,) = known("patchify", "column order")
+    (facts,) = find_known_mistakes("patchify", "column order")
     assert (facts.explanation, facts.question, facts.section) == (cause.explanation, cause.question, cause.section)
-    assert [each.name for each in known("patchify", "gone, and forgotten")] == ["gone, and forgotten"]
+    assert [each.name for each in find_known_mistakes("patchify", "gone, and forgotten")] == ["gone, and forgotten"]
 
 
 def test_a_mistake_is_one_in_all_exercises_that_share_it():
