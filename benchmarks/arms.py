@@ -95,7 +95,7 @@ class Log:
         at = self.found
         for name in outer:
             at = at.setdefault(name, {})
-        at[last] = rounded(found)
+        at[last] = round_numbers(found)
         self.write()
         shown = at[last]
         if isinstance(shown, dict):  # of what is measured after each epoch, the last is enough
@@ -121,12 +121,12 @@ def write(path: Path, result: Mapping[str, Any]) -> None:
     files.write(path, (re.sub(r"\n\s+(?=[-\d\]])", " ", text) + "\n").encode())
 
 
-def rounded(found: Any) -> Any:
+def round_numbers(found: Any) -> Any:
     """The same with numbers of five digits; whole numbers stay."""
     if isinstance(found, dict):
-        return {name: rounded(each) for name, each in found.items()}
+        return {name: round_numbers(each) for name, each in found.items()}
     if isinstance(found, list | tuple):
-        return [rounded(each) for each in found]
+        return [round_numbers(each) for each in found]
     return float(f"{found:.5g}") if isinstance(found, float) else found
 
 

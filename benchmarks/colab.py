@@ -123,7 +123,7 @@ def make_environment(folder: Path) -> Path:
     return python
 
 
-def installed(python: Path) -> dict[str, str]:
+def list_packages(python: Path) -> dict[str, str]:
     """The packages of an environment: name → version."""
     listed = json.loads(uv("pip", "list", "--format", "json", "--python", python).stdout)
     return {each["name"]: each["version"] for each in listed}
@@ -274,14 +274,14 @@ def run(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
         home = Path(temporary)
         wheel = build_wheel(ROOT, home)
         python = make_environment(home / "env")
-        before = installed(python)
+        before = list_packages(python)
         setup: dict[str, Any] = {}
         problems = []
         for installer in ("pip", "uv"):
             environment = kernel_environment(python, home, data, installer == "uv")
             uv("pip", "uninstall", "--quiet", "--python", python, "vit-course", "torchinfo", check=False)
             seconds, wrong = run_setup(wheel, lessons[0], environment)
-            added, replaced = changes(before, installed(python))
+            added, replaced = changes(before, list_packages(python))
             problems += [f"{installer}: {each}" for each in (*wrong, *(f"replaced {each}" for each in replaced))]
             setup[installer] = {"seconds": round(seconds, 1), "installed": added}
             console.print(f"setup by {installer}: {seconds:.1f} s; installed: {', '.join(added)}")
@@ -291,7 +291,7 @@ def run(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
             console.print(
                 f"{lesson}: {outcomes[lesson].seconds:.0f} s", *outcomes[lesson].problems, sep="\n  ", markup=False
             )
-        _, replaced = changes(before, installed(python))
+        _, replaced = changes(before, list_packages(python))
         problems += [f"the lessons replaced {each}" for each in replaced]
         version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
     versions = {"python": version} | {name: before[name] for name in sorted(before) if name in SHOWN}

@@ -268,7 +268,7 @@ def try_convnet_rates(train: ImageDataset) -> dict[str, float]:
     return {str(rate): train_arm(arm, 0, train, held_out)["validation_accuracy"][-1] for rate, arm in arms.items()}
 
 
-def known() -> dict[str, Any]:
+def describe_conditions() -> dict[str, Any]:
     """All that the numbers depend on."""
     return conditions(
         "lesson_cifar",
@@ -327,7 +327,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
-    log = Log(arguments.output, known(), ARMS)
+    log = Log(arguments.output, describe_conditions(), ARMS)
     for name, defect in DEFECTS.items():
         log.measure("curves", name, by=partial(train_with_defect, defect, train, validation))
     log.measure("finder", by=partial(find_rate, train))

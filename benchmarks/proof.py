@@ -110,7 +110,7 @@ class Diagnoses:
         return True
 
 
-def measured(name: str, variants: Counter[str]) -> dict[str, int]:
+def measure(name: str, variants: Counter[str]) -> dict[str, int]:
     """One line of the table."""
     exercise = EXERCISES[name]
     line = Counter(
@@ -128,11 +128,11 @@ def measured(name: str, variants: Counter[str]) -> dict[str, int]:
     for mutant in mutants_of(name):
         line["reference mutants"] += 1
         line["caught"] += mutant_judges.caught_by(mutant, name) is not None
-    line.update(named(name, mutant_judges.of(name)))
+    line.update(count_named(name, mutant_judges.of(name)))
     return {column: line[column] for column in COLUMNS}
 
 
-def named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
+def count_named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
     """The columns that tell what the mutants of the model solution, and unknown misconceptions, are called."""
     diagnoses, line = Diagnoses(name, mutant_judge), Counter[str]()
     for wrong in list(EXERCISES[name].misconceptions):
@@ -191,7 +191,7 @@ def main() -> None:
     options = parser.parse_args()
     names = [options.exercise] if options.exercise else list(EXERCISES)
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        rows = list(track(pool.map(timed, names), total=len(names), disable=not sys.stdout.isatty()))
+        rows = list(track(pool.map(time_exercise, names), total=len(names), disable=not sys.stdout.isatty()))
     lines = dict(zip(names, (line for line, _, _ in rows), strict=True))
     beyond = sum((each for _, each, _ in rows), Counter[str]())
     totals = {column: sum(line[column] for line in lines.values()) for column in COLUMNS}
@@ -206,12 +206,12 @@ def main() -> None:
     draft.rename(RESULTS)
 
 
-def timed(name: str) -> tuple[dict[str, int], Counter[str], float]:
+def time_exercise(name: str) -> tuple[dict[str, int], Counter[str], float]:
     """One line of the table, what becomes of variants' mutants, and the processor's seconds that it took."""
     torch.set_num_threads(1)
     start = time.process_time()
     variants = Counter({each: len(right_variants_of(each)) for each in EXERCISES})
-    return measured(name, variants), outside(name), time.process_time() - start
+    return measure(name, variants), outside(name), time.process_time() - start
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def _pss(process: psutil.Process) -> int:
         return 0
 
 
-def judged(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, Any], list[Result]]:
+def grade_fresh(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, Any], list[Result]]:
     """Grade everything fresh; of the first n what the clock and the memory said, and seconds a core."""
     with Grader.for_class(folder, jobs=jobs, fresh=True) as grader, Watch() as watch:
         found = find(paths, Lessons(folder).names, folder)
@@ -117,7 +117,7 @@ def judged(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, An
     }, results
 
 
-def kept(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
+def grade_again(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
     """Grade again what is kept."""
     start = time.perf_counter()
     with Grader.for_class(folder, jobs=jobs) as grader:
@@ -125,7 +125,7 @@ def kept(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
     return {"seconds": round(time.perf_counter() - start, 1), "from_cache": sum(each.from_cache for each in done)}
 
 
-def reported(folder: Path) -> float:
+def time_report(folder: Path) -> float:
     """Seconds of `vit-course report`, started as a command."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "vit_course", "report", "."]
@@ -153,7 +153,9 @@ def best_ones(results: Sequence[Result]) -> dict[str, Result]:
     return best
 
 
-def compared(results: Sequence[Result], stock_seconds: dict[str, float], core_seconds: float) -> list[dict[str, Any]]:
+def compare_with_stock(
+    results: Sequence[Result], stock_seconds: dict[str, float], core_seconds: float
+) -> list[dict[str, Any]]:
     """Of each lesson, seconds of a core: ours (shares of the run's whole time) and stock's for the same notebook."""
     clocks: dict[str, list[float]] = defaultdict(list)
     for each in results:
@@ -175,10 +177,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = Path(home) / "class"
         paths = hand_in(folder, arguments.students)
-        grading, results = judged(folder, paths, arguments.jobs)
-        again, report = kept(folder, paths, arguments.jobs), reported(folder)
+        grading, results = grade_fresh(folder, paths, arguments.jobs)
+        again, report = grade_again(folder, paths, arguments.jobs), time_report(folder)
         stock_seconds = {lesson: stock(Path(each.path)) for lesson, each in sorted(best_ones(results).items())}
-    lessons = compared(results, stock_seconds, grading["core_seconds_each"])
+    lessons = compare_with_stock(results, stock_seconds, grading["core_seconds_each"])
     in_all = {column: mean(each[column] for each in lessons) for column in ("stock", "the_same", "all_submissions")}
     text = json.dumps(
         {

@@ -64,7 +64,7 @@ def sites(ops: list[Op]) -> list[Site]:
             for weights, value in (factors(op), factors(op)[::-1]):
                 scores = _scores_of(weights)
                 if scores is not None and scores is not op:
-                    axis = contracted(op, weights[0])
+                    axis = find_contracted_axis(op, weights[0])
                     query, key = factors(scores)
                     found.append(Site(op, scores, query, key, value, weights, axis, ops))
                     break
@@ -107,7 +107,7 @@ def _letters(op: Op) -> tuple[str, str, str]:
     return first, second, right
 
 
-def contracted(op: Op, operand: Tensor) -> int:
+def find_contracted_axis(op: Op, operand: Tensor) -> int:
     """The axis of an operand that a product sums over."""
     is_left = factors(op)[0][0] is operand
     if op.name != "einsum":

@@ -80,7 +80,7 @@ def _reads_norm(step: Step) -> bool:
 def norm_is_layer_norm(case: Case) -> Remarks:
     """A norm takes the mean from each token, divides by the standard deviation, then weighs and shifts each number."""
     step = case.steps[0]
-    normed = _normed(step)
+    normed = _find_normed_stream(step)
     if normed is None or step.relation == "norm":
         raise NotAsked("attention reads the stream as it is")
     out, op = normed
@@ -168,7 +168,7 @@ def _fit(plain: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
     return weight, bias, float(left.norm() / (target - aim).norm().clamp(min=1e-12))
 
 
-def _normed(step: Step) -> tuple[Tensor, Op] | None:
+def _find_normed_stream(step: Step) -> tuple[Tensor, Op] | None:
     """The normed copy of the stream that the first linear map of a branch reads."""
     firsts, start = first_linears(step), step.before[1]
     if not firsts or start is None:

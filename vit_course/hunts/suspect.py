@@ -50,14 +50,14 @@ class _Palette(Style):
 
 def as_text(suspect: Suspect) -> str:
     """A line that tells what it is, and the code, which can be copied with it."""
-    return f"# hunt: {suspect.title}; {_counted(suspect.bugs)}\n{suspect.code}"
+    return f"# hunt: {suspect.title}; {_count_bugs(suspect.bugs)}\n{suspect.code}"
 
 
 def as_html(suspect: Suspect) -> str:
     """A card with the same; one click on the code selects all of it."""
     heading = f"Hunt: {suspect.title}"
     code = highlight(suspect.code, PythonLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_Palette))
-    content = f"{_counted(suspect.bugs)}. One click on the code selects all of it, to be copied."
+    content = f"{_count_bugs(suspect.bugs)}. One click on the code selects all of it, to be copied."
     return (
         f'<section aria-label="{escape(heading, quote=True)}" style="{_CARD}">'
         f'<p style="margin:0;color:#1b2733"><strong>{escape(heading)}</strong> · {content}</p>'
@@ -65,7 +65,7 @@ def as_html(suspect: Suspect) -> str:
     )
 
 
-def _counted(bugs: int) -> str:
+def _count_bugs(bugs: int) -> str:
     count = _NUMBERS[bugs] if bugs < len(_NUMBERS) else str(bugs)
     return f"{count} bug{'' if bugs == 1 else 's'} in it"
 

@@ -17,7 +17,7 @@ from exercise_kit.engine.run import check
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.recipes import RECIPES
 from vit_course.recipes.builtin import AS_PUBLISHED
-from vit_course.recipes.listing import expected, first_measured, minutes, minutes_by_calculation
+from vit_course.recipes.listing import describe_accuracy, first_measured, minutes, minutes_by_calculation
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 PROOF = RESULTS / "proof.json"
@@ -40,7 +40,7 @@ def our_recipes() -> str:
     lines = ["| recipe | test accuracy | minutes |", "|---|---|---|"]
     for name in OURS:
         measured = first_measured(RECIPES[name])
-        accuracy = expected(measured.accuracy) if measured else NOT_RUN
+        accuracy = describe_accuracy(measured.accuracy) if measured else NOT_RUN
         lines.append(f"| `{name}` | {accuracy} | {minutes(measured)} |")
     return "\n".join(lines)
 
@@ -53,14 +53,16 @@ def recipes_for_gpus() -> str:
         calculated = minutes_by_calculation(recipe)
         assert calculated is not None
         if measured:
-            lines.append(f"| `{name}` | {measured.device} | {expected(measured.accuracy)} | {minutes(measured)} |")
+            lines.append(
+                f"| `{name}` | {measured.device} | {describe_accuracy(measured.accuracy)} | {minutes(measured)} |"
+            )
         else:
-            accuracy = f"{NOT_RUN}; predicted {predicted(name)}"
+            accuracy = f"{NOT_RUN}; predicted {read_prediction(name)}"
             lines.append(f"| `{name}` | {recipe.hardware} | {accuracy} | calculated: {calculated:.1f} |")
     return "\n".join(lines)
 
 
-def predicted(name: str) -> str:
+def read_prediction(name: str) -> str:
     """The accuracy that was written down for a recipe before it ran."""
     table = json.loads((GPU / "predictions.json").read_text(encoding="utf-8"))["predictions"]
     found = next(each for each in table if each["what"] == name and each["quantity"] == "test accuracy")
@@ -110,14 +112,14 @@ def published_recipes() -> str:
     lines = ["| notebook | published | ours as published | without its mistakes, by our recipe |", "|---|---|---|---|"]
     for recipe in AS_PUBLISHED:
         assert recipe.published is not None
-        cells = [_reached(recipe.name), _reached(f"{recipe.name}-mended")]
+        cells = [_describe_result(recipe.name), _describe_result(f"{recipe.name}-mended")]
         lines.append(f"| `{recipe.name}` | {100 * recipe.published.accuracy:.1f} % | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _reached(name: str) -> str:
+def _describe_result(name: str) -> str:
     measured = first_measured(RECIPES[name])
-    return f"{expected(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
+    return f"{describe_accuracy(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
 
 
 def total(name: str) -> str:
@@ -135,10 +137,10 @@ def proof() -> str:
         (f"{totals['right variants']:,} right variants", "all pass, every check"),
         (f"{totals['misconceptions']:,} known mistakes", "all fail, and all get their name"),
         ("their pairs, on hidden checks", f"all told apart but {totals['pairs alike']}, listed with the reason"),
-        (f"{totals['reference mutants']:,} mutants of the reference", _caught(totals, "caught", "equivalent")),
+        (f"{totals['reference mutants']:,} mutants of the reference", _count_caught(totals, "caught", "equivalent")),
         (
             f"{totals['solution mutants']:,} mutants of the model solutions",
-            _caught(totals, "also caught", "also equivalent"),
+            _count_caught(totals, "also caught", "also equivalent"),
         ),
         (
             "each known mistake, with its own name removed from the library",
@@ -152,7 +154,7 @@ def proof() -> str:
     return "\n".join(["| what is proved | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])
 
 
-def _caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
+def _count_caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
     return f"{totals[caught]:,} caught, {totals[equivalent]:,} listed one by one with the reason"
 
 

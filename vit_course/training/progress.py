@@ -88,7 +88,7 @@ class Bar:
             self.bar.set_postfix_str(f"{self._words(tally)}{used}", refresh=False)
         self.bar.update(images)
 
-    def measured(self, tally: Tally) -> None:
+    def show_validation(self, tally: Tally) -> None:
         """Tell what was measured on the validation images."""
         self.bar.set_postfix_str(f"validation {self._words(tally)}")
 
