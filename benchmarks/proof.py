@@ -44,9 +44,9 @@ from tests.course.test_checks import right_variants_of  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.our_hidden_checks import hidden_checks  # noqa: E402
 from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E402
-from tests.proof.judging import KEY, SECONDS, MutantJudge, MutantJudges, made  # noqa: E402
+from tests.proof.judging import KEY, SECONDS, MutantJudge, MutantJudges, make_objects  # noqa: E402
 from tests.proof.mutants import mutants_of  # noqa: E402
-from tests.proof.solutions import SolutionMutant, solution_mutants, solved  # noqa: E402
+from tests.proof.solutions import SolutionMutant, list_solved, solution_mutants  # noqa: E402
 from tests.proof.variants import VariantMutant, some  # noqa: E402
 from vit_course.exercises.catalog import EXERCISES  # noqa: E402
 
@@ -88,7 +88,7 @@ class Diagnoses:
 
     def outcomes(self, mutant: SolutionMutant | VariantMutant) -> list[Outcome]:
         """What every check finds about a mutant; nothing where it cannot be made, or loops in every check."""
-        objects = made(mutant, self.exercise)
+        objects = make_objects(mutant, self.exercise)
         outcomes, start = [], time.process_time()
         for check in self._checks() if objects else ():
             outcomes.append(self._mutant_judge.evaluate(check, objects or ()))
@@ -137,7 +137,7 @@ def count_named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
     diagnoses, line = Diagnoses(name, mutant_judge), Counter[str]()
     for wrong in list(EXERCISES[name].misconceptions):
         line["unknown but named"] += diagnoses.of_unknown(wrong) is not None
-    for mutant in solution_mutants(name) if name in solved() else ():
+    for mutant in solution_mutants(name) if name in list_solved() else ():
         line["solution mutants"] += 1
         if mutant_judge.caught_by(mutant):
             line["also caught"] += 1
@@ -150,7 +150,7 @@ def count_named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
 def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
     """What becomes of mutants of the right variants, by ``OUTSIDE``: of so many, drawn the same each time."""
     diagnoses, line = Diagnoses(name, MutantJudge(name)), Counter[str](dict.fromkeys(OUTSIDE, 0))
-    for mutant in some(name, count) if name in solved() else ():
+    for mutant in some(name, count) if name in list_solved() else ():
         failed = [each for each in diagnoses.outcomes(mutant) if each.result.verdict == Verdict.FAIL]
         called, rightly = diagnoses.of_mutant(mutant) if failed else (None, False)
         line["variant mutants"] += 1

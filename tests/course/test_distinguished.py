@@ -15,7 +15,7 @@ from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict
-from tests.course.test_checks import evaluated
+from tests.course.test_checks import choose_mistakes
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, outcomes_of
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
@@ -47,7 +47,7 @@ def alike(answers):
 
 def with_the_right_one(exercise):
     right = Misconception(Cause(RIGHT, "", "", ""), REFERENCE[exercise.name])
-    return [right, *evaluated(exercise)]
+    return [right, *choose_mistakes(exercise)]
 
 
 def in_public(exercise):

@@ -197,10 +197,10 @@ def test_a_right_answer_to_each_exercise_earns_all_of_its_points(graded: Graded)
 def test_a_known_mistake_in_each_exercise_does_not_and_has_its_name(graded: Graded) -> None:
     entries = list(of_road("wrong", graded))
     assert len(entries) == len(LESSON_OF)
-    no_line_but(line for name, _, entry in entries for line in _unnamed(name, entry))
+    no_line_but(line for name, _, entry in entries for line in _find_unnamed(name, entry))
 
 
-def _unnamed(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+def _find_unnamed(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     found = [each for each in entry["exercises"] if each["name"] == name]
     if not found or found[0]["score"] >= found[0]["max_score"] or not found[0]["misconception"]:
         said = f"{found[0]['score']:g} points, named {found[0]['misconception']}" if found else entry["reason"]

@@ -33,7 +33,7 @@ class SolutionMutant:
         return tuple(namespace[name] for name in EXERCISES[exercise].objects)
 
 
-def solved() -> tuple[str, ...]:
+def list_solved() -> tuple[str, ...]:
     """The exercises with a cell to write."""
     return tuple(exercise.name for exercise in EXERCISES.values() if not exercise.file)
 

@@ -30,7 +30,7 @@ INSERT = "INSERT INTO student VALUES ('ada', NULL, NULL, NULL, NULL)"
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 
 
-def configured(folder: Path, *lines: str) -> Path:
+def configure(folder: Path, *lines: str) -> Path:
     (folder / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
     return folder
 
@@ -67,15 +67,15 @@ def fault_of(address: str, statement: str = INSERT, first: Callable[[Connection]
     ],
 )  # fmt: skip
 def test_the_address_is_the_configuration_s(tmp_path: Path, lines: list[str], address: str) -> None:
-    assert address_of(configured(tmp_path, *lines)) == address.format(folder=tmp_path)
+    assert address_of(configure(tmp_path, *lines)) == address.format(folder=tmp_path)
     assert (file_of(address) is None) == (address == SERVER)
 
 
 def test_a_configuration_is_read_and_not_run(tmp_path: Path) -> None:
-    configured(tmp_path, f"open('{tmp_path}/ran', 'w')", 'import os; c.CourseDirectory.db_url = os.environ["BOOK"]')
+    configure(tmp_path, f"open('{tmp_path}/ran', 'w')", 'import os; c.CourseDirectory.db_url = os.environ["BOOK"]')
     with pytest.raises(GradebookError, match="computes, and this command runs no configuration"):
         address_of(tmp_path)
-    configured(tmp_path, "if True")
+    configure(tmp_path, "if True")
     with pytest.raises(GradebookError, match="no address that can be read"):
         address_of(tmp_path)
     assert not (tmp_path / "ran").exists()
@@ -182,7 +182,7 @@ def test_an_address_that_is_none(address: str, words: str) -> None:
 
 def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    configured(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"')
+    configure(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"')
     (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
     done = CliRunner().invoke(app, ["roster", str(tmp_path / "roster.csv"), "--class", str(tmp_path)])
     assert done.exit_code == 1
@@ -192,7 +192,7 @@ def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: p
 
 
 def test_a_roster_makes_no_new_gradebook_where_one_was_lost(tmp_path: Path) -> None:
-    configured(tmp_path)
+    configure(tmp_path)
     (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
     (tmp_path / "release" / "01_patchify").mkdir(parents=True)
     (tmp_path / "release" / "01_patchify" / "01_patchify.ipynb").write_text("{}")

@@ -48,7 +48,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def shown(folder, resources, result=RESULT):
+def list_sources(folder, resources, result=RESULT):
     cells = [new_code_cell("1", metadata=mark("patchify")), new_markdown_cell("Because.", metadata=mark("why"))]
     notebook = new_notebook(cells=cells, metadata={NOTES: notes_of(result)} if result else {})
     step = ShowGraderNotes(config=Config({"CourseDirectory": {"root": str(folder)}}))
@@ -56,7 +56,7 @@ def shown(folder, resources, result=RESULT):
 
 
 def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_question(folder):
-    flags, reason, answer, beside, question, rubric, script = shown(folder, FORMGRADER)
+    flags, reason, answer, beside, question, rubric, script = list_sources(folder, FORMGRADER)
     assert script.startswith("<script>"), "which saves what a grader types"
     assert "possible-bypass" in flags
     assert "the code took too long" in flags
@@ -68,12 +68,12 @@ def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_questi
 
 
 def test_a_student_s_page_shows_none_of_it(folder):
-    assert shown(folder, FEEDBACK) == ["1", "Because."]
+    assert list_sources(folder, FEEDBACK) == ["1", "Because."]
 
 
 def test_notebooks_of_before_and_a_missing_source_are_shown_as_they_are(folder):
     (folder / "source" / LESSON / f"{LESSON}.ipynb").unlink()
-    assert shown(folder, FORMGRADER, result=None)[:-1] == ["1", "Because."]
+    assert list_sources(folder, FORMGRADER, result=None)[:-1] == ["1", "Because."]
 
 
 def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypatch):

@@ -147,12 +147,12 @@ def folder_in_its_place(folder: Path) -> Callable[[], object]:
 def read_only(folder: Path) -> Callable[[], object]:
     real = os.open
 
-    def refused(path: object, *arguments: int) -> int:
+    def refuse(path: object, *arguments: int) -> int:
         if str(path).endswith(log.FILE):
             raise PermissionError(13, "Permission denied", str(path))
         return real(path, *arguments)  # type: ignore[arg-type]
 
-    os.open = refused  # type: ignore[assignment]  # root may write everywhere
+    os.open = refuse  # type: ignore[assignment]  # root may write everywhere
     return lambda: setattr(os, "open", real)
 
 

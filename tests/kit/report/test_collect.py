@@ -12,7 +12,7 @@ from exercise_kit.report import collect
 from exercise_kit.report.collect import ReportError, State, gather
 from exercise_kit.report.page import lecture_page, private_page, sentences
 from exercise_kit.report.tally import tally
-from tests.kit.report.conftest import LESSON, Class, exercise, passed
+from tests.kit.report.conftest import LESSON, Class, exercise, make_passed
 
 NOT_YET = "patchify is not written yet"
 
@@ -116,7 +116,7 @@ def test_what_is_no_class(tmp_path):
 
 
 def test_published_results_do_too(class_folder, tmp_path):
-    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", passed()))
+    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", make_passed()))
     class_folder.hand_in("ben").write_text("{")
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
@@ -131,7 +131,7 @@ CAUSE = "hidden/test_patchify.py:7: NameError: name 'nowhere' is not defined"
 
 def test_what_waits_for_a_check_is_reported_and_counts_nowhere(class_folder, tmp_path):
     waiting = exercise(reason=Reason.OUR_ERROR, waits_for=CAUSE)
-    right = exercise("unpatchify", passed(), score=5.0, max_score=5.0)
+    right = exercise("unpatchify", make_passed(), score=5.0, max_score=5.0)
     class_folder.keep(class_folder.hand_in("ann"), waiting, right, only=True)
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"

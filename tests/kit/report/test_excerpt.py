@@ -6,7 +6,7 @@ from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import gather
 from exercise_kit.report.examples import Anonymizer, Examples
 from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, shorten
-from tests.kit.report.conftest import exercise, failed
+from tests.kit.report.conftest import exercise, make_failed
 
 LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
 
@@ -73,7 +73,7 @@ OUTLINED = RIGHT.replace("images + 40\n", "images - 40\n")
 def test_a_whole_answer_is_the_example_and_none_of_which_only_a_mark_is_left(class_folder, other):
     """Even where the whole one has more lines of its own."""
     answers = {"right": RIGHT, **{f"other-{number}": other for number in range(6)}, "whole": WHOLE}
-    wrong = exercise("patchify", failed(misconception="column order"), score=4.0)
+    wrong = exercise("patchify", make_failed(misconception="column order"), score=4.0)
     for student, source in answers.items():
         class_folder.keep(class_folder.hand_in(student, patchify=source), *([wrong] if student != "right" else []))
     work = gather(class_folder.folder)

@@ -13,7 +13,7 @@ from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import lecture_page, private_page
 from exercise_kit.report.plots import tenths
 from exercise_kit.report.tally import tally
-from tests.kit.report.conftest import STRIPS, exercise, failed, passed
+from tests.kit.report.conftest import STRIPS, exercise, make_failed, make_passed
 
 TODAY = date(2026, 3, 7)
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "wbr"}
@@ -56,15 +56,15 @@ def page(class_folder, **options):
 @pytest.fixture
 def full(class_folder):
     """A class with everything: named, unnamed, unwritten, unasked; hostile names and words."""
-    wrong = failed(misconception="column order", seen="raised `Quist <img src=x onerror=alert(1)>`")
-    odd = failed("test_odd", seen=f"it gave {HOSTILE}")
+    wrong = make_failed(misconception="column order", seen="raised `Quist <img src=x onerror=alert(1)>`")
+    odd = make_failed("test_odd", seen=f"it gave {HOSTILE}")
     unwritten = exercise(
-        "unpatchify", failed(), max_score=5.0, problem="unpatchify is not written yet", reason=Reason.NOT_WRITTEN
+        "unpatchify", make_failed(), max_score=5.0, problem="unpatchify is not written yet", reason=Reason.NOT_WRITTEN
     )
     for name in NAMES:
         class_folder.keep(
             class_folder.hand_in(name, patchify=STRIPS),
-            exercise("patchify", wrong, passed(), score=4.0, seconds=0.1),
+            exercise("patchify", wrong, make_passed(), score=4.0, seconds=0.1),
             exercise("conv_from_linear", odd, max_score=5.0, seconds=0.1),
             unwritten,
             flags=("reference-copied",),
@@ -165,7 +165,7 @@ def test_a_class_without_a_mistake(class_folder):
 
 def test_older_results_are_shown_and_said_to_be_older(class_folder):
     class_folder.keep(
-        class_folder.hand_in("ann"), exercise("patchify", failed(misconception="column order"), max_score=80.0)
+        class_folder.hand_in("ann"), exercise("patchify", make_failed(misconception="column order"), max_score=80.0)
     )
     text = page(class_folder)
     assert "1 notebook was graded with older checks" in text

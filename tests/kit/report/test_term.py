@@ -18,7 +18,7 @@ from exercise_kit.report.people import Why, to_talk_to
 from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, discriminations, tally
 from exercise_kit.report.term import lesson_rows
 from tests.e2e.browser import CHROMIUM, cut_on_a_phone, needs_chromium
-from tests.kit.report.conftest import exercise, failed
+from tests.kit.report.conftest import exercise, make_failed
 from tests.kit.report.test_page import Outline
 from tests.waiting import GIVE_UP
 
@@ -92,7 +92,7 @@ def test_of_few_students_nothing_is_said():
 
 
 def test_of_an_exercise_that_stands_alone_it_is_said_that_there_is_nothing_to_compare_it_with():
-    alone = handed_in("s", LESSONS[0], exercise(f"{LESSONS[0]}_a", failed(), max_score=10.0))
+    alone = handed_in("s", LESSONS[0], exercise(f"{LESSONS[0]}_a", make_failed(), max_score=10.0))
     (found,) = discriminations(class_of(alone).exercises)
     assert found.sentence == "nothing can be said: nobody who did it has another graded exercise to compare it with"
 
@@ -155,7 +155,8 @@ def test_who_falls_behind_their_own_past_is_named_and_not_who_is_always_low():
 
 def test_the_same_mistake_twice_and_flags_of_the_student_alone():
     wrong = [
-        exercise(f"01_first_{each}", failed(misconception="column order"), score=1.0, max_score=10.0) for each in "ab"
+        exercise(f"01_first_{each}", make_failed(misconception="column order"), score=1.0, max_score=10.0)
+        for each in "ab"
     ]
     works = [
         handed_in("ann", LESSONS[0], *wrong, flags=("reference-copied", "weaker-sandbox")),
@@ -229,7 +230,7 @@ def long_term(monkeypatch):
     for student in range(12):
         for lesson in lessons:
             answers = [
-                exercise(name, failed(misconception=names[student % 5]), score=5.0, max_score=10.0)
+                exercise(name, make_failed(misconception=names[student % 5]), score=5.0, max_score=10.0)
                 if (student + place) % 2
                 else exercise(name, score=10.0, max_score=10.0)
                 for place, name in enumerate(points[lesson])

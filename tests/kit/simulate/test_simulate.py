@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 LESSON = "00_start"
 
 
-def made(folder, students=8, seed=7, lessons=(LESSON,)):
+def simulate_class(folder, students=8, seed=7, lessons=(LESSON,)):
     return simulate(folder, ROOT, students, seed, lessons)
 
 
@@ -30,14 +30,14 @@ def tree(folder):
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("simulated") / "class")
+    return simulate_class(tmp_path_factory.mktemp("simulated") / "class")
 
 
 def test_the_same_seed_makes_the_same_bytes(simulated, tmp_path):
-    again = made(tmp_path / "again")
+    again = simulate_class(tmp_path / "again")
     assert tree(again.path) == tree(simulated.path)
     assert again.kinds == simulated.kinds
-    other = made(tmp_path / "other", students=2, seed=8)
+    other = simulate_class(tmp_path / "other", students=2, seed=8)
     assert not {path.name for path in (other.path / "submitted").iterdir()} <= {
         path.name for path in (simulated.path / "submitted").iterdir()
     }
@@ -103,16 +103,16 @@ def test_names_are_different_and_can_be_folders():
 )
 def test_what_cannot_be_is_reported_and_nothing_is_made(tmp_path, students, lessons, message):
     with pytest.raises(SimulationError, match=message):
-        made(tmp_path / "class", students, lessons=lessons)
+        simulate_class(tmp_path / "class", students, lessons=lessons)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ClassFolderError, match="exists and is not empty; name a new folder"):
-        made(tmp_path)
+        simulate_class(tmp_path)
     with pytest.raises(ClassFolderError, match="is not a folder"):
-        made(tmp_path / "mine.txt")
+        simulate_class(tmp_path / "mine.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
