@@ -64,7 +64,7 @@ class Log:
             }
 
     def measure(self, *place: str, by: Callable[[], Any]) -> Any:
-        """What is found at a place, as ``"photos", "0"``: measured and written now, where nothing is."""
+        """Return what is found at a place, as ``"photos", "0"``: measured and written now, where nothing is."""
         if not self.at(place):
             self._keep(place, by())
         return self.at(place)
@@ -84,7 +84,7 @@ class Log:
                 self._keep(place, found)
 
     def at(self, place: Place) -> Any:
-        """What is found at a place; nothing where nothing is."""
+        """Return what is found at a place; nothing where nothing is."""
         found: Any = self.found
         for name in place:
             found = (found or {}).get(name)

@@ -48,7 +48,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def read_requirements() -> dict[str, Requirement]:
-    """What the extra for grading asks for on every Python, by name."""
+    """Return what the extra for grading asks for on every Python, by name."""
     found = map(Requirement, PROJECT["optional-dependencies"]["grading"])
     return {canonicalize_name(each.name): each for each in found if each.marker is None}
 
@@ -60,7 +60,7 @@ def pins() -> dict[str, str]:
 
 
 def options(lowest: bool, home: Path) -> list[object]:
-    """What uv is told for one end."""
+    """Return what uv is told for one end."""
     if not lowest:
         return ["--constraint", PINS]
     others, names = home / "others.txt", [canonicalize_name(Requirement(each).name) for each in PROJECT["dependencies"]]

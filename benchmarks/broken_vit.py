@@ -85,7 +85,7 @@ class Row:
     stopped: list[str | None] = field(default_factory=list)
 
     def add(self, seed: int, accuracy: float | None, losses: list[float], seconds: float, why: str | None) -> None:
-        """What one seed came to."""
+        """Add what one seed came to."""
         self.seeds.append(seed)
         self.accuracies.append(accuracy)
         self.train_losses.append([round(loss, 4) for loss in losses])

@@ -60,7 +60,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 def _sentences(described: Any) -> list[str]:
-    """What is said, line by line, without its numbers and as if no line were broken."""
+    """Return what is said, line by line, without its numbers and as if no line were broken."""
     if isinstance(described, list):
         return [str(each) for each in described]
     report = " ".join(described["report"].split())

@@ -130,7 +130,7 @@ def list_packages(python: Path) -> dict[str, str]:
 
 
 def kernel_environment(python: Path, home: Path, data: Path | None, with_uv: bool) -> dict[str, str]:
-    """What a kernel of Colab's finds in its environment: its programs and settings, and none of ours."""
+    """Return what a kernel of Colab's finds in its environment: its programs and settings, and none of ours."""
     spec = home / "kernels" / "colab"
     spec.mkdir(parents=True, exist_ok=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -231,7 +231,7 @@ def _pictures(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
 
 
 def is_blank(picture: bytes) -> bool:
-    """Whether a PNG has nothing on it but its ground."""
+    """Say whether a PNG has nothing on it but its ground."""
     with Image.open(io.BytesIO(picture)) as image:
         pixels = np.asarray(image.convert("RGB"))
     return bool((pixels == pixels[0, 0]).all())
@@ -260,7 +260,7 @@ def _text(output: nbformat.NotebookNode) -> str:
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """What an installation added, and what it replaced or removed."""
+    """Return what an installation added, and what it replaced or removed."""
     added = {name: version for name, version in after.items() if name not in before}
     replaced = [
         f"{name} {version} → {after.get(name)}" for name, version in before.items() if after.get(name) != version

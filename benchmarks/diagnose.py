@@ -91,7 +91,7 @@ def rate_name(key: str, report: Diagnosis) -> str:
 
 
 def diagnose_broken(config: ViTConfig) -> dict[str, Any]:
-    """What is said of each of our broken ViTs."""
+    """Return what is said of each of our broken ViTs."""
     torch.manual_seed(0)
     right = VisionTransformer(config)
     wrong = list(wrong_models())
@@ -111,7 +111,7 @@ def diagnose_broken(config: ViTConfig) -> dict[str, Any]:
 
 
 def right() -> dict[str, dict[str, Any]]:
-    """What is said of each right model."""
+    """Return what is said of each right model."""
     found = {}
     for family, name, make in right_models():
         torch.manual_seed(0)
@@ -125,7 +125,7 @@ def right() -> dict[str, dict[str, Any]]:
 
 
 def peer(config: ViTConfig, kinds: dict[str, Any]) -> dict[str, Any]:
-    """What torchtest2 says of the same broken ViTs that are to be seen, beyond what it says of the right one.
+    """Return what torchtest2 says of the same broken ViTs that are to be seen, beyond what it says of the right one.
 
     Its learning by heart is left out, for time: most broken ViTs pass it.
     """

@@ -207,7 +207,7 @@ def held_back(
 
 
 def leaks(model: nn.Module, train_images: ImageDataset, new: Features) -> dict[str, float]:
-    """What a split that lets mirror images through makes of the accuracy, by weight decay; means over three seeds."""
+    """Measure accuracy under a split that lets mirror images through, by weight decay; means over three seeds."""
     found = {}
     for name, mirror_first in {"mirrored, then divided": True, "divided, then mirrored": False}.items():
         for decay in TRIED_DECAYS:
@@ -243,7 +243,7 @@ def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear)
 
 
 def inputs_of_probes(images: ImageDataset, seed: int) -> dict[str, Features]:
-    """What a probe can be fitted on: the trained model's features, its ten logits, a fresh model's features, pixels."""
+    """List what a probe can be fitted on: the trained model's features, its ten logits, a fresh one's features, pixels."""
     saved = trained_vit()
     torch.manual_seed(seed)
     fresh = VisionTransformer(saved.config)
@@ -328,7 +328,7 @@ def old_answers(model: VisionTransformer, new: Features) -> dict[str, float]:
 
 
 def near_copies(known: Features, new: Features) -> dict[str, float]:
-    """How alike the features of test and training images are."""
+    """Return how alike the features of test and training images are."""
     cosines = F.normalize(new[0], dim=1) @ F.normalize(known[0], dim=1).T
     return {
         "most alike test and training image": cosines.max().item(),
@@ -337,13 +337,13 @@ def near_copies(known: Features, new: Features) -> dict[str, float]:
 
 
 def nearest(known: Features, new: Features) -> dict[str, float]:
-    """How often the nearest training image has the right class."""
+    """Return how often the nearest training image has the right class."""
     cosines = F.normalize(new[0], dim=1) @ F.normalize(known[0], dim=1).T
     return {"nearest training image right": (known[1][cosines.argmax(dim=1)] == new[1]).float().mean().item()}
 
 
 def demonstrations(data: Path) -> dict[str, float]:
-    """What the lesson shows in seconds: old answers, near-copies, probes on four inputs, a leak, another resolution."""
+    """Measure what the lesson shows in seconds: old answers, near-copies, probes, a leak, another resolution."""
     saved = trained_vit()
     train_images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
     known, new = draw_images(train_images, 100, 0), features_of(saved.model, test)
@@ -361,7 +361,7 @@ def demonstrations(data: Path) -> dict[str, float]:
 
 
 def tuning_runs() -> list[Run]:
-    """What is tried on the other superclasses: probes at every number of images, the rest at 100 a class."""
+    """Return what is tried on the other superclasses: probes at every number of images, the rest at 100 a class."""
     tried = {count: (*TRIED_DECAYS, *BEYOND.get(count, ())) for count in SEEDS}
     probes = [
         Run(way + moved, count, rate=rate, task="tuning")

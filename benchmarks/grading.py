@@ -54,7 +54,7 @@ SLIPS = {
 
 
 def answers_of(right: dict[str, str], rng: random.Random) -> dict[str, str]:
-    """What one student handed in: of each exercise two thirds right, a quarter with a slip, the rest unwritten."""
+    """Draw what one student handed in: of each exercise two thirds right, a quarter with a slip, the rest unwritten."""
     written = {}
     for name, source in right.items():
         drawn = rng.random()

@@ -184,7 +184,7 @@ def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset
 
 
 def logits_of(model: nn.Module, images: Batches) -> Tensor:
-    """What the model says of all images: (num_images, num_classes)."""
+    """Return what the model says of all images: (num_images, num_classes)."""
     model.eval()
     with torch.no_grad():
         return torch.cat([model(batch) for batch, _ in images])

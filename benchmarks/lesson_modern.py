@@ -40,7 +40,7 @@ SHORT = ("growth", "lengths_after", "largest_weights")
 
 
 def short_cells() -> dict[str, Callable[[], Any]]:
-    """What the lesson's short cells print, by name: each is measured when it is called."""
+    """Return what the lesson's short cells print, by name: each is measured when it is called."""
     growth, lengths_after, largest_weights = right_objects(LESSON, SHORT, "vit_course")
     names = {"torch": torch, "F": F, "nn": nn, "math": math, "time": time, "device": "cpu"}
     speed_up = define_from_note("what_else", names)["speed_up"]

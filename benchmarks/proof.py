@@ -87,7 +87,7 @@ class Diagnoses:
         return name, bool(outcomes) and any(each.name == name and self._same(each, outcomes) for each in known)
 
     def outcomes(self, mutant: SolutionMutant | VariantMutant) -> list[Outcome]:
-        """What every check finds about a mutant; nothing where it cannot be made, or loops in every check."""
+        """Return what every check finds about a mutant; nothing where it cannot be made, or loops in every check."""
         objects = make_objects(mutant, self.exercise)
         outcomes, start = [], time.process_time()
         for check in self._checks() if objects else ():
@@ -148,7 +148,7 @@ def count_named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
 
 
 def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
-    """What becomes of mutants of the right variants, by ``OUTSIDE``: of so many, drawn the same each time."""
+    """Return what becomes of mutants of the right variants, by ``OUTSIDE``: of so many, drawn the same each time."""
     diagnoses, line = Diagnoses(name, MutantJudge(name)), Counter[str](dict.fromkeys(OUTSIDE, 0))
     for mutant in some(name, count) if name in list_solved() else ():
         failed = [each for each in diagnoses.outcomes(mutant) if each.result.verdict == Verdict.FAIL]
@@ -162,7 +162,7 @@ def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
 
 
 def is_located(outcome: Outcome) -> bool:
-    """Whether a message says more than that all values differ."""
+    """Say whether a message says more than that all values differ."""
     seen = outcome.result.seen
     return bool(seen) and (_NOWHERE not in seen or any(part in seen for part in _SOMEWHERE))
 

@@ -62,7 +62,7 @@ def run_note(name: str, names: dict[str, Any]) -> None:
 
 
 def numbers(pattern: str, printed: str) -> dict[str, float]:
-    """What cells have printed, by name; the pattern has a group for the name and one for the number."""
+    """Return what cells have printed, by name; the pattern has a group for the name and one for the number."""
     return {name: float(number) for name, number in re.findall(pattern, printed, re.MULTILINE)}
 
 

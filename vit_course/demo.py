@@ -97,7 +97,7 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
 
 
 def _images_per_epoch() -> int:
-    """How many images an epoch may have, so that all epochs take the planned time on this machine."""
+    """Return how many images an epoch may have, so that all epochs take the planned time on this machine."""
     few = shapes(NUM_TIMED)
     timed = fit(VisionTransformer(CONFIG), few, few.subset(slice(1)), replace(SETTINGS, epochs=2), progress=False)
     seconds = timed.seconds[-1] / NUM_TIMED  # of one image; the first epoch also loads what torch loads late
@@ -246,7 +246,7 @@ def _clear(out: Path) -> None:
 
 
 def _headline(console: Console, number: int, words: str, takes: str = "") -> None:
-    """What comes, and how long it ``takes``: on a quiet machine of today, and on an old one beside other work."""
+    """Say what comes, and how long it ``takes``: on a quiet machine of today, and on an old one beside other work."""
     console.print()
     console.rule(f"[bold]{number}. {words}", align="left", style="blue")
     if takes:

@@ -112,7 +112,7 @@ def _square(picture: Tensor) -> Tensor:
 
 
 def _check_tokens(patches: Any, patch_size: int) -> Tensor:
-    """What a patchify made of one image: (tokens, 3 * patch_size**2)."""
+    """Return what a patchify made of one image: (tokens, 3 * patch_size**2)."""
     wanted = (1, (SIDE // patch_size) ** 2, 3 * patch_size**2)
     if not isinstance(patches, Tensor) or tuple(patches.shape) != wanted:
         got = tuple(patches.shape) if isinstance(patches, Tensor) else type(patches).__name__

@@ -230,7 +230,7 @@ def _unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _of_files(class_dir: Path) -> Iterator[Problem]:
-    """What is wrong with the files of the class's own exercises, and with where they are asked for."""
+    """Yield what is wrong with the files of the class's own exercises, and with where they are asked for."""
     own = course().own
     if own is None:
         return

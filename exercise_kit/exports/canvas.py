@@ -25,7 +25,7 @@ Columns = tuple[str, str, str, str, str]
 
 
 def is_gradebook(path: Path) -> bool:
-    """Whether a file is a gradebook that Canvas exported, which is the best roster that there is."""
+    """Say whether a file is a gradebook that Canvas exported, which is the best roster that there is."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         first = file.readline()
     return "SIS Login ID" in first and "Section" in first

@@ -60,7 +60,7 @@ class _Recorded:
     points: dict[str, float]
 
     def has(self, student: str, notes: Noted) -> bool:
-        """Whether the gradebook knows of one what the page's notes say.
+        """Say whether the gradebook knows of one what the page's notes say.
 
         Every check waits for a person until it has points, so that this alone does not tell that it was graded.
         """
@@ -186,7 +186,7 @@ class JudgedAutograde(Autograde):
             return read_earlier(page, gradebook, lesson, student)
 
     def _is_wanted(self, lesson: str, student: str, recorded: _Recorded) -> bool:
-        """Whether to grade one: as nbgrader says, and also where what is there is not the grade of what was handed in.
+        """Say whether to grade one: as nbgrader says, and where what is there is not the grade of what was handed in.
 
         A run that was killed leaves a page without points, and new work can come without a newer timestamp.
         """
@@ -363,7 +363,7 @@ def _folders(submitted: Path) -> Iterator[Path]:
 
 
 def _may_be(lesson: str, found: FoundFile, lessons: Lessons) -> bool:
-    """Whether a file is of a lesson; of one that cannot be read nobody knows."""
+    """Say whether a file is of a lesson; of one that cannot be read nobody knows."""
     from exercise_kit.submission.parse import open_answers  # with torch, which formgrader's server does without
 
     with suppress(Exception):

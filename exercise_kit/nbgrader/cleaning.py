@@ -127,7 +127,7 @@ def _rebuilt(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) 
 
 
 def _stills(cell: NotebookNode) -> list[dict[str, Any]]:
-    """What stays of a code cell's outputs: a picture, as the reader put it there."""
+    """Return what stays of a code cell's outputs: a picture, as the reader put it there."""
     shown = [output.get("data") for output in cell.get("outputs", ()) if isinstance(output, Mapping)]
     stills = [still_outputs(data.get("image/png")) for data in shown if isinstance(data, Mapping)]
     return stills[0] if stills else []

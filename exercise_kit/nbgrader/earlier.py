@@ -34,7 +34,7 @@ class Earlier:
     points: Mapping[str, tuple[float | None, bool]] = field(default_factory=dict)
 
     def is_listed(self, cell: NotebookNode, automatic: float | None, submission: str) -> bool:
-        """Whether formgrader is to list points by hand: as before where the work is the same, else always.
+        """Say whether formgrader is to list points by hand: as before where the work is the same, else always.
 
         Args:
             cell: that is graded; of a written answer its text counts, of a check all that was handed in.
@@ -51,7 +51,7 @@ class Earlier:
 
 
 def read_earlier(page: Path, gradebook: Gradebook, lesson: str, student: str) -> Earlier:
-    """What is there before a grading; of a page that is not complete nothing."""
+    """Return what is there before a grading; of a page that is not complete nothing."""
     notes = read_notes(page)
     with suppress(OSError, ValueError, KeyError, TypeError, MissingEntry):
         cells = json.loads(page.read_bytes())["cells"] if notes.finished else ()

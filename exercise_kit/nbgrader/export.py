@@ -98,7 +98,7 @@ def row_of(score: LessonScore) -> dict[str, Any]:
 
 
 def _remarks(score: LessonScore) -> str:
-    """What is wrong with the points, if anything, and what the judge noticed."""
+    """Return what is wrong with the points, if anything, and what the judge noticed."""
     notes, names = score.notes, [each.name for each in score.waiting]
     again = [each.name for each in score.cells if each.again]
     without = [name for name in names if name not in again]

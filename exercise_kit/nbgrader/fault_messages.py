@@ -32,7 +32,7 @@ Method = Callable[..., Any]
 
 
 def words_of(error: BaseException | None, root: str) -> str:
-    """What a gradebook or the disk has against a command, which works below ``root`` where the error names no place."""
+    """Say what a gradebook or the disk has against a command, which works below ``root`` if the error has no place."""
     if not isinstance(error, OSError):
         return str(error)
     place = error.filename if isinstance(error.filename, str) else root

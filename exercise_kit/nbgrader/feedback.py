@@ -169,7 +169,7 @@ class FeedbackPages(GenerateFeedback):
             raise NbGraderException(words)
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        """Whether to make a student's page."""
+        """Say whether to make a student's page."""
         graded = Path(self._format_source(assignment_id, student_id)) / f"{assignment_id}.ipynb"
         target = Path(self._format_dest(assignment_id, student_id))
         if not read_notes(graded).finished:

@@ -57,7 +57,7 @@ def refused_change(gradebook: Gradebook, lesson: str, source: Path) -> str:
 
 
 def next_steps(class_dir: Path, lesson: str) -> str:
-    """What to run after a released lesson was built anew, as a sentence; "" where it was never released.
+    """Return what to run after a released lesson was built anew, as a sentence; "" where it was never released.
 
     Args:
         class_dir: the class folder.

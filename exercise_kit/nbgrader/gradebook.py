@@ -113,7 +113,7 @@ def file_of(address: str) -> Path | None:
 
 
 def engine_of(address: str) -> Engine:
-    """What connects to a gradebook; nothing is connected yet, and what fails from here on is a `GradebookError`.
+    """Return what connects to a gradebook; nothing is connected yet, and what fails from here on is a `GradebookError`.
 
     Raises:
         GradebookError: the address cannot be read, or its driver is not installed.
@@ -142,7 +142,7 @@ def describe_address(url: URL) -> str:
 
 
 def is_released(class_dir: Path) -> bool:
-    """Whether a class has released a lesson, so that it has had a gradebook."""
+    """Say whether a class has released a lesson, so that it has had a gradebook."""
     return any((class_dir / "release").glob("*/*.ipynb"))
 
 

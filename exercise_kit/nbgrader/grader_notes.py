@@ -90,7 +90,7 @@ class Noted:
 
 
 def read_notes(page: Path) -> Noted:
-    """What an autograded notebook says."""
+    """Return what an autograded notebook says."""
     try:
         notebook = json.loads(page.read_bytes())
         cells, metadata = list(notebook["cells"]), dict(notebook["metadata"])

@@ -17,7 +17,7 @@ from exercise_kit.submission.result_file import find_result
 
 
 def is_named(student: str, wanted: str) -> bool:
-    """Whether a command's option ``--student`` means a student: by the id, or by a pattern of nbgrader's."""
+    """Say whether a command's option ``--student`` means a student: by the id, or by a pattern of nbgrader's."""
     return student == wanted or fnmatchcase(student, wanted)
 
 

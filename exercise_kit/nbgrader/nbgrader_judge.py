@@ -115,18 +115,18 @@ class SaveGrades(SaveAutoGrades):
         self.gradebook.db.commit()
 
     def _is_zero(self, result: Result) -> bool:
-        """Whether the file is at fault, and the class gives no points for that; the grader's failures cost nobody."""
+        """Say whether the file is at fault and the class gives no points for that; a grader's failures cost nobody."""
         return self.ungraded == "zero" and result.status == "rejected"
 
 
 def _waits(cell: NotebookNode, result: Result | None) -> bool:
-    """Whether a check's cell belongs to an exercise that is not graded yet."""
+    """Say whether a check's cell belongs to an exercise that is not graded yet."""
     waiting = result.waiting if result else ()
     return cell.metadata["nbgrader"]["grade_id"] in {check_grade_id(each.name) for each in waiting}
 
 
 def _is_retyped(cell: NotebookNode, result: Result | None) -> bool:
-    """Whether the answer that a check is about had been turned into another type of cell."""
+    """Say whether the answer that a check is about had been turned into another type of cell."""
     notes = result.notes if result else ()
     names = {check_grade_id(each.exercise) for each in notes if each.flag == CELL_TYPE}
     return cell.metadata["nbgrader"]["grade_id"] in names

@@ -94,7 +94,7 @@ NO_ADDRESS = "formgrader's buttons cannot name a student with one of \\ # ? % in
 
 
 def breaks_addresses(who: str) -> bool:
-    """Whether formgrader's pages, which put an id into an address as it is, ask their server about somebody else."""
+    """Say whether formgrader's pages, which put an id into an address as it is, ask about somebody else."""
     return not set("\\#?%").isdisjoint(who)
 
 

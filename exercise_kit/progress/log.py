@@ -64,13 +64,13 @@ class LogError(Exception):
 
 
 def is_on() -> bool:
-    """Whether something is noted in a file here."""
+    """Say whether something is noted in a file here."""
     by_nbgrader = "NBGRADER_EXECUTION" in os.environ
     return in_notebook_kernel() and not by_nbgrader and not switched_off()
 
 
 def switched_off() -> bool:
-    """Whether the student, or a test, does not want a file."""
+    """Say whether the student, or a test, does not want a file."""
     return os.environ.get(SWITCH, "").strip().lower() in ("off", "0", "no", "false")
 
 
@@ -108,7 +108,7 @@ def note(kind: str, **fields: object) -> None:
 
 
 def events_here() -> Log:
-    """What is known in this kernel: what its file holds, and what no file would take."""
+    """Return what is known in this kernel: what its file holds, and what no file would take."""
     log = Log(())
     if is_on():
         with suppress(OSError):
@@ -175,7 +175,7 @@ def _note_report(report: Report) -> None:
 
 
 def _state(report: Report) -> str:
-    """What became of an exercise: "passed", "judged" (all that is left waits for the judge), "failed", "unwritten"."""
+    """Name the state of an exercise: "passed", "judged" (the rest waits for the judge), "failed", "unwritten"."""
     if report.problem or not report.complete or all(each.unwritten for each in report.results):
         return "unwritten"
     if report.passed:

@@ -119,7 +119,7 @@ def reveal(name: str, actual: object, within: float | None = None) -> None:
 
 
 def _is_name(name: object) -> bool:
-    """Whether a prediction can be called that; says so where not."""
+    """Say whether a prediction can be called that; says so where not."""
     if isinstance(name, str) and 0 < len(name) <= _LONGEST:
         return True
     print(f'The name of the prediction comes first, in quotes, as "softmax-rows". This is {kind_of(name)}.')
@@ -155,7 +155,7 @@ def _same_words(one: str, other: str) -> bool:
 
 
 def _is_right(guess: Value, actual: Value, within: float | None) -> bool | None:
-    """Whether a guess is right; None where the one is a number and the other a text."""
+    """Say whether a guess is right; None where the one is a number and the other a text."""
     if isinstance(guess, str) and isinstance(actual, str):
         return _same_words(guess, actual)
     if isinstance(guess, str) or isinstance(actual, str):

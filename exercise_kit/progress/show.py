@@ -78,7 +78,7 @@ def _core_so_far(progress: Progress) -> str:
 
 
 def sentences(progress: Progress) -> list[str]:
-    """What comes next, what stands out, and what could not be read."""
+    """Return what comes next, what stands out, and what could not be read."""
     guesses, right = int(progress.total("guesses")), int(progress.total("right"))
     met, mended = int(progress.total("met")), int(progress.total("mended"))
     here = next((each for each in progress.lessons if each.name == progress.here and each.guesses), None)

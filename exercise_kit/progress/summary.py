@@ -162,7 +162,7 @@ def progress_in(folder: Path) -> Progress:
 def summary(
     events: Sequence[log.Event], folder: Path, here: str | None = None, remarks: tuple[str, ...] = ()
 ) -> Progress:
-    """What a log says.
+    """Return what a log says.
 
     Args:
         events: in the order of their times.
@@ -243,7 +243,7 @@ def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction
 
 
 def _mistakes(checks: Iterable[log.Event]) -> tuple[int, int]:
-    """How many mistakes were named, and how many of them were in an exercise that passed later."""
+    """Return how many mistakes were named, and how many of them were in an exercise that passed later."""
     open_ones: dict[str, set[str]] = {}
     mended: set[tuple[str, str]] = set()
     met: set[tuple[str, str]] = set()

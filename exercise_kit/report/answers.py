@@ -34,7 +34,7 @@ class Share:
 
 
 def is_unwritten(result: ExerciseResult) -> bool:
-    """Whether there is no answer, or none but what was released."""
+    """Say whether there is no answer, or none but what was released."""
     return not result.score and result.reason in NOTHING_WRITTEN
 
 
@@ -44,7 +44,7 @@ def failures(result: ExerciseResult) -> list[CheckOutcome]:
 
 
 def is_unevaluated(result: ExerciseResult) -> bool:
-    """Whether the answer could not be evaluated: every check failed, for the one reason."""
+    """Say whether the answer could not be evaluated: every check failed, for the one reason."""
     failed = failures(result)
     return bool(result.problem and failed and not any(check.message for check in failed))
 

@@ -79,7 +79,7 @@ class SubmittedWork:
         return self.student or str(self.path)
 
     def earns_all(self, exercise: str) -> bool:
-        """Whether its answer to an exercise has all of its points."""
+        """Say whether its answer to an exercise has all of its points."""
         results = self.result.exercises if self.result else ()
         return any(each.name == exercise and 0 < each.max_score <= each.score for each in results)
 
@@ -198,7 +198,7 @@ class _Finder:
         self._prefixes: dict[str, dict[str, set[str]]] = {}
 
     def look_up(self, handed_in: FoundFile) -> SubmittedWork | None:
-        """What is known of a file; None: it is no submission."""
+        """Return what is known of a file; None: it is no submission."""
         try:
             if handed_in.problem or handed_in.assignment not in self._lessons.names:
                 return self._by_reading(handed_in)

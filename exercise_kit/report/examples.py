@@ -66,7 +66,7 @@ class Anonymizer:
         self._whole = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in reversed(whole)) or r"(?!)")
 
     def harmless(self, text: str) -> bool:
-        """Whether all words of a text are the course's, and none is a student's."""
+        """Say whether all words of a text are the course's, and none is a student's."""
         return all(_is_short(word) or word in self._ours for word in _words(text)) and not any(
             len(digits) > len(str(_LARGEST)) for digits in re.findall(r"\d+", text)
         )
@@ -142,7 +142,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_course_text(text: str) -> bool:
-    """Whether all words of a text are the course's, whatever students are called."""
+    """Say whether all words of a text are the course's, whatever students are called."""
     return all(_is_short(word) or word in course_words() for word in _words(text))
 
 
@@ -188,7 +188,7 @@ def _find_needed(tree: ast.Module, wanted: set[str]) -> list[ast.stmt]:
 
 
 def _distances(kept: list[ast.stmt], objects: frozenset[str]) -> dict[int, int]:
-    """How many steps each statement, by its identity, is away from ``objects``: who uses whom."""
+    """Return how many steps each statement, by its identity, is away from ``objects``: who uses whom."""
     found: dict[int, int] = {}
     wanted, distance = set(objects), 0
     while new := [each for each in kept if id(each) not in found and _find_bound_names(each) & wanted]:
@@ -249,7 +249,7 @@ class _Masked(ast.NodeTransformer):
 
 
 def _is_particular(number: float) -> bool:
-    """Whether a large number is more than a one with zeros: -1e9 masks scores, 20231234 may be a student."""
+    """Say whether a large number is more than a one with zeros: -1e9 masks scores, 20231234 may be a student."""
     return f"{abs(number):.0f}".rstrip("0") not in ("1", "inf")
 
 
@@ -270,7 +270,7 @@ def _named_by(node: ast.AST) -> Iterator[str]:
 
 
 def _is_irrelevant(statement: ast.stmt) -> bool:
-    """Whether a statement does nothing to the answer (a docstring, a print), or imports an unknown module."""
+    """Say whether a statement does nothing to the answer (a docstring, a print), or imports an unknown module."""
     match statement:
         case ast.Expr(ast.Constant()) | ast.Expr(ast.Call(ast.Name("print"))):
             return True

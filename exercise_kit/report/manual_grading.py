@@ -88,7 +88,7 @@ class ManualGrading:
 
 
 def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading | None:
-    """What a class's gradebook says; None: there is no gradebook, or nothing in it yet.
+    """Return what a class's gradebook says; None: there is no gradebook, or nothing in it yet.
 
     Args:
         class_dir: its folder.

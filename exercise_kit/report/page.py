@@ -271,7 +271,7 @@ def _count_reasons(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -
 
 
 def _waits(work: ClassWork) -> Counter[str]:
-    """What the exercises that are not graded yet wait for: file, line and error, as far as they are known."""
+    """Return what the exercises that are not graded yet wait for: file, line and error, as far as they are known."""
     results = [each.result for each in work.handed_in if each.result]
     return Counter(cause or f"the checks of {name}" for each in results for name, cause in each.waits_for.items())
 

@@ -100,7 +100,7 @@ def _shares(found: Tally) -> dict[str, dict[str, float]]:
 
 
 def _describe_drop(who: str, shares: Mapping[str, Mapping[str, float]]) -> str:
-    """How far a student fell in their last lesson against the class, measured from their own past; "": not far."""
+    """Say how far a student fell in their last lesson against the class, measured from their own past; "": not far."""
     against = {name: here[who] - median(here.values()) for name, here in shares.items() if who in here}
     *earlier, last = against or [""]
     if len(earlier) < EARLIER:

@@ -159,7 +159,7 @@ def scores(shares: Mapping[str, Sequence[float]]) -> str:
 
 
 def tenths(values: Sequence[float]) -> list[int]:
-    """How many values lie in which tenth; all points are in the last."""
+    """Count how many values lie in which tenth; all points are in the last."""
     counts = [0] * TENTHS
     for value in values:
         counts[min(int(value * TENTHS + 1e-9), TENTHS - 1)] += 1
@@ -259,7 +259,7 @@ def mistakes(found: Sequence[Mistake]) -> str:
 
 
 def seconds(tallies: Sequence[ExerciseTally]) -> str:
-    """How long grading an answer took: the middle 80 of 100 answers as a line, the median as a dot."""
+    """Draw how long grading an answer took: the middle 80 of 100 answers as a line, the median as a dot."""
     timed = [each for each in tallies if each.seconds]
     with drawing("seconds"):
         made = figure(0.7 + _ROW * len(timed))

@@ -106,7 +106,7 @@ def _text(handed_in: FoundFile, lessons: Lessons) -> tuple[ReleasedLesson, Text]
 
 
 def base_code(lesson: ReleasedLesson) -> str:
-    """What everybody was given: the code of the lesson's cells, answers not yet written."""
+    """Return what everybody was given: the code of the lesson's cells, answers not yet written."""
     return "\n\n\n".join(cell.source for cell in lesson.cells if cell.code) + "\n"
 
 

@@ -197,7 +197,7 @@ class _Counting:
             _group(self.unexplained, GradedAnswer(answer.work, result, check), check.kind, _claims(result))
 
     def _follows(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
-        """Whether an answer builds on another one of the same notebook that is wrong."""
+        """Say whether an answer builds on another one of the same notebook that is wrong."""
         others = answer.work.result.exercises if answer.work.result else ()
         return any(each.name in earlier and each.score < each.max_score and not each.waits for each in others)
 

@@ -51,7 +51,7 @@ class LessonRow:
 
 
 def class_size(found: Tally) -> int:
-    """How many students there are: those of the gradebook, and whoever handed in."""
+    """Return how many students there are: those of the gradebook, and whoever handed in."""
     book = found.work.manual_grading
     return len({*(book.students if book else ()), *(each.who for each in found.work.handed_in)})
 

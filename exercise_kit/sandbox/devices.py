@@ -51,7 +51,7 @@ def _look_for(number: int) -> None:
 
 
 def missing_protections(device: str) -> Mapping[str, str]:
-    """What this machine lacks for keeping students' code apart, each with what to do; empty where it has enough."""
+    """List what this machine lacks for keeping students' code apart, each with what to do; empty if it has enough."""
     from exercise_kit.worker.capabilities import probe_capabilities
 
     protections = probe_capabilities()

@@ -178,7 +178,7 @@ def _whose(first: int, number: int) -> str:
 
 
 def _withheld(source: bytes, holds: str) -> bytes:
-    """What stands in the place of a module: each public name that it defines, and of no name more than that.
+    """Return what stands in the place of a module: each public name that it defines, and of no name more than that.
 
     Args:
         source: of the module.
@@ -194,7 +194,7 @@ def _withheld(source: bytes, holds: str) -> bytes:
 
 
 def _holds(view: Path, files: dict[str, bytes]) -> bool:
-    """Whether a view is there and as it was written."""
+    """Say whether a view is there and as it was written."""
     try:
         return all((view / name).read_bytes() == source for name, source in files.items())
     except OSError:

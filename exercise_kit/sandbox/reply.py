@@ -96,7 +96,7 @@ class WorkerConnection:
 
 
 def _take_new_seed() -> bool:
-    """Whether the seed was set and nothing drawn since; it draws a number, so that the next call says no."""
+    """Say whether the seed was set and nothing drawn since; it draws a number, so that the next call says no."""
     generator = torch.default_generator
     seeded = torch.Generator().manual_seed(torch.initial_seed()).get_state()
     is_seeded = torch.equal(generator.get_state(), seeded)
@@ -120,11 +120,11 @@ class Reply:
         self.raised = self._read_raised() if self.has("raised") else None
 
     def has(self, key: str) -> bool:
-        """Whether it says anything about ``key``."""
+        """Say whether it says anything about ``key``."""
         return self._said.get(key) is not None
 
     def of(self, key: str, *kinds: type) -> Any:
-        """What it says about ``key``, which is one of these kinds of value."""
+        """Return what it says about ``key``, which is one of these kinds of value."""
         value = self._said.get(key)
         return value if isinstance(value, kinds) else self._refuse(key)
 

@@ -212,7 +212,7 @@ class Worker:
             self.spent += clock.count_seconds()
 
     def _count_queued_seconds(self) -> float:
-        """How long worker and judge have stood in line for a core; what is not known counts as no time."""
+        """Return how long worker and judge have stood in line for a core; what is not known counts as no time."""
         try:
             return queued_seconds() + self._warm.ask_queued_seconds(self._child)
         except WarmProcessLost:

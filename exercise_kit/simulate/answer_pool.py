@@ -157,7 +157,7 @@ class AnswerPool:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
     def _suspicious(self, source: str) -> str:
-        """What a person would look at in a cell; "": nothing."""
+        """Return what a person would look at in a cell; "": nothing."""
         found = possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
         return found.used if found else ""
 
@@ -185,7 +185,7 @@ class LessonPools:
         }
 
     def keeps(self, module: str) -> bool:
-        """Whether a module of the package is there when this lesson is graded."""
+        """Say whether a module of the package is there when this lesson is graded."""
         name = module.removeprefix(package()).lstrip(".").replace(".", "/") or "__init__"
         return course().modules.are_there(name, self._number)
 

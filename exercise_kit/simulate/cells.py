@@ -176,7 +176,7 @@ class _Cell:
             raise NoSource(f"nobody can write {value!r} down")
 
     def _expression(self, value: Any) -> str:
-        """What gives ``value`` in the cell."""
+        """Return what gives ``value`` in the cell."""
         if is_written(value):
             return self.define(_place_of(value))
         if isinstance(value, Layout):
@@ -197,7 +197,7 @@ class _Cell:
         return self._of_a_library(value)
 
     def _of_a_library(self, value: Any) -> str:
-        """What gives something of torch or of Python's own modules."""
+        """Return what gives something of torch or of Python's own modules."""
         if isinstance(value, torch.dtype):
             self._import("torch", "import torch")
             return repr(value)

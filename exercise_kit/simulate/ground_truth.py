@@ -55,7 +55,7 @@ class Oracle:
         self._named: dict[tuple[str, str, tuple[str, ...]], str | None] = {}
 
     def predict(self, answer: SimulatedAnswer, key: Callable[[], bytes]) -> Expected:
-        """What the checks of an answer's exercise find.
+        """Return what the checks of an answer's exercise find.
 
         A mistake may show in a check at some sizes only (2 x 2 patches hide what 3 x 3 patches show), so verdicts are
         found with the submission's own key. While the same checks fail, the name of the mistake does not depend on the
@@ -76,7 +76,7 @@ class Oracle:
         return Expected(verdicts, share, self._name(answer, outcomes, replays))
 
     def _outcomes(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:
-        """What the checks find about an answer: of one that is a mistake of the library, in its replays."""
+        """Return what the checks find about an answer: of one that is a mistake of the library, in its replays."""
         exercise = course().exercises[answer.exercise]
         if wrong := _of_library(exercise, answer):
             return [replays.outcome(wrong, each.name) for each in self._checks.exercises()[exercise.name]]
@@ -117,7 +117,7 @@ def _list_failed_checks(outcomes: Sequence[Found]) -> tuple[str, ...]:
 
 
 def _run_cell(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What a cell that needs no other defines."""
+    """Return what a cell that needs no other defines."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(source, "<a simulated answer>", "exec"), namespace)  # the source is ours
     return tuple(namespace[name] for name in names)

@@ -71,26 +71,26 @@ class Module:
 
 
 def is_written(value: Any) -> bool:
-    """Whether a value is a function or class that stands at the top of a module of ours."""
+    """Say whether a value is a function or class that stands at the top of a module of ours."""
     if not isinstance(value, FunctionType | type) or not is_inlined(value.__module__) or "." in value.__qualname__:
         return False
     return value.__name__ in vars(import_module(value.__module__)) and not is_lambda(value)
 
 
 def _parts(code: CodeType) -> tuple[object, ...]:
-    """What tells two short functions of one line apart."""
+    """Return what tells two short functions of one line apart."""
     constants = tuple(_parts(each) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.co_names, code.co_varnames, constants
 
 
 def is_put_together(value: Any) -> bool:
-    """Whether a value is a class of ours that inherits all that it has."""
+    """Say whether a value is a class of ours that inherits all that it has."""
     ours = isinstance(value, type) and is_inlined(value.__module__) and not is_written(value)
     return ours and vars(value).keys() <= _IN_AN_EMPTY_CLASS
 
 
 def is_lambda(value: object) -> bool:
-    """Whether it is a function without a name."""
+    """Say whether it is a function without a name."""
     return isinstance(value, FunctionType) and value.__name__ == "<lambda>"
 
 
@@ -101,12 +101,12 @@ def module_of(name: str) -> Module:
 
 
 def is_inlined(module: str) -> bool:
-    """Whether a module is the course's own, or the kit's, so that what it holds is copied into cells."""
+    """Say whether a module is the course's own, or the kit's, so that what it holds is copied into cells."""
     return module.partition(".")[0] in (package(), _KIT, "tests")
 
 
 def is_ours(module: str, root: str) -> bool:
-    """Whether what a decorator begins with belongs to the course."""
+    """Say whether what a decorator begins with belongs to the course."""
     known = module_of(module)
     if root in known.from_imports:
         return is_inlined(known.from_imports[root][0])
@@ -139,7 +139,7 @@ def right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
 
 
 def is_variant(value: Any) -> bool:
-    """Whether a function or class is written in a module of right variants."""
+    """Say whether a function or class is written in a module of right variants."""
     return bool(value.__module__.endswith(".variants"))
 
 

@@ -95,7 +95,7 @@ class _OuterNames(ast.NodeTransformer):
         return name if self._is_hidden(name) else self._rename(name)
 
     def _is_hidden(self, name: str) -> bool:
-        """Whether a name means something in a scope that is open; a class's own are not seen in its methods."""
+        """Say whether a name means something in a scope that is open; a class's own are not seen in its methods."""
         if self._scopes and name in self._scopes[-1][0]:
             return True
         return any(name in names for names, of_class in self._scopes if not of_class)

@@ -87,7 +87,7 @@ def _scores(what: str, expected: Mapping[str, Any], found: Mapping[str, Any]) ->
 
 
 def share_named(truth: Mapping[str, Any]) -> tuple[int, int]:
-    """How many answers hold one or two known mistakes, and how many of them get exactly the right name."""
+    """Return how many answers hold one or two known mistakes, and how many of them get exactly the right name."""
     wrong: Sequence[Mapping[str, Any]] = [
         exercise for each in truth["submissions"] for exercise in each["exercises"] if exercise["misconception"]
     ]

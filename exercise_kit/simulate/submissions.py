@@ -179,7 +179,7 @@ class SimulatedLesson:
         (place / "timestamp.txt").write_text(f"{submitted.handed_in.strftime(_STAMP)}\n", encoding="utf-8")
 
     def truth(self, submitted: Submitted, secret: bytes, oracle: Oracle) -> dict[str, Any]:
-        """What grading has to find in a submission, as JSON has it."""
+        """Return what grading has to find in a submission, as JSON has it."""
 
         def key() -> bytes:
             digest = hashlib.sha256(submitted.notebook).hexdigest()

@@ -64,7 +64,7 @@ def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]
 
 
 def _overrides_forward(source: str) -> bool:
-    """Whether a class in it has a forward of its own that does not hand the work on to the class above."""
+    """Say whether a class in it has a forward of its own that does not hand the work on to the class above."""
     tree = parse(source)
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)) if tree else ()
     forwards = (node for each in classes for node in each.body if isinstance(node, ast.FunctionDef))

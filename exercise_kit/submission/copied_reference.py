@@ -42,7 +42,7 @@ class Function:
 
 
 def copied_words(exercise: str, objects: Iterable[str], answer: str, lesson: ReleasedLesson) -> str | None:
-    """What is alike in an answer and the course's own code, as a clause; None: it is no copy.
+    """Return what is alike in an answer and the course's own code, as a clause; None: it is no copy.
 
     It is one when each longer function of it is one of the model solution's or of the package's reference.
 

@@ -25,12 +25,12 @@ _MOST_FOLDERS, _DEEPEST = 1000, 16
 
 
 def beside(folder: Path) -> bool:
-    """Whether one of these names lies in a folder."""
+    """Say whether one of these names lies in a folder."""
     return not _NAMES.isdisjoint(_names(folder))
 
 
 def below(folder: Path) -> bool:
-    """Whether one of these names lies in a folder or below it; no link is followed."""
+    """Say whether one of these names lies in a folder or below it; no link is followed."""
     return any(not _NAMES.isdisjoint((*folders, *files)) for folders, files in _walk(folder))
 
 
@@ -170,7 +170,7 @@ def _is_tree(folder: Path, lessons: frozenset[str]) -> bool:
 
 
 def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:
-    """What is handed in at a place of a tree: all students' work, one student's, or one assignment."""
+    """Yield what is handed in at a place of a tree: all students' work, one student's, or one assignment."""
     student, assignment, *_ = (*place, None, None)
     here = FoundFile(folder, student, assignment)
     try:
@@ -190,7 +190,7 @@ def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> I
 
 
 def out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]:
-    """What lies where students' folders do and is none: hidden folders with work in them, links that lead nowhere.
+    """Yield what lies beside students' folders and is none: hidden folders with work in them, links that lead nowhere.
 
     nbgrader and this module pass over both, and whose they are is left without a grade.
     """
@@ -322,12 +322,12 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is one, or a link to one; where a link of a student's leads is no reason for an error."""
+    """Say whether it is one, or a link to one; where a link of a student's leads is no reason for an error."""
     return os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()
 
 
 def _visible(folder: Path) -> list[os.DirEntry[str]]:
-    """What lies in a folder, by name; OSError where the system does not say."""
+    """Return what lies in a folder, by name; OSError where the system does not say."""
     with os.scandir(folder) as entries:
         return sorted(
             (each for each in entries if not each.name.startswith(".")), key=lambda each: os.fsencode(each.name)

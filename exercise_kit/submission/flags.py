@@ -44,7 +44,7 @@ _SAID_IN_THE_REASON = frozenset({POSSIBLE_BYPASS, FORBIDDEN_FUNCTION, TIMEOUT, S
 
 
 def explain_flags(notes: Iterable[FlagNote]) -> list[str]:
-    """What was seen behind those flags about which a submission's reason says nothing."""
+    """Return what was seen behind those flags about which a submission's reason says nothing."""
     return [each.words for each in notes if each.flag not in _SAID_IN_THE_REASON]
 
 

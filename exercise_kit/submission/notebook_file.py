@@ -68,7 +68,7 @@ def cannot_be_read(error: OSError, what: str = "it") -> Unreadable:
 
 
 def load(content: bytes, stills: bool = False) -> Any:
-    """What a notebook's JSON says, without the outputs of its cells.
+    """Return what a notebook's JSON says, without the outputs of its cells.
 
     Args:
         content: UTF-8, with or without a byte-order mark, UTF-16 or UTF-32.

@@ -146,7 +146,7 @@ def _lesson(handed_in: FoundFile, file: SubmittedFile, lessons: Lessons, exercis
 
 
 def _find_definitions(cell: SubmittedCell, script: bool) -> frozenset[str]:
-    """What a cell defines; one of a notebook with an error in its syntax, what it begins to define."""
+    """Return what a cell defines; one of a notebook with an error in its syntax, what it begins to define."""
     return definitions(parse(cell.source)) | (frozenset() if script else find_begun_definitions(cell.source))
 
 

@@ -48,7 +48,7 @@ class Suspect:
 
 
 def possible_bypass(exercise: str, objects: Iterable[str], cells: Sequence[CellSource]) -> Suspect | None:
-    """What an answer, or the notebook around it, uses and no answer needs; None where there is nothing.
+    """Return what an answer, or the notebook around it, uses and no answer needs; None where there is nothing.
 
     Args:
         exercise: its name; where it has a rule, that is no second opinion on what is forbidden.
@@ -94,7 +94,7 @@ def _is_stored(node: ast.expr) -> bool:
 
 
 def _is_allowed(dotted: str, rule: Rule) -> bool:
-    """Whether a library's function or class may be called, as far as this process has imported the library."""
+    """Say whether a library's function or class may be called, as far as this process has imported the library."""
     root, *parts = dotted.split(".")
     if root not in _PACKAGES:
         return True

@@ -102,7 +102,7 @@ def current_class(graded: Sequence[Path] = ()) -> Path | None:
 
 
 def unclaimed_class(graded: Sequence[Path]) -> Path | None:
-    """What looks like a class folder and is to be graded as a whole, where this account never said that it is one.
+    """Find what looks like a class folder and is to be graded as a whole, but was never said by this account to be one.
 
     Args:
         graded: the paths that are to be graded.
@@ -114,7 +114,7 @@ def unclaimed_class(graded: Sequence[Path]) -> Path | None:
 
 
 def _is_beside_config(path: Path, folder: Path) -> bool:
-    """Whether a path lies in a class folder, but not where nbgrader puts notebooks; links do not lead out of it."""
+    """Say whether a path lies in a class folder, but not where nbgrader puts notebooks; links do not lead out of it."""
     return any(_lies_beside(Path(each), folder) for each in (os.path.abspath(path), os.path.realpath(path)))
 
 
@@ -151,12 +151,12 @@ def _mark_of(folder: Path) -> Path:
 
 
 def is_class(folder: Path) -> bool:
-    """Whether a folder has the configuration of a class; a student's folder can have one too."""
+    """Say whether a folder has the configuration of a class; a student's folder can have one too."""
     return (folder / CONFIG).is_file()
 
 
 def is_from_students(path: Path) -> bool:
-    """Whether a path lies in a folder into which nbgrader puts students' files."""
+    """Say whether a path lies in a folder into which nbgrader puts students' files."""
     return not _STUDENT_FOLDERS.isdisjoint(path.absolute().parts)
 
 
@@ -267,7 +267,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _as_released(source: dict[str, Any]) -> dict[str, Any]:
-    """What ``nbgrader generate_assignment`` would make of a source notebook."""
+    """Return what ``nbgrader generate_assignment`` would make of a source notebook."""
     import nbformat
     from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, ComputeChecksums
 

@@ -67,14 +67,14 @@ def _now(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell:
 
 
 def _is_of(cell: SubmittedCell, released: ReleasedCell) -> bool:
-    """Whether a cell bears a released one's mark or, where tools have removed that, its id."""
+    """Say whether a cell bears a released one's mark or, where tools have removed that, its id."""
     if cell.grade_id is not None:
         return cell.grade_id == released.name
     return cell.id is not None and cell.id == released.id
 
 
 def _is_elsewhere(cells: Sequence[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> bool:
-    """Whether another code cell, which the student wrote, answers an exercise."""
+    """Say whether another code cell, which the student wrote, answers an exercise."""
     objects = next((set(each.objects) for each in lesson.exercises if each.name == released.name), set())
     given = {cell.source.strip() for cell in lesson.cells}
     written = (cell.source for cell in cells if cell.code and cell.source.strip() not in given)

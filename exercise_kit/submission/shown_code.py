@@ -53,7 +53,7 @@ class _Notebook:
         return {name: way for name, way in import_names(t for _, t in self.trees).items() if name not in own}
 
     def definitions(self, name: str) -> list[tuple[int, ast.stmt]] | None:
-        """What may have defined a name last, each with its cell; None: something else than a definition may have.
+        """Find what may have defined a name last, each with its cell; None: something else than a definition may have.
 
         What stands in a condition, or in a cell that broke off, may have run or not.
         """
@@ -68,7 +68,7 @@ class _Notebook:
         return known if len(known) == len(found) else None
 
     def is_by_library(self, decorators: Sequence[ast.expr]) -> bool:
-        """Whether none of the decorators is the student's own."""
+        """Say whether none of the decorators is the student's own."""
         return all(
             find_called_name(each) in _BUILT_IN
             or dotted_name(each.func if isinstance(each, ast.Call) else each, self.imports)
@@ -76,7 +76,7 @@ class _Notebook:
         )
 
     def is_set_in_sight(self, member: str) -> bool:
-        """Whether an attribute of this name is set on anything but an object's own self, or one of a computed name."""
+        """Say whether an attribute of this name, or of a computed one, is set on anything but an object's own self."""
         for node in chain.from_iterable(ast.walk(tree) for _, tree in self.trees):
             if isinstance(node, ast.Attribute) and node.attr == member and not isinstance(node.ctx, ast.Load):
                 if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
@@ -92,7 +92,7 @@ class _Notebook:
         return False
 
     def is_changed_in_sight(self, name: str) -> bool:
-        """Whether an attribute of a class is set, or the class is given to a function of the student's that may."""
+        """Say whether an attribute of a class is set, or the class is given to a function of the student's that may."""
         own = {node.name for _, tree in self.trees for node in ast.walk(tree) if isinstance(node, DEFINED)} | {
             "setattr"
         }
@@ -108,7 +108,7 @@ class _Notebook:
 def other_code(
     name: str, cells: Sequence[CellSource], broken: Collection[int], answered: Sequence[str]
 ) -> OtherCode | None:
-    """What answered in place of the definition that the page shows; None where it was that, or nobody can tell.
+    """Return what answered in place of the definition that the page shows; None where it was that, or nobody can tell.
 
     Args:
         name: that a student defines.

@@ -27,7 +27,7 @@ _HEAD = re.compile(r"^(?:async )?(?:def|class) +(\w+)", re.MULTILINE)
 
 
 def has_magics(source: str) -> bool:
-    """Whether any line of a cell may be IPython's own syntax."""
+    """Say whether any line of a cell may be IPython's own syntax."""
     return any(_as_call(line) is not None for line in source.splitlines())
 
 
@@ -235,7 +235,7 @@ def find_begun_definitions(source: str) -> frozenset[str]:
 
 
 def has_dynamic_names(source: str) -> bool:
-    """Whether a cell may read or define names that it does not show, by ``globals()`` or a magic, say."""
+    """Say whether a cell may read or define names that it does not show, by ``globals()`` or a magic, say."""
     return _names(source).looks_up
 
 
@@ -245,7 +245,7 @@ def imports(tree: ast.AST | None) -> frozenset[str]:
 
 
 def is_empty(source: str) -> bool:
-    """Whether a cell holds nothing but blank lines and comments."""
+    """Say whether a cell holds nothing but blank lines and comments."""
     return all(not line.strip() or line.lstrip().startswith("#") for line in source.splitlines())
 
 
@@ -339,7 +339,7 @@ def _looks_up(node: ast.AST) -> bool:
 
 
 def _is_opaque_magic(call: ast.Call) -> bool:
-    """Whether ``get_ipython().run_line_magic("time", ...)``, say, may run code that stands in a string."""
+    """Say whether ``get_ipython().run_line_magic("time", ...)``, say, may run code that stands in a string."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in MAGIC_CALLS:
         return False
     name = call.args[0] if call.args else None

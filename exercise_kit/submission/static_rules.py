@@ -50,7 +50,7 @@ def _is_torch(dotted: str | None) -> bool:
 
 
 def is_module(dotted: str | None) -> bool:
-    """Whether a dotted name is one of torch's modules that code calls by a name of its own."""
+    """Say whether a dotted name is one of torch's modules that code calls by a name of its own."""
     return dotted in ("torch", "torch.nn", "torch.nn.functional", "torch.nn.modules", "torchvision")
 
 
@@ -159,7 +159,7 @@ def bound_by(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _find_changed_object(node: ast.AST) -> ast.expr | None:
-    """What ``x.a = 1``, ``x[0] = 1``, ``x.append(1)`` and ``setattr(x, "a", 1)`` change."""
+    """Return what ``x.a = 1``, ``x[0] = 1``, ``x.append(1)`` and ``setattr(x, "a", 1)`` change."""
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
         return node.value
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
@@ -177,7 +177,7 @@ def _root(node: ast.expr | None) -> str | None:
 
 
 def _patches(statement: ast.stmt, names: Mapping[str, str]) -> bool:
-    """Whether it changes a package: any answer may find there what it put there."""
+    """Say whether it changes a package: any answer may find there what it put there."""
     if isinstance(statement, DEFINED):
         return False
     for node in ast.walk(statement):
@@ -204,7 +204,7 @@ def defined_after_import(statements: Sequence[ast.stmt]) -> dict[str, int]:
 
 
 def used_imports(statement: ast.stmt, wanted: Collection[str]) -> Iterator[str]:
-    """What imports bind to a new name: at the top level where the answer uses the name, in functions anyway."""
+    """Yield what imports bind to a new name: at the top level where the answer uses the name, in functions anyway."""
     for node in ast.walk(statement):
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if isinstance(node, ast.Import) and not alias.asname and node is statement:

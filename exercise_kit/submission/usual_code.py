@@ -140,7 +140,7 @@ class Use(NamedTuple):
 
 
 def unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted: frozenset[str]) -> Iterator[Use]:
-    """What an answer, or code that it reaches, uses beyond what answers need.
+    """Yield what an answer, or code that it reaches, uses beyond what answers need.
 
     Args:
         statement: of the notebook's top level.
@@ -169,7 +169,7 @@ def unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted: fro
 
 
 def unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[Use]:
-    """What could change how answers run, wherever it stands in a notebook."""
+    """Yield what could change how answers run, wherever it stands in a notebook."""
     looked_up = {id(each) for node in ast.walk(statement) for each in _looked_up_in(node)}
     for name in outermost_names(statement):
         dotted = None if isinstance(getattr(name, "ctx", None), ast.Store) else dotted_name(name, names)
@@ -190,14 +190,14 @@ def unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[
 
 
 def _looked_up_in(node: ast.AST) -> Iterator[ast.expr]:
-    """What stands on the right of ``in``."""
+    """Yield what stands on the right of ``in``."""
     if isinstance(node, ast.Compare):
         pairs = zip(node.ops, node.comparators, strict=True)
         yield from (each for operator, each in pairs if isinstance(operator, ast.In | ast.NotIn))
 
 
 def _is_usual(dotted: str) -> bool:
-    """Whether a module, and the part of it, is one that answers use."""
+    """Say whether a module, and the part of it, is one that answers use."""
     root, *parts = _by_its_own_name(dotted).split(".")
     if root in _USUAL or root in (package(), "builtins"):
         return True
@@ -252,7 +252,7 @@ def _unusual_access(node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
 
 
 def _is_own(subject: ast.expr, name: ast.expr, names: Mapping[str, str]) -> bool:
-    """Whether a computed attribute leads nowhere: ``getattr(self, f"head{i}")``, ``getattr(F, activation)``."""
+    """Say whether a computed attribute leads nowhere: ``getattr(self, f"head{i}")``, ``getattr(F, activation)``."""
     begins = isinstance(name, ast.JoinedStr) and isinstance(name.values[0], ast.Constant)
     is_object = isinstance(subject, ast.Name) and subject.id not in names
     return begins or is_object or dotted_name(subject, names) in _LOOKED_UP

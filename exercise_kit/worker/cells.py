@@ -207,7 +207,7 @@ def _walk_code(code: CodeType) -> Iterator[CodeType]:
 
 
 def _held_by(thing: object) -> list[Any]:
-    """What an object holds itself; of a function not the variables of its module."""
+    """Return what an object holds itself; of a function not the variables of its module."""
     if type(thing) is FunctionType:
         held = [_closure(thing), _attributes(thing), _defaults(thing), _keyword_defaults(thing)]
         return [each for each in held if each]

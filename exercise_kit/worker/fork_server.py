@@ -176,7 +176,7 @@ class _ChildManager:
         return {"ended": ended, "by_itself": by_itself, "clean": clean}
 
     def _wrote_too_much(self) -> bool:
-        """Whether the child that has ended was ended for its files; the process that watched it ends with it."""
+        """Say whether the child that has ended was ended for its files; the process that watched it ends with it."""
         watcher, self._watcher = self._watcher, None
         if watcher is None:
             return False

@@ -88,7 +88,7 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 
 
 def can_change_user() -> bool:
-    """Whether this process is root in more than name: one in a container may have lost its capabilities."""
+    """Say whether this process is root in more than name: one in a container may have lost its capabilities."""
     header, held = struct.pack("=Ii", CAPABILITY_VERSION_3, 0), ctypes.create_string_buffer(24)
     syscall(CAPGET[architecture()], header, held)
     effective = struct.unpack("=IIIIII", held.raw)[0]

@@ -82,7 +82,7 @@ def _find_script_error(error: BaseException, kinds: list[str]) -> re.Match[str] 
 
 
 def words_of(error: BaseException) -> str:
-    """What the exception says, shortened; "" when it cannot say it."""
+    """Return what the exception says, shortened; "" when it cannot say it."""
     try:
         words = str.__str__(str(error))[: 4 * _MOST_WORDS]
         for folder in _FOLDERS:
@@ -264,7 +264,7 @@ class CellOutputBuffer:
         self.outputs.append({"output_type": "error", "ename": kind, "evalue": words, "traceback": traceback})
 
     def has_room_for_picture(self) -> bool:
-        """Whether another picture would be kept, so that it is worth drawing."""
+        """Say whether another picture would be kept, so that it is worth drawing."""
         return self._pictures < self.room.pictures
 
     def _fits_picture(self, picture: bytes) -> bool:

@@ -209,7 +209,7 @@ def _to_read(paths: Iterable[Path]) -> int:
 
 
 def _is_world_readable(path: Path) -> bool:
-    """Whether a user who owns nothing comes to this path and reads it."""
+    """Say whether a user who owns nothing comes to this path and reads it."""
     try:
         folders = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents)
         return bool(folders and path.stat().st_mode & stat.S_IROTH)

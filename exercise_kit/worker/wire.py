@@ -130,7 +130,7 @@ class Wire:
             return body, [_tensor(*layout[place], each) for place, each in enumerate(data)]
 
     def silent(self) -> bool:
-        """Whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
+        """Say whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
         return not _poll(self._descriptor, select.POLLIN, 0)
 
     def _parse_header(self, header: bytes | bytearray, payload: int) -> tuple[Any, list[tuple[torch.dtype, list[int]]]]:
@@ -219,7 +219,7 @@ def _size_of(dtype: torch.dtype, sizes: Sequence[int]) -> int:
 
 
 def are_sizes(sizes: Any) -> bool:
-    """Whether these are the sizes of a tensor that can cross: a list, not too long, of numbers not too large."""
+    """Say whether these are the sizes of a tensor that can cross: a list, not too long, of numbers not too large."""
     if not isinstance(sizes, list) or len(sizes) > _MOST_DIMENSIONS:
         return False
     fine = all(type(size) is int and 0 <= size < 1 << 40 for size in sizes)

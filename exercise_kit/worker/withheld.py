@@ -96,12 +96,12 @@ def refuse(name: str, public: str = "") -> NoReturn:
 
 
 def has_refused() -> bool:
-    """Whether anything was refused in this process."""
+    """Say whether anything was refused in this process."""
     return bool(_ever)
 
 
 def fresh() -> list[str]:
-    """What was refused since the last call of this, whoever called it."""
+    """Return what was refused since the last call of this, whoever called it."""
     found = list(_refused)
     _refused.clear()
     return found

@@ -51,7 +51,7 @@ def with_the_right_one(exercise):
 
 
 def in_public(exercise):
-    """What each of them does in each public check, as the diagnosis sees it."""
+    """Return what each of them does in each public check, as the diagnosis sees it."""
     with quiet():
         return {
             wrong.name: [observed(wrong, exercise.objects, check) for check in exercise.checks]
@@ -60,7 +60,7 @@ def in_public(exercise):
 
 
 def when_graded(exercise):
-    """What each of them does in each hidden check."""
+    """Return what each of them does in each hidden check."""
     return {
         wrong.name: [
             (each.result.verdict == Verdict.FAIL, each.record)

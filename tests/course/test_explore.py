@@ -141,7 +141,7 @@ def weights_of(tokens: int, depth: int = 3, num_heads: int = 2) -> list[Tensor]:
 
 
 def light(figure: Interactive) -> np.ndarray:
-    """How bright each of 2 x 3 patches of a black picture is, the brightest 1."""
+    """Return how bright each of 2 x 3 patches of a black picture is, the brightest 1."""
     image = read_array(figure, 1).astype(float)[..., 0]
     dim = image.reshape(2, image.shape[0] // 2, 3, image.shape[1] // 3).mean(axis=(1, 3))
     return (dim - 25.5) / (dim.max() - 25.5)

@@ -38,13 +38,13 @@ KEYS = (b"one submission", b"another one")
 
 @cache
 def outcomes_of(exercise, objects, key):
-    """What every hidden check of an exercise finds about an answer."""
+    """Return what every hidden check of an exercise finds about an answer."""
     names = EXERCISES[exercise].objects
     return tuple(hidden_checks().run(exercise, lambda: Student(dict(zip(names, objects, strict=True))), key))
 
 
 def make_observer(exercise, key):
-    """What a misconception does in a check, as ``naming.Replays`` would find it, but asked once for all tests."""
+    """Ask what a misconception does in a check, as ``naming.Replays`` would find it, but once for all tests."""
 
     def observe(wrong, name):
         outcome = next(each for each in outcomes_of(exercise, wrong.objects, key) if each.check.name == name)

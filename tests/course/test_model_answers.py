@@ -189,7 +189,7 @@ def of_loader(draw: Draw, look: Callable[..., Any]) -> Any:
 
 
 def of_groups(groups: list[dict[str, Any]]) -> Any:
-    """What an optimizer is given: of each group the settings, and the sizes of its parameters in any order."""
+    """Return what an optimizer is given: of each group the settings, and the sizes of its parameters in any order."""
     return sorted(
         (sorted(tuple(each.shape) for each in group.pop("params")), sorted(group.items())) for group in groups
     )

@@ -93,7 +93,7 @@ def test_no_long_line_of_an_answer_is_hidden_in_other_text(name):
 
 
 def packages_needed(tree: ast.AST) -> Iterator[str]:
-    """What is imported where nothing catches that it is missing."""
+    """Yield what is imported where nothing catches that it is missing."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -119,7 +119,7 @@ def test_without_torchinfo_the_cell_with_its_table_says_so(monkeypatch, capsys):
 
 
 def figures_made(lesson: Lesson) -> set[str]:
-    """What gives a figure when it is called: functions of the course, and those that a lesson defines."""
+    """Return what gives a figure when it is called: functions of the course, and those that a lesson defines."""
     modules = (plots, plots_attention, plots_training, explore)
     made = {name for each in modules for name, function in inspect.getmembers(each, inspect.isfunction)
             if str(function.__annotations__.get("return")) in ("Figure", "Interactive")}  # fmt: skip

@@ -23,7 +23,7 @@ NAMED = "`benchmarks/results/short_lessons.json`"
 
 
 def runs(lesson: str) -> list[dict[str, Any]]:
-    """What each seed found."""
+    """Return what each seed found."""
     found = list(LOG[lesson].values())
     assert len(found) == (1 if lesson in ("00_fed_wrongly", "07_experiments") else 3)
     return found

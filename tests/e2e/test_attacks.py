@@ -72,7 +72,7 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
 
 
 def outside(folder: Path) -> dict[str, object]:
-    """What an attack must leave as it is: the class, the installed packages, the shared places of the machine."""
+    """List what an attack must leave as it is: the class, the installed packages, the shared places of the machine."""
     torch_home = Path(torch.__file__).parent
     watched = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     watched += [*torch_home.glob("*.py"), Path(os.path.realpath(os.sys.executable)), Path("/etc/passwd")]

@@ -48,7 +48,7 @@ def adapt_block(made: Accounts, block: Block) -> tuple[str, str]:
 
 
 def work(made: Accounts, role: str) -> None:
-    """What a student does between fetching and submitting: the model answer, saved as their own."""
+    """Do what a student does between fetching and submitting: the model answer, saved as their own."""
     model = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
     path = made.home(role) / LESSON / f"{LESSON}.ipynb"
     path.write_text(json.dumps(model), encoding="utf-8")

@@ -169,7 +169,7 @@ def test_without_ours_and_without_another_the_kit_says_what_to_set(without_ours:
 
 
 def message_without_course(environment: dict[str, str]) -> str:
-    """What a command of the kit says where there is no course."""
+    """Return what a command of the kit says where there is no course."""
     command = [sys.executable, "-m", "exercise_kit", "misconceptions"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1

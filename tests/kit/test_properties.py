@@ -44,7 +44,7 @@ def tensors(draw):
 
 
 def bits(tensor):
-    """What a tensor holds, to the bit: a NaN equals itself here."""
+    """Return what a tensor holds, to the bit: a NaN equals itself here."""
     return tensor.dtype, tuple(tensor.shape), tensor.contiguous().flatten().view(torch.uint8).tolist()
 
 
@@ -142,7 +142,7 @@ def test_the_scan_changes_nothing_but_outputs(value):
 
 
 def cells_of(reader, content):
-    """What a reader finds; None when it refuses the file, which it has to do in words."""
+    """Return what a reader finds; None when it refuses the file, which it has to do in words."""
     try:
         return reader(content).cells
     except Unreadable as error:

@@ -34,7 +34,7 @@ def _read_list(file: Path) -> dict[str, dict[str, str]]:
 
 
 def read(text: str) -> dict[str, dict[str, str]]:
-    """What a list says: see :func:`equivalents`."""
+    """Return what a list says: see :func:`equivalents`."""
     found: dict[str, dict[str, str]] = {}
     exercises: list[str] = []
     reason = ""

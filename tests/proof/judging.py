@@ -66,7 +66,7 @@ class MutantJudge:
         return None
 
     def evaluate(self, check: Check, objects: Sequence[Callable[..., Any]]) -> Outcome:
-        """What one check finds about some objects."""
+        """Return what one check finds about some objects."""
         student = Student(dict(zip(EXERCISES[self.exercise].objects, objects, strict=True)))
         with time_limit():
             return hidden_checks().evaluate(self.exercise, check, student, self._key)

@@ -72,7 +72,7 @@ def exercises_with(place: Place) -> tuple[str, ...]:
 
 
 def is_helper(place: Place) -> bool:
-    """Whether a definition is no exercise's own object."""
+    """Say whether a definition is no exercise's own object."""
     return not any(place in _objects(exercise) for exercise in REFERENCE)
 
 
@@ -170,7 +170,7 @@ def _definitions(module: str) -> dict[str, ast.stmt]:
 
 @cache
 def _find_imports(module: str) -> dict[str, Place]:
-    """What a module imports of ours, by the names that it has there; nothing that a student is given."""
+    """Return what a module imports of ours, by the names that it has there; nothing that a student is given."""
     return {
         each.asname or each.name: (node.module, each.name)
         for node in _tree(module).body

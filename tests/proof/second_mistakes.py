@@ -122,7 +122,7 @@ class Finding:
 
 
 def accounts_for(cause: Cause, kind: str) -> bool:
-    """Whether the name or the sentence of a mistake has a word of a kind of promise."""
+    """Say whether the name or the sentence of a mistake has a word of a kind of promise."""
     words = re.findall(r"\w+", f"{cause.name} {cause.explanation}".lower())
     return any(word.startswith(tuple(KINDS[kind].split())) for word in words)
 
@@ -152,7 +152,7 @@ def kind_of_failure(record: Record, right: Record, reason: Reason | None = None)
 
 
 def _is_missing(found: Any, wanted: Any) -> bool:
-    """Whether a gradient on record is None, where the right answer has one."""
+    """Say whether a gradient on record is None, where the right answer has one."""
     return any(here is None and there is not None for here, there in zip(found[1], wanted[1], strict=False))
 
 
@@ -172,7 +172,7 @@ def distinct_exercises() -> list[Exercise]:
 
 
 def examine(exercise: Exercise, mistakes: Sequence[Misconception] | None = None) -> Iterator[Finding]:
-    """What each known mistake of an exercise fails; of ``mistakes`` alone, where they are given."""
+    """Yield what each known mistake of an exercise fails; of ``mistakes`` alone, where they are given."""
     right = Misconception(Cause("right", "", "", ""), course().references()[exercise.name])
     records = {each.check.name: each.record for each in _outcomes(exercise, right)}
     for wrong in exercise.misconceptions if mistakes is None else mistakes:

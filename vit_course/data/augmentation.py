@@ -145,7 +145,7 @@ def _near(center: Tensor, reach: Tensor, length: int) -> Tensor:
 
 
 def _place(generator: torch.Generator) -> dict[str, Any]:
-    """What torch's functions that draw are told to draw with this generator, where it lives."""
+    """Return what torch's functions that draw are told to draw with this generator, where it lives."""
     return {"generator": generator, "device": generator.device}
 
 

@@ -76,7 +76,7 @@ def load_folder(root: Path | str, image_size: int | None = None) -> tuple[ImageD
 
 
 def is_class_folder(path: Path | str) -> bool:
-    """Whether there are folders with image files in them in `path`, or in `path`/train."""
+    """Say whether there are folders with image files in them in `path`, or in `path`/train."""
     path = Path(path)
     return any(_images_in(folder, deep=False) for parent in (path / "train", path) for folder in _folders_in(parent))
 

@@ -151,7 +151,7 @@ def data_folder(root: Path | str | None = None) -> Path:
 
 
 def holds_dataset(name: str, root: Path | str | None = None) -> bool:
-    """Whether `load_dataset(name, root)` would find something under that name in `root`, right or damaged."""
+    """Say whether `load_dataset(name, root)` would find something under that name in `root`, right or damaged."""
     folder = data_folder(root)
     named = (folder / f"{name}.npz").is_file() or (folder / name).is_dir()
     return name in EMBEDDED or named or (name in PUBLISHED and is_begun(name, folder))

@@ -51,12 +51,12 @@ def load_published(name: str, root: Path) -> tuple[ImageDataset, ImageDataset]:
 
 
 def is_begun(name: str, root: Path) -> bool:
-    """Whether any file of the set, packed or unpacked, lies in `root`."""
+    """Say whether any file of the set, packed or unpacked, lies in `root`."""
     return any((root / file).is_file() for file, _ in [*_files(name), *_archives(name)])
 
 
 def is_complete(name: str, root: Path) -> bool:
-    """Whether all unpacked files lie in `root`.
+    """Say whether all unpacked files lie in `root`.
 
     Raises:
         DatasetError: when one of them is not what was published.
@@ -101,7 +101,7 @@ def _is_right(path: Path, md5: str | None) -> bool:
 
 
 def _is_whole_idx(path: Path) -> bool:
-    """Whether a file of MNIST's format (0, 0, 8, number of axes, their lengths, bytes) is as long as it says."""
+    """Say whether a file of MNIST's format (0, 0, 8, number of axes, their lengths, bytes) is as long as it says."""
     with path.open("rb") as file:
         magic = file.read(4)
         if len(magic) < 4 or magic[:3] != b"\0\0\x08" or magic[3] == 0:

@@ -113,7 +113,7 @@ def _findings(model: nn.Module, images: Tensor, after_each: Callable[[], None]) 
 
 
 def _case_of_one(model: nn.Module, images: Tensor, error: Exception) -> tuple[Case | None, Finding]:
-    """What can still be asked of a model that a batch stops, and what is to be said of that."""
+    """Return what can still be asked of a model that a batch stops, and what is to be said of that."""
     claim, (file, line) = "The model runs on the images.", line_of(error)
     try:
         case = Case(Subject(model, images[:1]))

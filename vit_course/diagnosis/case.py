@@ -17,7 +17,7 @@ _ALL = 65
 
 
 def close(first: Tensor, second: Tensor, tolerance: float = 1e-3) -> bool:
-    """Whether two results are the same up to rounding, as a share of the largest number."""
+    """Say whether two results are the same up to rounding, as a share of the largest number."""
     if first.shape != second.shape:
         return False
     return bool((first - second).abs().max() <= tolerance * max(1e-3, float(second.abs().max())))

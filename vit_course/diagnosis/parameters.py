@@ -101,7 +101,7 @@ def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[
 
 
 def _moves_at_all(case: Case, name: str) -> bool:
-    """Whether other numbers in a parameter move the logits by more than float64 rounds them."""
+    """Say whether other numbers in a parameter move the logits by more than float64 rounds them."""
     model, images = twin(case.subject.model).double(), case.images.double()
     parameter = dict(model.named_parameters())[name]
     try:
@@ -167,7 +167,7 @@ def _tensors(output: object) -> Iterator[Tensor]:
 
 
 def _matters(case: Case, parameter: Tensor) -> bool:
-    """Whether other numbers in a parameter give other logits."""
+    """Say whether other numbers in a parameter give other logits."""
     kept = parameter.detach().clone()
     other = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6)).to(parameter)
     with torch.no_grad():
@@ -213,7 +213,7 @@ def _cutting_mistake(case: Case, at: Op | None) -> str:
 
 
 def _slope_along(model: nn.Module, images: Tensor) -> tuple[float, float]:
-    """How fast a sum of the logits grows along one way through the parameters: measured, and by the gradient."""
+    """Return how fast a sum of the logits grows along one way through the parameters: measured, and by the gradient."""
     parameters = [each for each in model.parameters() if each.requires_grad]
     generator = torch.Generator().manual_seed(7)
     ways = [torch.randn(each.shape, generator=generator).to(each) for each in parameters]

@@ -76,7 +76,7 @@ def _drops(op: Op) -> bool:
 
 
 def _ends_with(model: nn.Module, drop: nn.Module, case: Case) -> bool:
-    """Whether the logits are what a dropout gives."""
+    """Say whether the logits are what a dropout gives."""
     kept: list[Tensor] = []
     hook = drop.register_forward_hook(lambda _, __, out: kept.append(out))
     found = logits_of(model(case.images))

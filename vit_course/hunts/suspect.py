@@ -89,7 +89,7 @@ class Suspect:
         self.program: Callable[..., Any] = _run(code, f"<hunt: {title}>")[defines]
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        """What the program makes of these inputs, or an instance of it where it is a class."""
+        """Return what the program makes of these inputs, or an instance of it where it is a class."""
         return self.program(*inputs, **options)
 
     def check(self, mended: object = None) -> Report:
@@ -108,7 +108,7 @@ class Suspect:
 
 
 def _run(code: str, file: str) -> dict[str, Any]:
-    """What a program defines. Errors in it will show its own lines."""
+    """Return what a program defines. Errors in it will show its own lines."""
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     names: dict[str, Any] = {"__name__": "vit_course.hunts.suspect_program"}
     exec(compile(code, file, "exec", dont_inherit=True), names)

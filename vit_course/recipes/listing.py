@@ -83,7 +83,7 @@ class Measured:
 
 
 def summarize(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[str, Any]:
-    """What measured.json holds: for each recipe the runs that count, by machine, then by seed.
+    """Return what measured.json holds: for each recipe the runs that count, by machine, then by seed.
 
     A run counts when it was made by the recipe as it is now, unchanged, on the recipe's own data, in one
     process, and whole.
@@ -98,7 +98,7 @@ def summarize(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[s
 
 
 def counts(recipe: Recipe, result: RunResult) -> bool:
-    """Whether this run says something about this recipe as it is now."""
+    """Say whether this run says something about this recipe as it is now."""
     return (
         result.definition == definition(recipe)
         and not result.changed
@@ -228,7 +228,7 @@ def as_json(recipes: list[Recipe]) -> str:
 
 
 def first_measured(recipe: Recipe) -> Measured | None:
-    """What was measured on the machine with the most seeds, or None."""
+    """Return what was measured on the machine with the most seeds, or None."""
     entries = read_measured().get(recipe.name)
     return entries[0] if entries else None
 
@@ -244,7 +244,7 @@ def _percent(accuracy: Spread) -> str:
 
 
 def minutes(measured: Measured | None) -> str:
-    """How long a run takes by the clock, or a dash."""
+    """Return how long a run takes by the clock, or a dash."""
     return f"{measured.seconds.mean / 60:.1f}" if measured else "–"
 
 

@@ -219,7 +219,7 @@ def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
 
 
 def _is_left_over(path: Path) -> bool:
-    """Whether this is a recipe.json that a killed process, or a full disk, left unfinished."""
+    """Say whether this is a recipe.json that a killed process, or a full disk, left unfinished."""
     return path.name == f"{RECIPE_FILE}.unfinished" or path.name.startswith(f".{RECIPE_FILE}.")
 
 
@@ -253,7 +253,7 @@ def _settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
 
 
 def _identity(prepared: Prepared) -> dict[str, Any]:
-    """What tells this run from another one, for --resume and for `vit-course evaluate`."""
+    """Return what tells this run from another one, for --resume and for `vit-course evaluate`."""
     return {
         "version": 1,
         "recipe": prepared.recipe.name,

@@ -28,7 +28,7 @@ NOT_RUN = "not run yet"
 
 
 def report() -> str:
-    """What a student reads who runs down the columns in `patchify`."""
+    """Return what a student reads who runs down the columns in `patchify`."""
     (wrong,) = (each for each in EXERCISES["patchify"].misconceptions if each.name == "column order")
     with redirect_stdout(StringIO()):
         answer = check("patchify", *wrong.objects)
@@ -36,7 +36,7 @@ def report() -> str:
 
 
 def our_recipes() -> str:
-    """What recipes for a CPU reach."""
+    """Return what recipes for a CPU reach."""
     lines = ["| recipe | test accuracy | minutes |", "|---|---|---|"]
     for name in OURS:
         measured = first_measured(RECIPES[name])
@@ -70,7 +70,7 @@ def read_prediction(name: str) -> str:
 
 
 def gpu_runs() -> str:
-    """What ran on a GPU before these recipes: two recipes that they replace, and two trials of the step as a graph."""
+    """List what ran on a GPU before these recipes: two that they replace, and two trials of the step as a graph."""
     lines = ["| run | precision | epochs | training images | test images |", "|---|---|---|---|---|"]
     for name, title in (("h200_minute_of_before", "`h200-minute`"), ("colab_t4_of_before_on_h200", "`colab-t4`")):
         run = json.loads((GPU / f"{name}.json").read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def step_on_gpu() -> str:
 
 
 def peers_on_gpu() -> str:
-    """How many times our time the others take on the GPU, forward and backward in bfloat16."""
+    """Return how many times our time the others take on the GPU, forward and backward in bfloat16."""
     report = json.loads((RESULTS / "models_cuda.json").read_text(encoding="utf-8"))
     modes = {size: mode["bfloat16"]["forward + backward"] for size, mode in report["sizes"].items()}
     lines = [f"| times our time | {' | '.join(modes)} |", "|---" * (len(modes) + 1) + "|"]
@@ -108,7 +108,7 @@ def peers_on_gpu() -> str:
 
 
 def published_recipes() -> str:
-    """What published notebooks reach, as they are and without their mistakes."""
+    """Return what published notebooks reach, as they are and without their mistakes."""
     lines = ["| notebook | published | ours as published | without its mistakes, by our recipe |", "|---|---|---|---|"]
     for recipe in AS_PUBLISHED:
         assert recipe.published is not None
@@ -128,7 +128,7 @@ def total(name: str) -> str:
 
 
 def proof() -> str:
-    """What is proved of the checks; a bug hunt shares its exercise's checks and counts as an exercise of its own."""
+    """List what is proved of the checks; a bug hunt shares its exercise's checks and counts as one of its own."""
     report = json.loads(PROOF.read_text(encoding="utf-8"))
     totals = report["totals"]
     checks = f"{totals['public checks']} public and {totals['hidden checks']} hidden checks"
@@ -159,7 +159,7 @@ def _count_caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
 
 
 def speed() -> str:
-    """How many times our time the others take: other libraries at two sizes; and what loops cost."""
+    """Return how many times our time the others take: other libraries at two sizes; and what loops cost."""
     sizes = json.loads((RESULTS / "models_cpu.json").read_text(encoding="utf-8"))["sizes"]
     works = ("forward", "forward + backward")
     parts = [size["float32"][work] for size in sizes.values() for work in works]

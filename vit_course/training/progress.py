@@ -28,7 +28,7 @@ SHORT = "{desc}{percentage:.0f}%, {remaining}, {rate_fmt}{postfix}"
 
 
 def draws_progress() -> bool:
-    """Whether stdout is a terminal or a notebook, where a progress bar can be redrawn in place."""
+    """Say whether stdout is a terminal or a notebook, where a progress bar can be redrawn in place."""
     return sys.stdout.isatty() or type(sys.stdout).__module__.startswith("ipykernel")
 
 

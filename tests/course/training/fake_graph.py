@@ -44,7 +44,7 @@ class Noting(TorchDispatchMode):
 
 
 def memory(tensor: Any) -> object:
-    """What tells memory apart; None for what is no tensor."""
+    """Return what tells memory apart; None for what is no tensor."""
     return tensor.untyped_storage().data_ptr() if isinstance(tensor, Tensor) else None
 
 

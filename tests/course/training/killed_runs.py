@@ -55,7 +55,7 @@ def digest(model: torch.nn.Module) -> str:
 
 
 def in_a_child(action: Callable[[], object]) -> object:
-    """What `action` returns, or the signal that ended the process that it ran in."""
+    """Return what `action` returns, or the signal that ended the process that it ran in."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

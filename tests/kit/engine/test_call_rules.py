@@ -215,7 +215,7 @@ def test_every_method_of_a_tensor_is_an_operation():
 
 
 def called_with(function, answer):
-    """What is noted where ``answer`` is called with a function of the check's, and whether it raised."""
+    """Return what is noted where ``answer`` is called with a function of the check's, and whether it raised."""
     watch = Watch(str(ROOT), ("vit_course", "exercise_kit"))
     result = LocalBackend({"answer": answer}, watch).call("answer", (function,))
     return watch.names(), result.raised

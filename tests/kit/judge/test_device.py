@@ -33,7 +33,7 @@ def patchify(images, patch_size):
 
 
 def grade_answers(judge, lessons, lesson, *exercises, answer=None):
-    """What becomes of the model answers to some exercises, the fake GPU beside them."""
+    """Return what becomes of the model answers to some exercises, the fake GPU beside them."""
     submission = read(FoundFile(ROOT / "solutions" / f"{lesson}.ipynb"), lessons).only(set(exercises))
     cells = (FAKE_GPU, *submission.cells)
     if answer:

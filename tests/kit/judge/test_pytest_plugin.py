@@ -25,7 +25,7 @@ def wrong(exercise):
 
 
 def run_pytest(path, folder):
-    """What pytest tells: exercise and check → passed, failure or skipped; and what it prints."""
+    """Return what pytest tells: exercise and check → passed, failure or skipped; and what it prints."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/hidden", "--submission", path]
     command += ["--probe-seed", "secret", "--junitxml", folder / "told.xml"]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)

@@ -44,7 +44,7 @@ def book(tmp_path: Path) -> Path:
 
 
 def fault_of(address: str, statement: str = INSERT, first: Callable[[Connection], object] = bool) -> GradebookError:
-    """What is raised by a statement, or before it; ``first`` is done when the gradebook is open."""
+    """Return what is raised by a statement, or before it; ``first`` is done when the gradebook is open."""
 
     def execute() -> None:
         with existing(), engine_of(address).connect() as connection:

@@ -57,7 +57,7 @@ def work(worker, source, calls):
 
 
 def lose(worker, source="", calls=0):
-    """How the worker is lost when it runs ``source`` and is then asked to call f."""
+    """Return how the worker is lost when it runs ``source`` and is then asked to call f."""
     with pytest.raises(WorkerLost) as caught:
         work(worker, source, calls)
     assert worker.lost is caught.value

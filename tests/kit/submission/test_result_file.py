@@ -12,7 +12,7 @@ FILE = "vit_cifar.safetensors"
 
 
 def answer_of(work, **handed_in):
-    """What is read of a student's notebook of lesson 07 about the file."""
+    """Return what is read of a student's notebook of lesson 07 about the file."""
     handed_in = FoundFile(work("07_experiments").write(), **handed_in)
     submission = read(handed_in, work("07_experiments").lessons, "vit_cifar")
     (answer,) = submission.exercises

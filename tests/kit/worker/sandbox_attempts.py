@@ -221,7 +221,7 @@ def ten_thousand_threads() -> int:
 
 
 def fill_disk(write_some: Callable[[int], object]) -> list[int]:
-    """How often 4 MB could be written, and the errno that ended it; stays until it is ended where nothing did."""
+    """Count how often 4 MB could be written, and the errno at the end; stays until it is ended where nothing did."""
     for number in range(40):
         try:
             write_some(number)

@@ -51,7 +51,7 @@ ODD = {
 
 
 def sent_over(value, *, trusting):
-    """What arrives of ``value``: at a worker (trusting) or at the judge."""
+    """Return what arrives of ``value``: at a worker (trusting) or at the judge."""
     near, far = socket.socketpair()
     near.setblocking(False)
     packer = Packer(most_bytes=LIMIT)
