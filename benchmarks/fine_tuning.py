@@ -243,7 +243,7 @@ def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear)
 
 
 def inputs_of_probes(images: ImageDataset, seed: int) -> dict[str, Features]:
-    """List what a probe can be fitted on: the trained model's features, its ten logits, a fresh one's features, pixels."""
+    """List what a probe can be fitted on: the trained model's features or logits, a fresh one's features, pixels."""
     saved = trained_vit()
     torch.manual_seed(seed)
     fresh = VisionTransformer(saved.config)
