@@ -34,10 +34,10 @@ from timing import machine
 from exercise_kit.batch.batch import Grader
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.simulate.modules import right_variants
-from exercise_kit.simulate.profiles import names, profiles
-from exercise_kit.simulate.simulate import wanted_lessons
-from exercise_kit.simulate.submissions import SimulatedLesson, random_of
+from exercise_kit.simulate.modules import load_right_variants
+from exercise_kit.simulate.profiles import draw_names, draw_profiles
+from exercise_kit.simulate.simulate import choose_lessons
+from exercise_kit.simulate.submissions import SimulatedLesson, make_random
 from exercise_kit.submission.find import find
 from exercise_kit.submission.released import Lessons
 
@@ -50,15 +50,15 @@ MARKS = (20, 50, 100, 200, 500, 1000, 2000)
 def hand_in(folder: Path, students: int) -> list[Path]:
     """Make a class in which each student hands in one lesson; the folders of the submissions, in a mixed order."""
     new_class(folder, ROOT)
-    variants = right_variants()
-    lessons = [SimulatedLesson(name, folder, ROOT, variants, SEED, 0) for name in wanted_lessons(ROOT, ())]
-    sorts = profiles(students, random_of(SEED, "sorts"))
+    variants = load_right_variants()
+    lessons = [SimulatedLesson(name, folder, ROOT, variants, SEED, 0) for name in choose_lessons(ROOT, ())]
+    sorts = draw_profiles(students, make_random(SEED, "sorts"))
     paths = []
-    for number, (student, sort) in enumerate(zip(names(students, random_of(SEED, "names")), sorts, strict=True)):
+    for number, (student, sort) in enumerate(zip(draw_names(students, make_random(SEED, "names")), sorts, strict=True)):
         lesson = lessons[number % len(lessons)]
         lesson.write(folder / "submitted", lesson.draw_submission(student, sort))
         paths.append(folder / "submitted" / student / lesson.name)
-    random_of(SEED, "order").shuffle(paths)
+    make_random(SEED, "order").shuffle(paths)
     return paths
 
 

@@ -31,7 +31,14 @@ from exercise_kit.quoting import legible, one_line
 from exercise_kit.sandbox.devices import DeviceError, missing_protections, resolve_device
 from exercise_kit.submission.find import FoundFile, find, looks_like_class, stray_files, trees
 from exercise_kit.submission.flags import SAME_FILE, explain_flags, flag_same_file
-from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
+from exercise_kit.submission.released import (
+    CONFIG,
+    Lessons,
+    find_current_class,
+    find_unclaimed_class,
+    is_class,
+    remember_class,
+)
 
 COLORS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 WITHOUT_COUNT = {
@@ -175,7 +182,7 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         raise GradeError(
             "There are no lessons here; grade in a clone of the course or a class folder, or give --class DIR."
         )
-    if options.exercise and not lessons.of_exercise(options.exercise):
+    if options.exercise and not lessons.find_by_exercise(options.exercise):
         known = ", ".join(name for lesson in lessons for name in lesson.names)
         raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
     if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
@@ -213,9 +220,9 @@ def _is_settled(done: Done) -> bool:
 def _class_dir(options: GradeOptions) -> Path | None:
     """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
     if options.class_dir is None:
-        if folder := unclaimed_class(options.paths):
+        if folder := find_unclaimed_class(options.paths):
             raise GradeUsageError("--class", _whose(folder))
-        return current_class(options.paths)
+        return find_current_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
     remember_class(options.class_dir)
@@ -240,7 +247,7 @@ def _device(options: GradeOptions) -> str:
 
 def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
     """Name the folders that look like classes, whose checks were not used because a student could have made them."""
-    found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), current_class())))
+    found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), find_current_class())))
     for folder in (each for each in found if class_dir is None or each.resolve() != class_dir.resolve()):
         used = f"those of {class_dir}" if class_dir else "the course's own checks"
         name = shlex.quote(one_line(str(folder)))

@@ -16,7 +16,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.utils import is_solution
 
 from exercise_kit.nbgrader.grader_notes import Noted, read_notes
-from exercise_kit.submission.released import cell_source
+from exercise_kit.submission.released import read_cell_source
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def read_earlier(page: Path, gradebook: Gradebook, lesson: str, student: str) ->
     with suppress(OSError, ValueError, KeyError, TypeError, MissingEntry):
         cells = json.loads(page.read_bytes())["cells"] if notes.finished else ()
         marked = ((cell["metadata"].get("nbgrader", {}).get("grade_id"), cell) for cell in cells)
-        texts = {str(name): cell_source(cell) for name, cell in marked if name}
+        texts = {str(name): read_cell_source(cell) for name, cell in marked if name}
         grades = gradebook.find_submission_notebook(lesson, lesson, student).grades
         return Earlier(notes, texts, {each.name: (each.auto_score, each.needs_manual_grade) for each in grades})
     return Earlier()

@@ -177,12 +177,12 @@ class FeedbackPages(GenerateFeedback):
             self.log.error(words, student_id, assignment_id)
             return False
         # before the page is made: what changes while it is made is seen the next time
-        self._fingerprint = self._fingerprint_of(assignment_id, student_id)
+        self._fingerprint = self._make_fingerprint(assignment_id, student_id)
         if super().init_destination(assignment_id, student_id):
             return True
         page = target / f"{assignment_id}.html"
         excluded = student_id in (self.coursedir.student_id_exclude or "").split(",")
-        if excluded or (page.is_file() and self._is_of_today(page, graded)):
+        if excluded or (page.is_file() and self._is_current(page, graded)):
             return False
         self.log.info("%s: graded since its page was made: made again", student_id)
         rmtree(str(target))
@@ -192,13 +192,13 @@ class FeedbackPages(GenerateFeedback):
         """Write a page, with the fingerprint of what it shows as its last line."""
         super().write_single_notebook(output + self._fingerprint, resources)
 
-    def _is_of_today(self, page: Path, graded: Path) -> bool:
+    def _is_current(self, page: Path, graded: Path) -> bool:
         with page.open("rb") as file:
             file.seek(-min(len(self._fingerprint), page.stat().st_size), os.SEEK_END)
             same = file.read() == self._fingerprint.encode()
         return same and page.stat().st_mtime >= graded.stat().st_mtime
 
-    def _fingerprint_of(self, lesson: str, student: str) -> str:
+    def _make_fingerprint(self, lesson: str, student: str) -> str:
         """A comment of HTML that changes with the points, the comments, and what lateness costs."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             try:

@@ -32,7 +32,7 @@ from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import EARLIER, RESULT, SUBMISSION
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.earlier import Earlier
-from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from exercise_kit.nbgrader.grader_notes import NOTES, make_notes
 from exercise_kit.nbgrader.page_head import TOLD
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import FoundFile
@@ -172,7 +172,7 @@ class JudgeNotebook(NbGraderPreprocessor):
         others = _all_submitted(course, where["assignment"]) if course.student_id == "*" else []
         try:
             with GRADER_CACHES.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as cache:
-                result = cache.result_of(folder, others)
+                result = cache.find_result(folder, others)
         except PlaceError as error:
             result = ungraded_result(FoundFile(folder, where["student"], where["assignment"]), "error", str(error))
         where[RESULT] = result
@@ -186,7 +186,7 @@ class JudgeNotebook(NbGraderPreprocessor):
         else:
             self._leave_ungraded(notebook, resources, result)
         notebook.metadata.pop(PLACE, None)
-        notebook.metadata[NOTES] = notes_of(result, where.get(SUBMISSION, ""))
+        notebook.metadata[NOTES] = make_notes(result, where.get(SUBMISSION, ""))
         return notebook, resources
 
     def _leave_ungraded(self, notebook: NotebookNode, resources: dict[str, Any], result: Result) -> None:
@@ -219,16 +219,16 @@ class GraderCache:
         self.grader = grader
         self._pending: dict[tuple[Path, int], Future[Result]] = {}
 
-    def result_of(self, path: Path, others: Sequence[Path]) -> Result:
+    def find_result(self, path: Path, others: Sequence[Path]) -> Result:
         """The result of a student's folder; the first time, ``others`` are requested too, to be graded meanwhile."""
-        if (pending := self._pending.pop(_version_of(path), None)) is not None:
+        if (pending := self._pending.pop(_read_version(path), None)) is not None:
             return pending.result()
         result = self.grader.submit(path)
-        self._pending |= {_version_of(each): self.grader.submit(each) for each in others if each != path}
+        self._pending |= {_read_version(each): self.grader.submit(each) for each in others if each != path}
         return result.result()
 
 
-def _version_of(folder: Path) -> tuple[Path, int]:
+def _read_version(folder: Path) -> tuple[Path, int]:
     """A folder, and a number that changes when a file in it does."""
     facts = []
     with suppress(OSError):  # the reader says in words what is the matter with it

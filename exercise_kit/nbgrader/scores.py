@@ -98,7 +98,7 @@ def _sum(points: Iterable[float | None]) -> float:
     return round(sum((each or 0.0 for each in points), 0.0), 4)
 
 
-def score_of(gradebook: Gradebook, lesson: str, student: str, page: Path) -> LessonScore:
+def read_score(gradebook: Gradebook, lesson: str, student: str, page: Path) -> LessonScore:
     """A student's points in a lesson.
 
     Args:

@@ -26,7 +26,7 @@ from pathlib import Path
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.files import user_folder
-from exercise_kit.submission.slice import definitions
+from exercise_kit.submission.slice import list_definitions
 
 _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
@@ -187,7 +187,7 @@ def _withheld(source: bytes, holds: str) -> bytes:
     text = _WITHHELD
     for statement in ast.parse(source).body:
         form = _WITHHELD_FUNCTION if isinstance(statement, ast.FunctionDef) else _WITHHELD_CLASS
-        for name in sorted(definitions(ast.Module([statement], []))):
+        for name in sorted(list_definitions(ast.Module([statement], []))):
             if not name.startswith("_"):
                 text += form.format(name=name, why=f"{name} cannot be used while grading: {holds}")
     return text.encode()

@@ -32,7 +32,7 @@ from exercise_kit.sandbox.limits import (
 )
 from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
-from exercise_kit.submission.slice import parse, python_of
+from exercise_kit.submission.slice import convert_to_python, parse
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.preload import packages_used
 from exercise_kit.worker.values import Packer, Unpacker
@@ -131,7 +131,7 @@ class Worker:
         """
         for cell in cells:
             with _of_cell(cell):
-                text = python_of(cell.source)
+                text = convert_to_python(cell.source)
                 self.request("compile", index=cell.index, source=text or cell.source, readable=text is not None)
         for cell in cells:
             with _of_cell(cell):

@@ -66,19 +66,19 @@ class Oracle:
             key: from which the checks draw when its submission is graded.
         """
         if answer.outcome != Outcome.ASK:
-            return self._certain(answer)
+            return self._predict_certain(answer)
         replays = Replays(self._checks, answer.exercise, key())
-        outcomes = self._outcomes(answer, replays)
+        outcomes = self._run_checks(answer, replays)
         verdicts = {each.check.name: str(each.result.verdict) for each in outcomes}
         counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
         earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
         share = earned / sum(each.check.worth for each in counted) if counted else 0.0
         return Expected(verdicts, share, self._name(answer, outcomes, replays))
 
-    def _outcomes(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:
+    def _run_checks(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:
         """Return what the checks find about an answer: of one that is a mistake of the library, in its replays."""
         exercise = course().exercises[answer.exercise]
-        if wrong := _of_library(exercise, answer):
+        if wrong := _find_in_library(exercise, answer):
             return [replays.outcome(wrong, each.name) for each in self._checks.exercises()[exercise.name]]
         objects = answer.objects or _run_cell(answer.source or "", exercise.objects)
         answer_objects = dict(zip(exercise.objects, objects, strict=True))
@@ -94,19 +94,19 @@ class Oracle:
             if answer.exercise not in self._replays:
                 self._replays[answer.exercise] = Replays(self._checks, answer.exercise, _KEY)
             shared = self._replays[answer.exercise]
-            same = self._outcomes(answer, shared)
+            same = self._run_checks(answer, shared)
             if failed != _list_failed_checks(same):
                 same, shared = list(outcomes), replays
             self._named[place] = commonest(name_failures(answer.exercise, same, shared))
         return self._named[place]
 
-    def _certain(self, answer: SimulatedAnswer) -> Expected:
+    def _predict_certain(self, answer: SimulatedAnswer) -> Expected:
         verdict = Verdict.PASS if answer.outcome == Outcome.PASSES else Verdict.FAIL
         names = (each.name for each in self._checks.exercises()[answer.exercise])
         return Expected({name: str(verdict) for name in names}, float(verdict == Verdict.PASS))
 
 
-def _of_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
+def _find_in_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
     """The mistake of the library, or two of them, that an answer is made of."""
     library = pairs_of(exercise) if answer.kind == Kind.TWO else exercise.misconceptions
     return next((each for each in library if each.objects == answer.objects), None)

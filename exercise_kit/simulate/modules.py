@@ -35,7 +35,7 @@ class Module:
         self.import_lines: dict[str, str] = {}
         self.from_imports: dict[str, tuple[str, str]] = {}
         for statement in self._tree.body:
-            for each in _names_of(statement):
+            for each in _list_defined_names(statement):
                 self._statements[each] = statement
             self._note_imports(statement)
 
@@ -43,13 +43,13 @@ class Module:
         """The definition of a name, or None."""
         return self._statements.get(name)
 
-    def lambda_of(self, function: FunctionType) -> ast.Lambda:
+    def find_lambda(self, function: FunctionType) -> ast.Lambda:
         """The expression that made a function, found by its line and by its code."""
         code = function.__code__
         lambdas = (node for node in ast.walk(self._tree) if isinstance(node, ast.Lambda))
         for node in lambdas:
             made = compile(ast.Expression(node), "", "eval").co_consts[0]
-            if node.lineno == code.co_firstlineno and _parts(made) == _parts(code):
+            if node.lineno == code.co_firstlineno and _describe_code(made) == _describe_code(code):
                 return copy.deepcopy(node)
         raise NoSource(f"nobody can tell which lambda stands in line {code.co_firstlineno} of {function.__module__}")
 
@@ -77,9 +77,9 @@ def is_written(value: Any) -> bool:
     return value.__name__ in vars(import_module(value.__module__)) and not is_lambda(value)
 
 
-def _parts(code: CodeType) -> tuple[object, ...]:
+def _describe_code(code: CodeType) -> tuple[object, ...]:
     """Return what tells two short functions of one line apart."""
-    constants = tuple(_parts(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    constants = tuple(_describe_code(each) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.co_names, code.co_varnames, constants
 
 
@@ -95,7 +95,7 @@ def is_lambda(value: object) -> bool:
 
 
 @cache
-def module_of(name: str) -> Module:
+def read_module(name: str) -> Module:
     """The module of a name, read once."""
     return Module(name)
 
@@ -107,13 +107,13 @@ def is_inlined(module: str) -> bool:
 
 def is_ours(module: str, root: str) -> bool:
     """Say whether what a decorator begins with belongs to the course."""
-    known = module_of(module)
+    known = read_module(module)
     if root in known.from_imports:
         return is_inlined(known.from_imports[root][0])
     return known.statement(root) is not None
 
 
-def _names_of(statement: ast.stmt) -> Iterator[str]:
+def _list_defined_names(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         yield statement.name
     elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
@@ -121,7 +121,7 @@ def _names_of(statement: ast.stmt) -> Iterator[str]:
         yield from (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
-def right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
+def load_right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
     """Each exercise's right variants, as tuples of its objects; a wheel has none.
 
     A module that needs a package which is not installed here is left out.

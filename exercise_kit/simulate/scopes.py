@@ -45,7 +45,7 @@ class _OuterNames(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.name = node.name if self._scopes else self._rename(node.name)
-        node.decorator_list = self._each(node.decorator_list)
+        node.decorator_list = self._visit_each(node.decorator_list)
         return self._in_function(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -53,10 +53,10 @@ class _OuterNames(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.name = node.name if self._scopes else self._rename(node.name)
-        node.decorator_list, node.bases = self._each(node.decorator_list), self._each(node.bases)
-        node.keywords = self._each(node.keywords)
+        node.decorator_list, node.bases = self._visit_each(node.decorator_list), self._visit_each(node.bases)
+        node.keywords = self._visit_each(node.keywords)
         self._scopes.append((_find_bound_names(node.body), True))
-        node.body = self._each(node.body)
+        node.body = self._visit_each(node.body)
         self._scopes.pop()
         return node
 
@@ -79,16 +79,19 @@ class _OuterNames(ast.NodeTransformer):
     def _in_function(self, node: _Node) -> _Node:
         assert isinstance(node, _Function)
         arguments = node.args
-        arguments.defaults, arguments.kw_defaults = self._each(arguments.defaults), self._each(arguments.kw_defaults)
+        arguments.defaults, arguments.kw_defaults = (
+            self._visit_each(arguments.defaults),
+            self._visit_each(arguments.kw_defaults),
+        )
         names = {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
         body = [node.body] if isinstance(node, ast.Lambda) else node.body
         self._scopes.append((_find_bound_names(body) | names, False))
-        visited = self._each(body)
+        visited = self._visit_each(body)
         node.body = visited[0] if isinstance(node, ast.Lambda) else visited
         self._scopes.pop()
         return node
 
-    def _each(self, nodes: Iterable[Any]) -> list[Any]:
+    def _visit_each(self, nodes: Iterable[Any]) -> list[Any]:
         return [node and self.visit(node) for node in nodes]
 
     def _rename_unless_hidden(self, name: str) -> str:
@@ -104,7 +107,7 @@ class _OuterNames(ast.NodeTransformer):
 def _find_bound_names(body: Iterable[ast.AST]) -> frozenset[str]:
     """The names that the statements of a scope bind in it."""
     found, elsewhere = set[str](), set[str]()
-    for node in _of_this_scope(body):
+    for node in _walk_scope(body):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found.add(node.id)
         elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -116,11 +119,11 @@ def _find_bound_names(body: Iterable[ast.AST]) -> frozenset[str]:
     return frozenset(found - elsewhere)
 
 
-def _of_this_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def _walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     for node in nodes:
         yield node
         if not isinstance(node, (*_SCOPES, *_LOOPS)):
-            yield from _of_this_scope(ast.iter_child_nodes(node))
+            yield from _walk_scope(ast.iter_child_nodes(node))
 
 
 _RESULTS = ("result", "answer", "outcome", "given_back")

@@ -55,7 +55,7 @@ def copied_words(exercise: str, objects: Iterable[str], answer: str, lesson: Rel
     if exercise in course().prescribed:
         return None
     shown = _collect_shown_statements(tuple(cell.source for cell in lesson.cells if cell.code))
-    written = [each for each in _longer_functions_of(parse(answer)) if len(_beyond(each, shown)) >= LEAST_STATEMENTS]
+    written = [each for each in _list_longer_functions(parse(answer)) if len(_beyond(each, shown)) >= LEAST_STATEMENTS]
     if not written:
         return None
     models = {each.tree for name in objects for each in _package_functions(name)}
@@ -80,14 +80,14 @@ def _collect_shown_statements(sources: tuple[str, ...]) -> frozenset[str]:
     return frozenset(each for tree in trees for each in _statements(tree))
 
 
-def _longer_functions_of(tree: ast.AST | None) -> Iterator[Function]:
+def _list_longer_functions(tree: ast.AST | None) -> Iterator[Function]:
     """The functions of a cell that have enough statements to be a copy; to write one down takes a while."""
     for node in _functions(tree):
         if sum(isinstance(each, ast.stmt) and not _is_no_work(each) for each in ast.walk(node)) >= LEAST_STATEMENTS:
             yield from _normalize_function(node)
 
 
-def _functions_of(tree: ast.AST | None) -> Iterator[Function]:
+def _list_functions(tree: ast.AST | None) -> Iterator[Function]:
     """The functions and methods of a cell."""
     for node in _functions(tree):
         yield from _normalize_function(node)
@@ -136,7 +136,7 @@ def _bare(node: ast.stmt) -> str:
 @cache
 def _model_functions(source: str) -> tuple[Function, ...]:
     """Those of a lesson's model answer."""
-    return tuple(_functions_of(parse(source)))
+    return tuple(_list_functions(parse(source)))
 
 
 @cache
@@ -147,7 +147,7 @@ def _package_functions(name: str) -> tuple[Function, ...]:
     for module in course().copied_from:
         for node in ast.parse((folder / f"{module}.py").read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-                found += _functions_of(node)
+                found += _list_functions(node)
     return tuple(found)
 
 

@@ -45,18 +45,18 @@ def as_python(source: str) -> str:
 
 def _calls_in(source: str) -> str:
     lines, quotation, brackets = [], "", 0
-    for line in _whole_lines(source):
+    for line in _join_continued_lines(source):
         call = None if quotation or brackets else _as_call(line)  # within a text or brackets it is Python's
         lines.append(call or line)
         if call is None:
-            quotation, brackets = _left_open(line, quotation, brackets)
+            quotation, brackets = _find_left_open(line, quotation, brackets)
     return "\n".join(lines)
 
 
 _MARK = re.compile(r"""#.*|\'{3}|"{3}|\'(?:[^\'\\]|\\.)*\'?|"(?:[^"\\]|\\.)*"?|[(\[{]|[)\]}]""")
 
 
-def _left_open(line: str, quotation: str, brackets: int) -> tuple[str, int]:
+def _find_left_open(line: str, quotation: str, brackets: int) -> tuple[str, int]:
     """Which text of several lines is open at a line's end, by its three quotation marks, and how many brackets."""
     place = 0
     while place < len(line):
@@ -86,7 +86,7 @@ def _dedent(source: str) -> str:
     return "\n".join(lines)
 
 
-def _whole_lines(source: str) -> Iterator[str]:
+def _join_continued_lines(source: str) -> Iterator[str]:
     """The lines; one that is IPython's own goes on where it ends in a backslash."""
     begun: list[str] = []
     for line in source.splitlines():
@@ -152,13 +152,13 @@ class _Names:
     looks_up: bool
 
 
-def required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
+def choose_required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
     """The cells to run, in order: all of the student's, and those of the others that define or change what they use.
 
     Of a cell of the lesson's own, which often ends in a picture, only the statements that are needed run.
     """
-    pieces = [piece for cell in cells for piece in _pieces(cell)]
-    names = [_names(piece.source) for piece in pieces]
+    pieces = [piece for cell in cells for piece in _split_cell(cell)]
+    names = [_find_names(piece.source) for piece in pieces]
     chosen = {place for place, piece in enumerate(pieces) if piece.students}
     if any(names[place].looks_up for place in chosen):
         return tuple(CellSource(cell.index, cell.source) for cell in cells)
@@ -173,7 +173,7 @@ def required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
         chosen |= more
 
 
-def _pieces(cell: Runnable) -> list[Runnable]:
+def _split_cell(cell: Runnable) -> list[Runnable]:
     """A cell of the lesson's own statement by statement; any other whole."""
     try:
         statements = [] if cell.students else ast.parse(cell.source).body
@@ -200,7 +200,7 @@ def parse(source: str) -> ast.Module | None:
     return _read(source)[1]
 
 
-def python_of(source: str) -> str | None:
+def convert_to_python(source: str) -> str | None:
     """The Python that is read, and that is run: a cell with its magics turned into calls; None: it is no Python."""
     return _read(source)[0]
 
@@ -213,13 +213,13 @@ def _read(source: str) -> tuple[str, ast.Module] | tuple[None, None]:
     return None, None
 
 
-def definitions(tree: ast.Module | None) -> frozenset[str]:
+def list_definitions(tree: ast.Module | None) -> frozenset[str]:
     """The names that a cell defines by itself, also under ``if`` or ``try``: functions, classes, assignments.
 
     What it imports is not counted.
     """
     defined = set()
-    for statement in _statements(tree.body if tree else []):
+    for statement in _walk_statements(tree.body if tree else []):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             defined.add(statement.name)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
@@ -236,10 +236,10 @@ def find_begun_definitions(source: str) -> frozenset[str]:
 
 def has_dynamic_names(source: str) -> bool:
     """Say whether a cell may read or define names that it does not show, by ``globals()`` or a magic, say."""
-    return _names(source).looks_up
+    return _find_names(source).looks_up
 
 
-def imports(tree: ast.AST | None) -> frozenset[str]:
+def list_imports(tree: ast.AST | None) -> frozenset[str]:
     """The names that a cell imports, anywhere in it."""
     return frozenset(_find_imported_names(tree)) if tree else frozenset()
 
@@ -249,7 +249,7 @@ def is_empty(source: str) -> bool:
     return all(not line.strip() or line.lstrip().startswith("#") for line in source.splitlines())
 
 
-def used_globals(tree: ast.Module) -> frozenset[str] | None:
+def find_used_globals(tree: ast.Module) -> frozenset[str] | None:
     """The names that code looks up among the notebook's variables, in any of its scopes; None: nobody can tell.
 
     What a cell binds by itself before it reads it is not counted, but in functions, which may run much later.
@@ -263,20 +263,20 @@ def used_globals(tree: ast.Module) -> frozenset[str] | None:
 
 
 @lru_cache(maxsize=2048)
-def _names(source: str) -> _Names:
+def _find_names(source: str) -> _Names:
     nothing: frozenset[str] = frozenset()
     tree = parse(source)
     if tree is None:  # what cannot run neither uses nor binds; the student reads its error
         return _Names(nothing, nothing, nothing, nothing, looks_up=has_magics(source))
-    uses = used_globals(tree)
+    uses = find_used_globals(tree)
     if uses is None:
         return _Names(nothing, nothing, nothing, nothing, looks_up=True)
     looks_up = bool(uses & LOOKUPS) or any(map(_looks_up, ast.walk(tree)))
     changes = frozenset(_find_changed_names(tree))
-    return _Names(uses, frozenset(_find_bound_names(ast.walk(tree))), changes, imports(tree), looks_up)
+    return _Names(uses, frozenset(_find_bound_names(ast.walk(tree))), changes, list_imports(tree), looks_up)
 
 
-def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def _walk_statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The statements of a cell, and those within them that run when the cell does."""
     waiting = list(body)
     while waiting:
@@ -291,7 +291,7 @@ def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 def _read_first(tree: ast.Module) -> Iterator[str]:
     bound: set[str] = set()
     for statement in tree.body:
-        nodes = list(_outside_functions(statement))
+        nodes = list(_walk_outside_functions(statement))
         for node in nodes:
             name = node.target if isinstance(node, ast.AugAssign) else node  # += reads first
             if not isinstance(name, ast.Name) or name.id in bound:
@@ -299,10 +299,10 @@ def _read_first(tree: ast.Module) -> Iterator[str]:
             if name is not node or isinstance(name.ctx, ast.Load):
                 yield name.id
         if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Assign):
-            bound |= imports(statement) | set(_find_bound_names(nodes))
+            bound |= list_imports(statement) | set(_find_bound_names(nodes))
 
 
-def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+def _walk_outside_functions(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes that run when a cell does: functions' bodies are left out, their decorators and defaults are not."""
     yield node
     for child in ast.iter_child_nodes(node):
@@ -310,7 +310,7 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
             body = node.body if isinstance(node.body, list) else [node.body]
             if child in body:
                 continue
-        yield from _outside_functions(child)
+        yield from _walk_outside_functions(child)
 
 
 def _find_used_names(table: symtable.SymbolTable) -> Iterator[str]:

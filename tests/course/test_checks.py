@@ -11,7 +11,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.cause_groups import grouped
 from exercise_kit.engine.mistakes import Edit
 from exercise_kit.reasons import Reason
-from exercise_kit.simulate.modules import right_variants
+from exercise_kit.simulate.modules import load_right_variants
 from tests.answers import known_mistake
 from vit_course.exercises.catalog import EXERCISES
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def _variants():
-    return right_variants()
+    return load_right_variants()
 
 
 def right_variants_of(exercise):

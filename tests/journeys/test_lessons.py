@@ -19,7 +19,7 @@ import pytest
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, check_grade_id
 from exercise_kit.simulate.answer_pool import LessonPools
-from exercise_kit.simulate.modules import right_variants
+from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.submission.released import Lessons
 from tests.journeys.kernels import LAST_CELL, errors_in, execute, points_shown, said_by, students_machine
 from tests.journeys.roads import (
@@ -125,13 +125,13 @@ def handed_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _answers() -> Iterator[tuple[str, tuple[str, str]]]:
     """Exercise → the source of a right answer in other words than the model's, and of a known mistake."""
-    variants = right_variants()
+    variants = load_right_variants()
     for lesson in Lessons(None, ROOT):
         models = {name: _as_written(source) for name, source in lesson.model_answers.items()}
         for name, pool in LessonPools(lesson, models, variants).pools.items():
             if pool.exercise.file:
                 continue
-            wrong = next(filter(None, map(pool.of_mistake, pool.misconceptions)))
+            wrong = next(filter(None, map(pool.answer_with_mistake, pool.misconceptions)))
             yield name, tuple(pool.alone(each).source or "" for each in (pool.right[-1], wrong))
 
 

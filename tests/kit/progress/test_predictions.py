@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from exercise_kit.progress import log
-from exercise_kit.progress.predictions import predict, predictions_of, reveal
+from exercise_kit.progress.predictions import predict, read_predictions, reveal
 from tests.kit.progress.conftest import restart
 
 Said = pytest.CaptureFixture[str]
@@ -28,7 +28,7 @@ def read_output(capsys: Said) -> str:
 
 
 def list_counted() -> tuple[bool | None, ...]:
-    return tuple(each.right for each in predictions_of(log.events_here().events).values())
+    return tuple(each.right for each in read_predictions(log.read_events_here().events).values())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from exercise_kit.cli.commands import progress as command
 from exercise_kit.progress import log
 from exercise_kit.progress.show import as_html
-from exercise_kit.progress.summary import LessonProgress, Progress, progress, summary
+from exercise_kit.progress.summary import LessonProgress, Progress, progress, summarize
 from vit_course.exercises.catalog import EXERCISES
 
 LESSON = "01_patchify"
@@ -27,7 +27,7 @@ def make_passed_event(t: float, exercise: str = "patchify", **facts: Any) -> dic
 
 
 def lesson_of(*events: dict[str, Any], name: str = LESSON) -> LessonProgress:
-    found = summary(events, Path("nowhere"))
+    found = summarize(events, Path("nowhere"))
     return next(each for each in found.lessons if each.name == name)
 
 
@@ -63,9 +63,9 @@ def test_what_only_the_judge_can_measure_is_done() -> None:
 
 
 def test_the_next_is_in_the_lesson_that_was_worked_on_last() -> None:
-    assert summary([], Path()).next == "Next: `normalize_images`, in 00_start."
-    assert summary([make_passed_event(1)], Path()).next == "Next: `unpatchify`, in 01_patchify."
-    assert summary([make_passed_event(1)], Path(), here=LESSON).next == "Next: `unpatchify`, here."
+    assert summarize([], Path()).next == "Next: `normalize_images`, in 00_start."
+    assert summarize([make_passed_event(1)], Path()).next == "Next: `unpatchify`, in 01_patchify."
+    assert summarize([make_passed_event(1)], Path(), here=LESSON).next == "Next: `unpatchify`, here."
 
 
 def all_done() -> list[dict[str, Any]]:
@@ -75,8 +75,8 @@ def all_done() -> list[dict[str, Any]]:
 def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> None:
     (tmp_path / "my_vit.py").write_text("# %% patchify\n# %% scratch\n# %% EncoderBlock\n")
     result = {"v": 1, "t": 99, "s": "a", "kind": "result", "name": "test-accuracy", "result": 61.25, "right": None}
-    before = summary(all_done()[:-1], tmp_path)
-    found = summary([*all_done(), result], tmp_path)
+    before = summarize(all_done()[:-1], tmp_path)
+    found = summarize([*all_done(), result], tmp_path)
     assert not before.complete
     assert "<img" not in as_html(before)
     assert found.complete
@@ -89,7 +89,7 @@ def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> Non
 
 
 def test_it_shows_itself_as_a_table_and_as_text(tmp_path: Path) -> None:
-    found = summary([make_passed_event(1)], tmp_path, here=LESSON)
+    found = summarize([make_passed_event(1)], tmp_path, here=LESSON)
     page, text = found._repr_mimebundle_()["text/html"], str(found)
     assert page.count("<tr") == len(found.lessons) + 1
     assert 'aria-current="true"' in page

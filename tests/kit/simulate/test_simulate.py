@@ -11,7 +11,7 @@ import pytest
 
 from exercise_kit.nbgrader.class_folder import ClassFolderError
 from exercise_kit.simulate.answers import Kind
-from exercise_kit.simulate.profiles import HOSTILE, PROFILES, names, profiles
+from exercise_kit.simulate.profiles import HOSTILE, PROFILES, draw_names, draw_profiles
 from exercise_kit.simulate.simulate import SimulationError, read_truth, simulate
 
 ROOT = Path(__file__).parents[3]
@@ -80,14 +80,14 @@ def test_the_truth_is_complete_and_kept_from_students(simulated):
 
 def test_sorts_of_students_have_their_shares():
     draw = random.Random(1)
-    counts = Counter(sort.name for sort in profiles(200, draw))
+    counts = Counter(sort.name for sort in draw_profiles(200, draw))
     assert counts == {sort.name: round(200 * sort.share) for sort in PROFILES}
-    assert [sort.name for sort in profiles(6, draw)].count(HOSTILE) == 1
-    assert len(profiles(1, draw)) == 1
+    assert [sort.name for sort in draw_profiles(6, draw)].count(HOSTILE) == 1
+    assert len(draw_profiles(1, draw)) == 1
 
 
 def test_names_are_different_and_can_be_folders():
-    found = names(3000, random.Random(2))
+    found = draw_names(3000, random.Random(2))
     assert len(set(found)) == 3000
     assert all(name == name.strip() and "/" not in name and not name.startswith(".") for name in found)
     assert {any(letter > "\u0370" for letter in name) for name in found} == {True, False}, "several scripts"

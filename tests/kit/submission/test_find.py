@@ -8,7 +8,7 @@ import pytest
 
 from exercise_kit.submission.find import find, looks_like_class, stray_files
 from exercise_kit.submission.notebook_file import Unreachable
-from exercise_kit.submission.parse import rejection
+from exercise_kit.submission.parse import explain_rejection
 
 LESSONS = ("01_patchify", "02_positions")
 
@@ -181,7 +181,7 @@ def test_a_folder_that_cannot_be_reached_is_no_fault_of_its_student(tmp_path, mo
     assert f"the folder cannot be reached ({os.strerror(number)})" in here.problem
     assert [(each.student, each.problem) for each in others] == ([] if lost == "." else [("ben", None)])
     with pytest.raises(Unreachable, match="cannot be reached"):
-        rejection(here, None)
+        explain_rejection(here, None)
 
 
 def test_a_link_to_itself_stops_nobody(tmp_path):

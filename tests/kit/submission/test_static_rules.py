@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.simulate.modules import is_variant, right_variants
-from exercise_kit.submission.possible_bypass import possible_bypass
+from exercise_kit.simulate.modules import is_variant, load_right_variants
+from exercise_kit.submission.possible_bypass import find_possible_bypass
 from exercise_kit.submission.submission import CellSource
 from tests.e2e.attacks.bypasses import FLAGGED, HONEST
 from vit_course.exercises.forbidden_calls import RULES
@@ -20,7 +20,7 @@ BODY = "def scaled_dot_product_attention(query, key, value):\n    return "
 
 def find_suspect(exercise, name, *sources):
     cells = [CellSource(index, source) for index, source in enumerate(sources)]
-    suspect = possible_bypass(exercise, (name,), cells)
+    suspect = find_possible_bypass(exercise, (name,), cells)
     return suspect and suspect.used
 
 
@@ -54,7 +54,7 @@ def test_classes_that_answer_for_themselves(head, hides):
 
 @pytest.mark.parametrize("exercise", RULES)
 def test_no_right_variant_is_suspected(exercise):
-    for (each,) in right_variants().get(exercise, ()):
+    for (each,) in load_right_variants().get(exercise, ()):
         if is_variant(each):
             source = Path(inspect.getfile(each)).read_text(encoding="utf-8")
             assert find_suspect(exercise, each.__name__, source) is None, each.__name__
