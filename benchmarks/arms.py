@@ -64,7 +64,7 @@ class Log:
             }
 
     def measure(self, *place: str, by: Callable[[], Any]) -> Any:
-        """What is found at a place, as ``"photos", "0"``: measured and written now, where nothing is."""
+        """Return what is found at a place, as ``"photos", "0"``: measured and written now, where nothing is."""
         if not self.at(place):
             self._keep(place, by())
         return self.at(place)
@@ -84,7 +84,7 @@ class Log:
                 self._keep(place, found)
 
     def at(self, place: Place) -> Any:
-        """What is found at a place; nothing where nothing is."""
+        """Return what is found at a place; nothing where nothing is."""
         found: Any = self.found
         for name in place:
             found = (found or {}).get(name)
@@ -95,7 +95,7 @@ class Log:
         at = self.found
         for name in outer:
             at = at.setdefault(name, {})
-        at[last] = rounded(found)
+        at[last] = round_numbers(found)
         self.write()
         shown = at[last]
         if isinstance(shown, dict):  # of what is measured after each epoch, the last is enough
@@ -121,12 +121,12 @@ def write(path: Path, result: Mapping[str, Any]) -> None:
     files.write(path, (re.sub(r"\n\s+(?=[-\d\]])", " ", text) + "\n").encode())
 
 
-def rounded(found: Any) -> Any:
+def round_numbers(found: Any) -> Any:
     """The same with numbers of five digits; whole numbers stay."""
     if isinstance(found, dict):
-        return {name: rounded(each) for name, each in found.items()}
+        return {name: round_numbers(each) for name, each in found.items()}
     if isinstance(found, list | tuple):
-        return [rounded(each) for each in found]
+        return [round_numbers(each) for each in found]
     return float(f"{found:.5g}") if isinstance(found, float) else found
 
 

@@ -73,7 +73,7 @@ def by_stock_nbgrader(folder: Path, students: dict[str, str]) -> dict[str, float
 
 
 def stock_of(report: dict[str, Any]) -> dict[str, float | None]:
-    """What stock nbgrader gave when it was last run."""
+    """Return what stock nbgrader gave when it was last run."""
     return {row["attack"]: row["stock_nbgrader"] for row in report["attacks"]}
 
 

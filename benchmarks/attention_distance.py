@@ -43,7 +43,7 @@ def center_patch(config: ViTConfig) -> int:
 
 
 def flow_to(patch: int, weights: list[Tensor], config: ViTConfig) -> list[list[float]]:
-    """What a patch's token is a mixture of after each block: shares of all patches, row by row, mean over images."""
+    """Trace what a patch's token is a mixture of after each block: shares of patches, row by row, mean over images."""
     shares = []
     for depth in range(1, len(weights) + 1):
         rollout = attention_rollout(weights[:depth])[:, None]  # (images, 1, tokens, tokens)

@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from colab import ROOT, installed, uv
+from colab import ROOT, list_packages, uv
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from rich.console import Console
@@ -47,8 +47,8 @@ if __name__ == "__main__":
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def bounded() -> dict[str, Requirement]:
-    """What the extra for grading asks for on every Python, by name."""
+def read_requirements() -> dict[str, Requirement]:
+    """Return what the extra for grading asks for on every Python, by name."""
     found = map(Requirement, PROJECT["optional-dependencies"]["grading"])
     return {canonicalize_name(each.name): each for each in found if each.marker is None}
 
@@ -60,7 +60,7 @@ def pins() -> dict[str, str]:
 
 
 def options(lowest: bool, home: Path) -> list[object]:
-    """What uv is told for one end."""
+    """Return what uv is told for one end."""
     if not lowest:
         return ["--constraint", PINS]
     others, names = home / "others.txt", [canonicalize_name(Requirement(each).name) for each in PROJECT["dependencies"]]
@@ -81,8 +81,11 @@ def run(lowest: bool) -> dict[str, Any]:
         )
         if done.returncode:
             sys.exit(f"the {'lowest' if lowest else 'highest'} versions grade nothing")
-        versions = {canonicalize_name(name): version for name, version in installed(python).items()}
-    return {"versions": {name: versions[name] for name in bounded()}, **json.loads(done.stdout.splitlines()[-1])}
+        versions = {canonicalize_name(name): version for name, version in list_packages(python).items()}
+    return {
+        "versions": {name: versions[name] for name in read_requirements()},
+        **json.loads(done.stdout.splitlines()[-1]),
+    }
 
 
 def main() -> None:

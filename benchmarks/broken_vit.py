@@ -85,7 +85,7 @@ class Row:
     stopped: list[str | None] = field(default_factory=list)
 
     def add(self, seed: int, accuracy: float | None, losses: list[float], seconds: float, why: str | None) -> None:
-        """What one seed came to."""
+        """Add what one seed came to."""
         self.seeds.append(seed)
         self.accuracies.append(accuracy)
         self.train_losses.append([round(loss, 4) for loss in losses])
@@ -110,7 +110,7 @@ def train_row(
         row.add(settings.seed, history.validation_accuracy[-1], history.train_loss, seconds, None)
 
 
-def known(train: ImageDataset, test: ImageDataset, settings: TrainingSettings) -> dict[str, Any]:
+def describe_conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettings) -> dict[str, Any]:
     """All that accuracies depend on, but the seed."""
     return conditions(
         "broken_vit",
@@ -207,7 +207,7 @@ def main() -> None:
     train = load_npz(arguments.data, "train").subset(slice(arguments.train))
     test = load_npz(arguments.data, "test").subset(slice(NUM_TEST)).with_statistics_of(train)
     settings = TrainingSettings(arguments.epochs, device=arguments.device)
-    now = known(train, test, settings)
+    now = describe_conditions(train, test, settings)
     chosen = [each for each in wrong_models() if arguments.keys is None or each.key in arguments.keys]
     worth, reasons = sorted_out(chosen, CONFIG)
     wrong = {each.key: each for each in worth}

@@ -21,7 +21,7 @@ from exercise_kit.engine.run import check
 from vit_course.exercises.catalog import EXERCISES
 
 
-def described(exercise: Exercise) -> dict[str, Any]:
+def describe_exercise(exercise: Exercise) -> dict[str, Any]:
     """An exercise: its claims, and for each known mistake its words and the report of one who makes it."""
     claims = {each.name: [each.claim, sorted(each.needs), each.worth, each.guard] for each in exercise.checks}
     mistakes = {}
@@ -39,7 +39,7 @@ def write(file: Path, names: list[str]) -> None:
     for name in names:
         if name not in found:
             start = time.perf_counter()
-            found[name] = described(EXERCISES[name])
+            found[name] = describe_exercise(EXERCISES[name])
             file.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
             print(f"{name}: {len(found[name]['mistakes'])} mistakes, {time.perf_counter() - start:.0f} s", flush=True)
 
@@ -60,7 +60,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 def _sentences(described: Any) -> list[str]:
-    """What is said, line by line, without its numbers and as if no line were broken."""
+    """Return what is said, line by line, without its numbers and as if no line were broken."""
     if isinstance(described, list):
         return [str(each) for each in described]
     report = " ".join(described["report"].split())

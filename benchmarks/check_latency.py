@@ -36,7 +36,7 @@ def exercises() -> list[str]:
     return [name for name, each in known if not each.file and each.misconceptions and not name.startswith("fix_")]
 
 
-def checked(exercise: str, answer: str) -> tuple[float, float]:
+def time_check(exercise: str, answer: str) -> tuple[float, float]:
     """Seconds by the clock and of the processor for a check."""
     right, mistakes = course().references()[exercise], course().exercises[exercise].misconceptions
     objects = right if answer == "right" else mistakes[0].objects
@@ -68,7 +68,7 @@ def percentile_95(seconds: list[float]) -> float:
     return quantiles(seconds, n=20, method="inclusive")[-1]
 
 
-def measured(rounds: int) -> dict[str, Any]:
+def measure(rounds: int) -> dict[str, Any]:
     wanted = {"first": FIRST, "warm_95": WARM}
     times = {answer: seconds_of(answer, rounds) for answer in ANSWERS}
     return {"machine": machine("cpu"), "import_torch": import_torch(), "wanted": wanted, **times}
@@ -79,8 +79,8 @@ def seconds_of(answer: str, rounds: int) -> dict[str, Any]:
     lessons = {course().exercises[name].lesson: name for name in reversed(names)}
     first = {name: first_of(name, answer) for name in sorted(lessons.values(), key=names.index)}
     for name in names:
-        checked(name, answer)
-    every = {name: [checked(name, answer) for _ in range(rounds)] for name in names}
+        time_check(name, answer)
+    every = {name: [time_check(name, answer) for _ in range(rounds)] for name in names}
     warm = {name: tuple(median(column) for column in zip(*some, strict=True)) for name, some in every.items()}
     return {
         "first_slowest": [max(each[way] for each in first.values()) for way in (0, 1)],
@@ -90,11 +90,11 @@ def seconds_of(answer: str, rounds: int) -> dict[str, Any]:
     }
 
 
-def rounded(value: Any) -> Any:
+def round_numbers(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: rounded(each) for key, each in value.items()}
+        return {key: round_numbers(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(each) for each in value]
+        return [round_numbers(each) for each in value]
     return round(value, 3) if isinstance(value, float) else value
 
 
@@ -116,10 +116,10 @@ def main() -> None:
     if arguments.only:
         clock, processor = time.perf_counter(), time.process_time()
         # with the import of all exercises, and of the right answers, which students do not have
-        checked(*arguments.only)
+        time_check(*arguments.only)
         print(json.dumps((time.perf_counter() - clock, time.process_time() - processor)))
         return
-    found = rounded(measured(arguments.rounds))
+    found = round_numbers(measure(arguments.rounds))
     for answer in ANSWERS:
         print_latencies(answer, found[answer])
     arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -41,7 +41,7 @@ from timing import machine
 from exercise_kit.authoring.release import ReleaseError, build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG, SETUP_GRADE_ID
 from exercise_kit.engine.rendering import REPORT_MIME
-from exercise_kit.submission.released import checked_file
+from exercise_kit.submission.released import read_checked_file
 from vit_course.interactive import WIDGET_VIEW
 
 ROOT = Path(__file__).parents[1]
@@ -123,14 +123,14 @@ def make_environment(folder: Path) -> Path:
     return python
 
 
-def installed(python: Path) -> dict[str, str]:
+def list_packages(python: Path) -> dict[str, str]:
     """The packages of an environment: name → version."""
     listed = json.loads(uv("pip", "list", "--format", "json", "--python", python).stdout)
     return {each["name"]: each["version"] for each in listed}
 
 
 def kernel_environment(python: Path, home: Path, data: Path | None, with_uv: bool) -> dict[str, str]:
-    """What a kernel of Colab's finds in its environment: its programs and settings, and none of ours."""
+    """Return what a kernel of Colab's finds in its environment: its programs and settings, and none of ours."""
     spec = home / "kernels" / "colab"
     spec.mkdir(parents=True, exist_ok=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -231,7 +231,7 @@ def _pictures(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
 
 
 def is_blank(picture: bytes) -> bool:
-    """Whether a PNG has nothing on it but its ground."""
+    """Say whether a PNG has nothing on it but its ground."""
     with Image.open(io.BytesIO(picture)) as image:
         pixels = np.asarray(image.convert("RGB"))
     return bool((pixels == pixels[0, 0]).all())
@@ -248,7 +248,7 @@ def _reports(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
             problems.append("a report without HTML")
     if cell.source.split("\n")[-1].startswith("check(") and not reports:
         problems.append("a check without a report")
-    if cell.metadata.get("nbgrader", {}).get("grade") and not checked_file(cell.source):
+    if cell.metadata.get("nbgrader", {}).get("grade") and not read_checked_file(cell.source):
         worth = float(cell.metadata.nbgrader.points)
         if [float(data["text/plain"]) for data in reports] != [worth]:
             problems.append(f"earns {[data['text/plain'] for data in reports]} of {worth:g} points")
@@ -260,7 +260,7 @@ def _text(output: nbformat.NotebookNode) -> str:
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """What an installation added, and what it replaced or removed."""
+    """Return what an installation added, and what it replaced or removed."""
     added = {name: version for name, version in after.items() if name not in before}
     replaced = [
         f"{name} {version} → {after.get(name)}" for name, version in before.items() if after.get(name) != version
@@ -274,14 +274,14 @@ def run(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
         home = Path(temporary)
         wheel = build_wheel(ROOT, home)
         python = make_environment(home / "env")
-        before = installed(python)
+        before = list_packages(python)
         setup: dict[str, Any] = {}
         problems = []
         for installer in ("pip", "uv"):
             environment = kernel_environment(python, home, data, installer == "uv")
             uv("pip", "uninstall", "--quiet", "--python", python, "vit-course", "torchinfo", check=False)
             seconds, wrong = run_setup(wheel, lessons[0], environment)
-            added, replaced = changes(before, installed(python))
+            added, replaced = changes(before, list_packages(python))
             problems += [f"{installer}: {each}" for each in (*wrong, *(f"replaced {each}" for each in replaced))]
             setup[installer] = {"seconds": round(seconds, 1), "installed": added}
             console.print(f"setup by {installer}: {seconds:.1f} s; installed: {', '.join(added)}")
@@ -291,7 +291,7 @@ def run(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
             console.print(
                 f"{lesson}: {outcomes[lesson].seconds:.0f} s", *outcomes[lesson].problems, sep="\n  ", markup=False
             )
-        _, replaced = changes(before, installed(python))
+        _, replaced = changes(before, list_packages(python))
         problems += [f"the lessons replaced {each}" for each in replaced]
         version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
     versions = {"python": version} | {name: before[name] for name in sorted(before) if name in SHOWN}

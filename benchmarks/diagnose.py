@@ -78,7 +78,7 @@ FAMILIES = (
 )
 
 
-def named(key: str, report: Diagnosis) -> str:
+def rate_name(key: str, report: Diagnosis) -> str:
     """ "name", "family" or "": how near a report comes to a mistake's name."""
     told = {": ".join(each.mistake) for answer in ("wrong", "unusual") for each in report.of(answer) if each.mistake}
     names = {each.partition(": ")[2] for each in told}
@@ -90,8 +90,8 @@ def named(key: str, report: Diagnosis) -> str:
     return "family" if any(family & set(each.split()) for family in kin for each in names) else ""
 
 
-def broken(config: ViTConfig) -> dict[str, Any]:
-    """What is said of each of our broken ViTs."""
+def diagnose_broken(config: ViTConfig) -> dict[str, Any]:
+    """Return what is said of each of our broken ViTs."""
     torch.manual_seed(0)
     right = VisionTransformer(config)
     wrong = list(wrong_models())
@@ -106,12 +106,12 @@ def broken(config: ViTConfig) -> dict[str, Any]:
         answer = next((str(answer) for answer in (Answer.WRONG, Answer.UNUSUAL) if report.of(answer)), "nothing")
         told = any(one.asked == "runs" for one in report.findings)
         answer = "told with its line" if told and answer == "nothing" else answer
-        found[each.key] = {"kind": kind or "to be seen", "answer": answer, "named": named(each.key, report)}
+        found[each.key] = {"kind": kind or "to be seen", "answer": answer, "named": rate_name(each.key, report)}
     return found
 
 
 def right() -> dict[str, dict[str, Any]]:
-    """What is said of each right model."""
+    """Return what is said of each right model."""
     found = {}
     for family, name, make in right_models():
         torch.manual_seed(0)
@@ -125,7 +125,7 @@ def right() -> dict[str, dict[str, Any]]:
 
 
 def peer(config: ViTConfig, kinds: dict[str, Any]) -> dict[str, Any]:
-    """What torchtest2 says of the same broken ViTs that are to be seen, beyond what it says of the right one.
+    """Return what torchtest2 says of the same broken ViTs that are to be seen, beyond what it says of the right one.
 
     Its learning by heart is left out, for time: most broken ViTs pass it.
     """
@@ -183,7 +183,7 @@ def main() -> None:
     results = json.loads(options.json.read_text("utf-8")) if options.json.exists() else {}
     start = time.perf_counter()
     if options.only in (None, "broken"):
-        results["broken"] = broken(CONFIG)
+        results["broken"] = diagnose_broken(CONFIG)
     if options.only in (None, "right"):
         results["right"] = right()
     if options.only == "peer":  # needs torchtest2, which the project does not

@@ -26,7 +26,7 @@ class Trace:
     gradients: dict[str, Tensor]
 
     def equals(self, other: Trace) -> bool:
-        """Whether both would take the same step, up to rounding."""
+        """Say whether both would take the same step, up to rounding."""
         return (
             self.gradients.keys() == other.gradients.keys()
             and _close(self.logits, other.logits)

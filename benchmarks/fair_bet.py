@@ -123,7 +123,7 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def known(settings: TrainingSettings) -> dict[str, Any]:
+def describe_conditions(settings: TrainingSettings) -> dict[str, Any]:
     """All that accuracies depend on, but the rate and the seed."""
     described = {name: value for name, value in asdict(settings).items() if name not in ("seed", "learning_rate")}
     images = {"train_images": NUM_TRAIN, "validation_images": NUM_VALIDATION, "test_images": NUM_TEST}
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="how many models are trained at a time")
     arguments = parser.parse_args()
     settings = TrainingSettings(arguments.epochs, device="cpu")
-    log = Log(arguments.output, known(settings))
+    log = Log(arguments.output, describe_conditions(settings))
     rows = rows_of(log, [RIGHT, *CLASSICS])
     make = partial(Task, data=arguments.data, settings=settings)
     with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.simulate.answers import Kind
-from exercise_kit.simulate.modules import right_variants
-from exercise_kit.simulate.profiles import names, profiles
-from exercise_kit.simulate.simulate import wanted_lessons
-from exercise_kit.simulate.submissions import SimulatedLesson, random_of
+from exercise_kit.simulate.modules import load_right_variants
+from exercise_kit.simulate.profiles import draw_names, draw_profiles
+from exercise_kit.simulate.simulate import choose_lessons
+from exercise_kit.simulate.submissions import SimulatedLesson, make_random
 from exercise_kit.submission.find import find
 from exercise_kit.submission.flags import POSSIBLE_BYPASS
 from exercise_kit.submission.parse import read
@@ -36,15 +36,19 @@ def answers(folder: Path, students: int, seed: int) -> Iterator[tuple[str, Kind,
     A notebook with a hostile answer, or one that ends its process, is hostile as a whole: its cells are around all.
     """
     new_class(folder, ROOT)
-    variants = right_variants()
+    variants = load_right_variants()
     handed_in = [
-        SimulatedLesson(name, folder, ROOT, variants, seed, week) for week, name in enumerate(wanted_lessons(ROOT, ()))
+        SimulatedLesson(name, folder, ROOT, variants, seed, week) for week, name in enumerate(choose_lessons(ROOT, ()))
     ]
     released = Lessons(folder, ROOT)
-    people = zip(names(students, random_of(seed, "names")), profiles(students, random_of(seed, "sorts")), strict=True)
+    people = zip(
+        draw_names(students, make_random(seed, "names")),
+        draw_profiles(students, make_random(seed, "sorts")),
+        strict=True,
+    )
     for student, sort in people:
         for lesson in handed_in:
-            submitted = lesson.submitted(student, sort)
+            submitted = lesson.draw_submission(student, sort)
             lesson.write(folder / "submitted", submitted)
             (found,) = find([folder / "submitted" / student / lesson.name / f"{lesson.name}.ipynb"], released.names)
             notes = {each.exercise: each.words for each in read(found, released).notes if each.flag == POSSIBLE_BYPASS}

@@ -94,7 +94,7 @@ def pictures(data: Path, task: str, split: str) -> ImageDataset:
     return replace(dataset, mean=saved.mean, std=saved.std)
 
 
-def drawn(dataset: ImageDataset, per_class: int, seed: int) -> ImageDataset:
+def draw_images(dataset: ImageDataset, per_class: int, seed: int) -> ImageDataset:
     """So many images of each class, at random."""
     order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(seed))
     labels = dataset.labels[order]
@@ -117,7 +117,7 @@ def features_of(model: nn.Module, images: ImageDataset) -> Features:
     return extract_features(model, Batches(images, 500), "cpu")
 
 
-def fitted(known: Features, weight_decay: float) -> nn.Linear:
+def fit_probe(known: Features, weight_decay: float) -> nn.Linear:
     """A probe of the ten classes."""
     return linear_probe(*known, len(TASK), weight_decay)
 
@@ -137,7 +137,7 @@ def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
     loader = Batches(images, 500, MOVED, seed=run.seed) if is_moved else Batches(images, 500)
     # each pass moves them anew
     features, labels = zip(*(read(loader) for _ in range(VERSIONS if is_moved else 1)), strict=True)
-    return accuracy_of(fitted((torch.cat(features), torch.cat(labels)), run.rate), read(Batches(test, 500)))
+    return accuracy_of(fit_probe((torch.cat(features), torch.cat(labels)), run.rate), read(Batches(test, 500)))
 
 
 def read_earlier(loader: Batches) -> Features:
@@ -153,7 +153,7 @@ def with_lora(model: nn.Module, num_classes: int) -> nn.Module:
     return adapted
 
 
-def begun(run: Run, images: ImageDataset) -> nn.Module:
+def make_start(run: Run, images: ImageDataset) -> nn.Module:
     """The model that a run starts from."""
     saved = trained_vit()
     if run.way == "from nothing":
@@ -165,7 +165,7 @@ def begun(run: Run, images: ImageDataset) -> nn.Module:
         for parameter in model.get_submodule("head").parameters():
             nn.init.zeros_(parameter)
     if run.way == PROBE_FIRST:
-        head = fitted(features_of(saved.model, images), PROBE_DECAY)
+        head = fit_probe(features_of(saved.model, images), PROBE_DECAY)
         model.get_submodule("head").load_state_dict(head.state_dict())
     if run.way == LAST_BLOCK:
         model.requires_grad_(False)
@@ -179,14 +179,14 @@ def perform(run: Run, data: Path) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(run.seed)
     everything = pictures(data, run.task, "train")
-    images = drawn(everything, run.per_class, run.seed)
+    images = draw_images(everything, run.per_class, run.seed)
     test = pictures(data, run.task, "test")
     started, epochs = time.perf_counter(), EPOCHS[run.per_class]
     if run.way.startswith("probe"):
         accuracy = probe(run, images, test)
     else:
         passes = LONGER * epochs if run.way == "from nothing" else epochs
-        accuracy = train(begun(run, images), run, images, test, passes)
+        accuracy = train(make_start(run, images), run, images, test, passes)
     return {**asdict(run), "accuracy": round(accuracy, 4), "seconds": round(time.perf_counter() - started, 1)}
 
 
@@ -202,24 +202,25 @@ def held_back(
     if not mirror_first:
         pairs = torch.arange(len(images)).repeat(2)
         learned, held = torch.isin(pairs, learned), torch.isin(pairs, held)
-    head = fitted((features[learned], labels[learned]), weight_decay)
+    head = fit_probe((features[learned], labels[learned]), weight_decay)
     return accuracy_of(head, (features[held], labels[held])), accuracy_of(head, new)
 
 
 def leaks(model: nn.Module, train_images: ImageDataset, new: Features) -> dict[str, float]:
-    """What a split that lets mirror images through makes of the accuracy, by weight decay; means over three seeds."""
+    """Measure accuracy under a split that lets mirror images through, by weight decay; means over three seeds."""
     found = {}
     for name, mirror_first in {"mirrored, then divided": True, "divided, then mirrored": False}.items():
         for decay in TRIED_DECAYS:
             runs = [
-                held_back(model, drawn(train_images, 20, seed), new, seed, mirror_first, decay) for seed in (0, 1, 2)
+                held_back(model, draw_images(train_images, 20, seed), new, seed, mirror_first, decay)
+                for seed in (0, 1, 2)
             ]
             held, fresh = zip(*runs, strict=True)
             found |= {f"{name}, {decay}: held back": mean(held), f"{name}, {decay}: new": mean(fresh)}
     return found
 
 
-def enlarged(images: ImageDataset) -> ImageDataset:
+def enlarge(images: ImageDataset) -> ImageDataset:
     """The images at another size."""
     larger = F.interpolate(images.images.float(), size=(LARGER, LARGER), mode="bilinear", antialias=True)
     return replace(images, images=larger.round().to(torch.uint8))
@@ -235,14 +236,14 @@ def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear)
         resized = resize_positions(weights["positions"], saved.config.grid_size, config.grid_size)
         weights["positions"] = resized if name == "resized" else other.positions.detach()
         other.load_state_dict(weights)
-        new = features_of(other, enlarged(test))
-        found[f"positions {name}"] = accuracy_of(fitted(features_of(other, enlarged(known)), PROBE_DECAY), new)
+        new = features_of(other, enlarge(test))
+        found[f"positions {name}"] = accuracy_of(fit_probe(features_of(other, enlarge(known)), PROBE_DECAY), new)
         found[f"positions {name}, old probe"] = accuracy_of(old_head, new)
     return found
 
 
 def inputs_of_probes(images: ImageDataset, seed: int) -> dict[str, Features]:
-    """What a probe can be fitted on: the trained model's features, its ten logits, a fresh model's features, pixels."""
+    """List what a probe can be fitted on: the trained model's features or logits, a fresh one's features, pixels."""
     saved = trained_vit()
     torch.manual_seed(seed)
     fresh = VisionTransformer(saved.config)
@@ -260,16 +261,16 @@ def inputs_of_probes(images: ImageDataset, seed: int) -> dict[str, Features]:
 def probes(data: Path) -> dict[str, float]:
     """Accuracy of a probe on each input, for three draws, and its weight decay: the best on the other superclasses."""
     images, test = pictures(data, "tuning", "train"), pictures(data, "tuning", "test")
-    known, new = inputs_of_probes(drawn(images, 100, 0), 0), inputs_of_probes(test, 0)
+    known, new = inputs_of_probes(draw_images(images, 100, 0), 0), inputs_of_probes(test, 0)
     found = {}
     for name in known:
-        tried = {decay: accuracy_of(fitted(known[name], decay), new[name]) for decay in MORE_DECAYS}
+        tried = {decay: accuracy_of(fit_probe(known[name], decay), new[name]) for decay in MORE_DECAYS}
         found[f"{name}: weight decay"] = best_of(tried)
     images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
     for seed in SEEDS[100]:
-        known, new = inputs_of_probes(drawn(images, 100, seed), seed), inputs_of_probes(test, seed)
+        known, new = inputs_of_probes(draw_images(images, 100, seed), seed), inputs_of_probes(test, seed)
         for name in known:
-            head = fitted(known[name], found[f"{name}: weight decay"])
+            head = fit_probe(known[name], found[f"{name}: weight decay"])
             found[f"{name}, draw {seed}"] = accuracy_of(head, new[name])
     return found
 
@@ -288,10 +289,10 @@ def after_each_block(loader: Batches, tokens: slice) -> tuple[list[Tensor], Tens
 
 def on_the_others(data: Path, tokens: slice) -> list[dict[float, float]]:
     """For each block, weight decay → accuracy of a probe on these tokens, on the other superclasses."""
-    images, test = drawn(pictures(data, "tuning", "train"), 100, 0), pictures(data, "tuning", "test")
+    images, test = draw_images(pictures(data, "tuning", "train"), 100, 0), pictures(data, "tuning", "test")
     (known, labels), (new, of_new) = (after_each_block(Batches(each, 500), tokens) for each in (images, test))
     return [
-        {decay: accuracy_of(fitted((one, labels), decay), (other, of_new)) for decay in MORE_DECAYS}
+        {decay: accuracy_of(fit_probe((one, labels), decay), (other, of_new)) for decay in MORE_DECAYS}
         for one, other in zip(known, new, strict=True)
     ]
 
@@ -307,9 +308,9 @@ def by_block(data: Path) -> dict[str, float]:
             found[f"{name} after block {number}: weight decay"] = decay
             found[f"{name} after block {number}: other superclasses"] = tried[decay]
         for seed in SEEDS[100]:
-            known, labels = after_each_block(Batches(drawn(images, 100, seed), 500), tokens)
+            known, labels = after_each_block(Batches(draw_images(images, 100, seed), 500), tokens)
             for number, (features, decay) in enumerate(zip(known, decays, strict=True)):
-                head = fitted((features, labels), decay)
+                head = fit_probe((features, labels), decay)
                 found[f"{name} after block {number}, draw {seed}"] = accuracy_of(head, (new[number], of_new))
     return found
 
@@ -327,7 +328,7 @@ def old_answers(model: VisionTransformer, new: Features) -> dict[str, float]:
 
 
 def near_copies(known: Features, new: Features) -> dict[str, float]:
-    """How alike the features of test and training images are."""
+    """Return how alike the features of test and training images are."""
     cosines = F.normalize(new[0], dim=1) @ F.normalize(known[0], dim=1).T
     return {
         "most alike test and training image": cosines.max().item(),
@@ -336,16 +337,16 @@ def near_copies(known: Features, new: Features) -> dict[str, float]:
 
 
 def nearest(known: Features, new: Features) -> dict[str, float]:
-    """How often the nearest training image has the right class."""
+    """Return how often the nearest training image has the right class."""
     cosines = F.normalize(new[0], dim=1) @ F.normalize(known[0], dim=1).T
     return {"nearest training image right": (known[1][cosines.argmax(dim=1)] == new[1]).float().mean().item()}
 
 
 def demonstrations(data: Path) -> dict[str, float]:
-    """What the lesson shows in seconds: old answers, near-copies, probes on four inputs, a leak, another resolution."""
+    """Measure what the lesson shows in seconds: old answers, near-copies, probes, a leak, another resolution."""
     saved = trained_vit()
     train_images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
-    known, new = drawn(train_images, 100, 0), features_of(saved.model, test)
+    known, new = draw_images(train_images, 100, 0), features_of(saved.model, test)
     features = features_of(saved.model, known)
     found = {
         **old_answers(saved.model, new),
@@ -354,13 +355,13 @@ def demonstrations(data: Path) -> dict[str, float]:
         **probes(data),
         **by_block(data),
         **leaks(saved.model, train_images, new),
-        **at_larger_size(known, test, fitted(features, PROBE_DECAY)),
+        **at_larger_size(known, test, fit_probe(features, PROBE_DECAY)),
     }
     return {name: round(value, 4) for name, value in found.items()}
 
 
 def tuning_runs() -> list[Run]:
-    """What is tried on the other superclasses: probes at every number of images, the rest at 100 a class."""
+    """Return what is tried on the other superclasses: probes at every number of images, the rest at 100 a class."""
     tried = {count: (*TRIED_DECAYS, *BEYOND.get(count, ())) for count in SEEDS}
     probes = [
         Run(way + moved, count, rate=rate, task="tuning")
@@ -413,7 +414,7 @@ def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
     return runs
 
 
-def known() -> dict[str, Any]:
+def describe_conditions() -> dict[str, Any]:
     """All that the numbers depend on."""
     training = {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "epochs": EPOCHS, "from_nothing_times": LONGER}
     return conditions("fine_tuning", device="cpu, 1 thread", model=DIGEST, task=TASK, training=training)
@@ -438,7 +439,7 @@ def main() -> None:
     parser = parser_of(__doc__, RESULTS, "cifar100.npz")
     parser.add_argument("--at-once", type=int, default=2, metavar="N", help="runs at a time, a core each (default: 2)")
     arguments = parser.parse_args()
-    log = Log(arguments.output, known())
+    log = Log(arguments.output, describe_conditions())
     for runs in (tuning_runs, lambda: test_runs(log.found["runs"])):
         wanted = {("runs", run.key): (run,) for run in runs()}
         log.measure_all(wanted, partial(perform, data=arguments.data), arguments.at_once)

@@ -22,7 +22,7 @@ LIBRARY = Path(__file__).parents[1] / "vit_course" / "exercises" / "in_training.
 
 
 def findings(right: Row, wrong: list[Row], reasons: dict[str, str], num_classes: int) -> dict[str, Any]:
-    """What exercise_kit.engine.exercise reads: what became of the right model, and of each mistake by its key.
+    """Return what exercise_kit.engine.exercise reads: what became of the right model, and of each mistake by its key.
 
     Args:
         right: the row of the right model.

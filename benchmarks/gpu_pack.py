@@ -128,7 +128,7 @@ def write_sheets(folder: Path, images: np.ndarray, kind: str) -> None:
 
 
 def read_sheets(folder: Path, count: int) -> np.ndarray:
-    """What `write_sheets` wrote: (count, height, width, 3) uint8."""
+    """Return what `write_sheets` wrote: (count, height, width, 3) uint8."""
     parts = []
     for path in sorted(folder.iterdir()):
         sheet = np.asarray(Image.open(io.BytesIO(path.read_bytes())).convert("RGB"))

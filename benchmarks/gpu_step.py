@@ -72,10 +72,10 @@ def main() -> None:
     recorder = recorder_for(processes)
     draws = torch.Generator(device) if recorder is None else recorder.draws
 
-    def changed(size: int, pixels: torch.Tensor) -> torch.Tensor:
+    def augment_images(size: int, pixels: torch.Tensor) -> torch.Tensor:
         return randaugment(pixels, draws)
 
-    augment = changed if recorder is None else Replayed(changed, recorder)
+    augment = augment_images if recorder is None else Replayed(augment_images, recorder)
     found["RandAugment in the graph"] = milliseconds(lambda: augment(batch, pixels), device, repeats)
     output.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -56,7 +56,7 @@ SLIPS = {
 
 
 def answers_of(right: dict[str, str], rng: random.Random) -> dict[str, str]:
-    """What one student handed in: of each exercise two thirds right, a quarter with a slip, the rest unwritten."""
+    """Draw what one student handed in: of each exercise two thirds right, a quarter with a slip, the rest unwritten."""
     written = {}
     for name, source in right.items():
         drawn = rng.random()
@@ -113,7 +113,7 @@ class PeakMemory:
             self.peak = max(self.peak, total / 2**20)
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
+def time_work(work: Callable[[], Any]) -> tuple[float, float, Any]:
     """Seconds, peak megabytes of the processes started, and what ``work`` gave."""
     with PeakMemory() as memory:
         start = time.perf_counter()
@@ -122,10 +122,10 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
     return seconds, memory.peak, made
 
 
-def judged(folder: Path, paths: list[Path], jobs: int) -> dict[str, Any]:
+def measure_judge(folder: Path, paths: list[Path], jobs: int) -> dict[str, Any]:
     with Grader(place_of(folder), GradingSettings(fresh=True), jobs) as grader:
         list(grader.grade(paths[:jobs]))  # the processes start, torch is imported
-        seconds, peak, results = timed(lambda: list(grader.grade(paths)))
+        seconds, peak, results = time_work(lambda: list(grader.grade(paths)))
     each = [result.seconds for result in results]
     return {
         "jobs": jobs,
@@ -149,7 +149,7 @@ def stock(paths: list[Path]) -> dict[str, Any]:
             each.append(time.perf_counter() - start)
         return each
 
-    _, peak, each = timed(run)
+    _, peak, each = time_work(run)
     return {"submissions": len(each), "median_ms": round(1000 * median(each)), "peak_megabytes": round(peak)}
 
 
@@ -175,11 +175,11 @@ def killed_and_resumed(folder: Path, students: int) -> dict[str, Any]:
     return {"kept": len(done), "graded_twice": twice, "wall_seconds": round(seconds, 2), "scores": scores}
 
 
-def autograded(folder: Path, fresh: bool) -> dict[str, Any]:
+def measure_autograde(folder: Path, fresh: bool) -> dict[str, Any]:
     if fresh:
         for path in (folder / ".vit_course" / "results").rglob("*.json"):
             path.unlink()
-    seconds, peak, _ = timed(lambda: nbgrader(folder, "autograde", LESSON, "--force"))
+    seconds, peak, _ = time_work(lambda: nbgrader(folder, "autograde", LESSON, "--force"))
     return {"fresh": fresh, "wall_seconds": round(seconds, 1), "peak_megabytes": round(peak)}
 
 
@@ -191,7 +191,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = Path(home) / "class"
         paths = make_class(folder, arguments.students)
-        one, many = judged(folder, paths, 1), judged(folder, paths, os.cpu_count() or 1)
+        one, many = measure_judge(folder, paths, 1), measure_judge(folder, paths, os.cpu_count() or 1)
         resumed = killed_and_resumed(folder, arguments.students)
         report: dict[str, Any] = {
             "date": datetime.now(UTC).date().isoformat(),
@@ -200,7 +200,7 @@ def main() -> None:
             "judge": one,
             "judge_on_every_core": many,
             "killed_and_resumed": resumed,
-            "nbgrader_autograde": [autograded(folder, fresh=True), autograded(folder, fresh=False)],
+            "nbgrader_autograde": [measure_autograde(folder, fresh=True), measure_autograde(folder, fresh=False)],
             "stock_nbgrader": stock(paths[: arguments.stock]),
         }
     scores = [part.pop("scores") for part in (one, many, resumed)]

@@ -68,7 +68,7 @@ def main() -> None:
     test = load_npz(arguments.data, "test").with_statistics_of(train)
     log = Log(arguments.output, conditions("hand_in"), ROWS)
 
-    def measured(trained: Callable[[ImageDataset, ImageDataset], nn.Module]) -> dict[str, float]:
+    def train_and_measure(trained: Callable[[ImageDataset, ImageDataset], nn.Module]) -> dict[str, float]:
         started = time.perf_counter()
         model = trained(train, validation)
         return {
@@ -78,7 +78,7 @@ def main() -> None:
         }
 
     for name, trained in ROWS.items():
-        print(name, log.measure("results", name, by=partial(measured, trained)))
+        print(name, log.measure("results", name, by=partial(train_and_measure, trained)))
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def course_pictures(data: Path, draw: int) -> ImageDataset:
 
 
 def before_any_block(data: Path) -> float:
-    """What a probe reads from the mean patch of the lesson's photos."""
+    """Return what a probe reads from the mean patch of the lesson's photos."""
     saved, test = trained_vit(), course_pictures(data, 0)
     with torch.no_grad():
         patches = saved.model.eval().patch_embedding(test.normalize(test.images)).mean(dim=1)
@@ -127,7 +127,7 @@ def before_any_block(data: Path) -> float:
 
 
 def read_by_its_head(data: Path) -> list[float]:
-    """What the course's model's own head reads from the class token after each block, on the lesson's photos."""
+    """Return what the course's model's own head reads from the class token after each block, on the lesson's photos."""
     test = course_pictures(data, 0)
     lesson = lesson_functions(trained_vit().model, test)
     return [lesson["head_reads"](pair, test.labels) for pair in lesson["token_means"](test.images)]

@@ -184,7 +184,7 @@ def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset
 
 
 def logits_of(model: nn.Module, images: Batches) -> Tensor:
-    """What the model says of all images: (num_images, num_classes)."""
+    """Return what the model says of all images: (num_images, num_classes)."""
     model.eval()
     with torch.no_grad():
         return torch.cat([model(batch) for batch, _ in images])
@@ -268,7 +268,7 @@ def try_convnet_rates(train: ImageDataset) -> dict[str, float]:
     return {str(rate): train_arm(arm, 0, train, held_out)["validation_accuracy"][-1] for rate, arm in arms.items()}
 
 
-def known() -> dict[str, Any]:
+def describe_conditions() -> dict[str, Any]:
     """All that the numbers depend on."""
     return conditions(
         "lesson_cifar",
@@ -327,7 +327,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     train, validation = images_of(arguments.data)
-    log = Log(arguments.output, known(), ARMS)
+    log = Log(arguments.output, describe_conditions(), ARMS)
     for name, defect in DEFECTS.items():
         log.measure("curves", name, by=partial(train_with_defect, defect, train, validation))
     log.measure("finder", by=partial(find_rate, train))

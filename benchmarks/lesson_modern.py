@@ -40,7 +40,7 @@ SHORT = ("growth", "lengths_after", "largest_weights")
 
 
 def short_cells() -> dict[str, Callable[[], Any]]:
-    """What the lesson's short cells print, by name: each is measured when it is called."""
+    """Return what the lesson's short cells print, by name: each is measured when it is called."""
     growth, lengths_after, largest_weights = right_objects(LESSON, SHORT, "vit_course")
     names = {"torch": torch, "F": F, "nn": nn, "math": math, "time": time, "device": "cpu"}
     speed_up = define_from_note("what_else", names)["speed_up"]
@@ -64,10 +64,10 @@ def between(query: Tensor, key: Tensor, grid_size: tuple[int, int]) -> tuple[Ten
     angles = F.pad(torch.cat([torch.outer(row, speeds), torch.outer(column, speeds)], dim=1), (0, 0, front, 0))
     turn = torch.polar(torch.ones_like(angles), angles)
 
-    def turned(vectors: Tensor) -> Tensor:
+    def turn_vectors(vectors: Tensor) -> Tensor:
         return torch.view_as_real(torch.view_as_complex(vectors.unflatten(-1, (-1, 2)).contiguous()) * turn).flatten(-2)
 
-    return turned(query), turned(key)
+    return turn_vectors(query), turn_vectors(key)
 
 
 def by_side(seed: int) -> dict[str, dict[str, float]]:
@@ -86,7 +86,7 @@ def by_side(seed: int) -> dict[str, dict[str, float]]:
     return {name: {str(side): round(each, 2) for side, each in of_it.items()} for name, of_it in found.items()}
 
 
-def painted(seed: int) -> dict[str, Any]:
+def measure_painter(seed: int) -> dict[str, Any]:
     """A masked autoencoder from a seed: its loss, and how well a probe reads its encoder, trained and fresh."""
     names = ("learn_to_paint", "fresh_painter", "probed", "mean_token")
     learn_to_paint, fresh_painter, probed, mean_token = right_objects(LESSON, names, "vit_course")
@@ -126,7 +126,7 @@ def main() -> None:
         log.measure(name, by=measure)
     for seed in SEEDS:
         log.measure("by_side", str(seed), by=partial(by_side, seed))
-        log.measure("painted", str(seed), by=partial(painted, seed))
+        log.measure("painted", str(seed), by=partial(measure_painter, seed))
     runs = log.found["painted"].values()
     each = {name: [run[name][0] for run in runs] for name in ("fresh", "trained")}
     print(row("fresh", each["fresh"]))

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from peers import OURS, built
+from peers import OURS, build_models
 from timing import Stopwatch, Work, gemm_rate, in_turns, machine, ratios
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -109,7 +109,7 @@ def measure(size: Size, mode: Mode, device: str, rounds: int, seconds: float) ->
     """One size in one mode: images per second and ratios, forward and forward with backward."""
     torch.manual_seed(0)
     config, batch = size.config, size.batch(device)
-    made, facts = built(config, device)
+    made, facts = build_models(config, device)
     images = torch.randn(batch, config.in_channels, config.height, config.width, device=device)
     counted = flops(made[OURS], images)
     stopwatch = Stopwatch(device, seconds)

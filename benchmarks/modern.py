@@ -163,7 +163,7 @@ def run_arm(name: str, seed: int, data: Path) -> dict[str, list[float]]:
     return train_for(arm.epochs, model, optimizer, loader, validation)
 
 
-def known() -> dict[str, Any]:
+def describe_conditions() -> dict[str, Any]:
     """All that the numbers depend on."""
     return conditions(
         "modern",
@@ -188,7 +188,7 @@ def main() -> None:
     parser = parser_of(__doc__, RESULTS)
     parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
     arguments = parser.parse_args()
-    log = Log(arguments.output, known(), ARMS)
+    log = Log(arguments.output, describe_conditions(), ARMS)
     planned = [(name, seed) for seed in SEEDS for name in ARMS if name not in TRIED or seed == SEEDS[0]]
     each = {("results", name, str(seed)): (name, seed) for name, seed in planned}
     log.measure_all(each, partial(run_arm, data=arguments.data), arguments.workers)

@@ -39,7 +39,7 @@ class Item:
 
 
 def items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
-    """What is run, the most wanted first; tiny sizes show on a CPU that all of it starts and ends."""
+    """Return what is run, the most wanted first; tiny sizes show on a CPU that all of it starts and ends."""
     course, data = ("-m", "vit_course"), str(next(place.glob("*.npz")))
     graded = ["solutions/00_start.ipynb"] if tiny else sorted(f"solutions/{n.name}" for n in _solutions(place))
     jobs = ("--device", device, "--jobs", "1" if tiny else "4")
@@ -130,7 +130,7 @@ def write(path: Path, text: str) -> None:
 
 
 def report(tree: Path, out: Path, results: dict[str, Any]) -> str:
-    """How each item went, and each prediction beside its outcome."""
+    """Return how each item went, and each prediction beside its outcome."""
     lines = [f"{name}: exit {each['exit']}, {each['seconds']} s" for name, each in results.items()]
     lines += ["", *grades(out)]
     predictions = json.loads((tree / "benchmarks/results/gpu/predictions.json").read_text(encoding="utf-8"))
@@ -179,7 +179,7 @@ def against_truth(out: Path) -> list[str]:
 
 
 def outcome(out: Path, what: str, quantity: str) -> float | None:
-    """What a GPU said of a prediction, or None; a run that was changed says nothing of its recipe."""
+    """Return what a GPU said of a prediction, or None; a run that was changed says nothing of its recipe."""
     result, step, graded = out / f"{what}-0" / "result.json", out / "step.json", out / "answers.json"
     if quantity in ("test accuracy", "seconds of training") and result.exists():
         run = json.loads(result.read_text())

@@ -110,7 +110,7 @@ PEERS = {
 }
 
 
-def built(config: ViTConfig, device: str) -> tuple[dict[str, nn.Module], dict[str, dict[str, Any]]]:
+def build_models(config: ViTConfig, device: str) -> tuple[dict[str, nn.Module], dict[str, dict[str, Any]]]:
     """Every model that is installed here, ours first, and of each: version, parameters, remark."""
     found: dict[str, nn.Module] = {OURS: VisionTransformer(config)}
     facts: dict[str, dict[str, Any]] = {OURS: {}}

@@ -45,9 +45,9 @@ from tests.course.test_checks import right_variants_of  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.our_hidden_checks import hidden_checks  # noqa: E402
 from tests.proof.equivalents import equivalent_solutions, equivalents  # noqa: E402
-from tests.proof.judging import KEY, SECONDS, MutantJudge, MutantJudges, made  # noqa: E402
+from tests.proof.judging import KEY, SECONDS, MutantJudge, MutantJudges, make_objects  # noqa: E402
 from tests.proof.mutants import mutants_of  # noqa: E402
-from tests.proof.solutions import SolutionMutant, solution_mutants, solved  # noqa: E402
+from tests.proof.solutions import SolutionMutant, list_solved, solution_mutants  # noqa: E402
 from tests.proof.variants import VariantMutant, some  # noqa: E402
 from vit_course.exercises.catalog import EXERCISES  # noqa: E402
 
@@ -88,8 +88,8 @@ class Diagnoses:
         return name, bool(outcomes) and any(each.name == name and self._same(each, outcomes) for each in known)
 
     def outcomes(self, mutant: SolutionMutant | VariantMutant) -> list[Outcome]:
-        """What every check finds about a mutant; nothing where it cannot be made, or loops in every check."""
-        objects = made(mutant, self.exercise)
+        """Return what every check finds about a mutant; nothing where it cannot be made, or loops in every check."""
+        objects = make_objects(mutant, self.exercise)
         outcomes, start = [], time.process_time()
         for check in self._checks() if objects else ():
             outcomes.append(self._mutant_judge.evaluate(check, objects or ()))
@@ -111,7 +111,7 @@ class Diagnoses:
         return True
 
 
-def measured(name: str, variants: Counter[str]) -> dict[str, int]:
+def measure(name: str, variants: Counter[str]) -> dict[str, int]:
     """One line of the table."""
     exercise = EXERCISES[name]
     line = Counter(
@@ -129,16 +129,16 @@ def measured(name: str, variants: Counter[str]) -> dict[str, int]:
     for mutant in mutants_of(name):
         line["reference mutants"] += 1
         line["caught"] += mutant_judges.caught_by(mutant, name) is not None
-    line.update(named(name, mutant_judges.of(name)))
+    line.update(count_named(name, mutant_judges.of(name)))
     return {column: line[column] for column in COLUMNS}
 
 
-def named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
+def count_named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
     """The columns that tell what the mutants of the model solution, and unknown misconceptions, are called."""
     diagnoses, line = Diagnoses(name, mutant_judge), Counter[str]()
     for wrong in list(EXERCISES[name].misconceptions):
         line["unknown but named"] += diagnoses.of_unknown(wrong) is not None
-    for mutant in solution_mutants(name) if name in solved() else ():
+    for mutant in solution_mutants(name) if name in list_solved() else ():
         line["solution mutants"] += 1
         if mutant_judge.caught_by(mutant):
             line["also caught"] += 1
@@ -149,9 +149,9 @@ def named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
 
 
 def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
-    """What becomes of mutants of the right variants, by ``OUTSIDE``: of so many, drawn the same each time."""
+    """Return what becomes of mutants of the right variants, by ``OUTSIDE``: of so many, drawn the same each time."""
     diagnoses, line = Diagnoses(name, MutantJudge(name)), Counter[str](dict.fromkeys(OUTSIDE, 0))
-    for mutant in some(name, count) if name in solved() else ():
+    for mutant in some(name, count) if name in list_solved() else ():
         failed = [each for each in diagnoses.outcomes(mutant) if each.result.verdict == Verdict.FAIL]
         called, rightly = diagnoses.of_mutant(mutant) if failed else (None, False)
         line["variant mutants"] += 1
@@ -163,7 +163,7 @@ def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
 
 
 def is_located(outcome: Outcome) -> bool:
-    """Whether a message says more than that all values differ."""
+    """Say whether a message says more than that all values differ."""
     seen = outcome.result.seen
     return bool(seen) and (_NOWHERE not in seen or any(part in seen for part in _SOMEWHERE))
 
@@ -192,7 +192,7 @@ def main() -> None:
     options = parser.parse_args()
     names = [options.exercise] if options.exercise else list(EXERCISES)
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        rows = list(track(pool.map(timed, names), total=len(names), disable=not sys.stdout.isatty()))
+        rows = list(track(pool.map(time_exercise, names), total=len(names), disable=not sys.stdout.isatty()))
     lines = dict(zip(names, (line for line, _, _ in rows), strict=True))
     beyond = sum((each for _, each, _ in rows), Counter[str]())
     totals = {column: sum(line[column] for line in lines.values()) for column in COLUMNS}
@@ -207,12 +207,12 @@ def main() -> None:
     draft.rename(RESULTS)
 
 
-def timed(name: str) -> tuple[dict[str, int], Counter[str], float]:
+def time_exercise(name: str) -> tuple[dict[str, int], Counter[str], float]:
     """One line of the table, what becomes of variants' mutants, and the processor's seconds that it took."""
     torch.set_num_threads(1)
     start = time.process_time()
     variants = Counter({each: len(right_variants_of(each)) for each in EXERCISES})
-    return measured(name, variants), outside(name), time.process_time() - start
+    return measure(name, variants), outside(name), time.process_time() - start
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ Truth = dict[tuple[str, str], Earned]
 
 
 def truth_of(folder: Path) -> Truth:
-    """What `vit-course simulate` knows: (student, lesson) → what is true."""
+    """Return what `vit-course simulate` knows: (student, lesson) → what is true."""
     made = read_truth(folder)
     due = {lesson: datetime.fromisoformat(moment.removesuffix(" UTC")) for lesson, moment in made["due"].items()}
     found = {}
@@ -106,7 +106,7 @@ class Term:
         return subprocess.Popen(words, cwd=self.folder, env=self._environment, **options)
 
     def run(self, *command: str) -> str:
-        """What a command says that has to succeed."""
+        """Return what a command says that has to succeed."""
         process = self.start(*command)
         said, _ = process.communicate()
         if process.returncode:

@@ -36,10 +36,10 @@ from exercise_kit.batch.job import GradingSettings
 from exercise_kit.batch.locations import place_of
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.simulate.modules import right_variants
-from exercise_kit.simulate.profiles import names, profiles
-from exercise_kit.simulate.simulate import wanted_lessons
-from exercise_kit.simulate.submissions import SimulatedLesson, random_of
+from exercise_kit.simulate.modules import load_right_variants
+from exercise_kit.simulate.profiles import draw_names, draw_profiles
+from exercise_kit.simulate.simulate import choose_lessons
+from exercise_kit.simulate.submissions import SimulatedLesson, make_random
 from exercise_kit.submission.find import find
 from exercise_kit.submission.released import Lessons
 
@@ -52,15 +52,15 @@ MARKS = (20, 50, 100, 200, 500, 1000, 2000)
 def hand_in(folder: Path, students: int) -> list[Path]:
     """Make a class in which each student hands in one lesson; the folders of the submissions, in a mixed order."""
     new_class(folder, ROOT)
-    variants = right_variants()
-    lessons = [SimulatedLesson(name, folder, ROOT, variants, SEED, 0) for name in wanted_lessons(ROOT, ())]
-    sorts = profiles(students, random_of(SEED, "sorts"))
+    variants = load_right_variants()
+    lessons = [SimulatedLesson(name, folder, ROOT, variants, SEED, 0) for name in choose_lessons(ROOT, ())]
+    sorts = draw_profiles(students, make_random(SEED, "sorts"))
     paths = []
-    for number, (student, sort) in enumerate(zip(names(students, random_of(SEED, "names")), sorts, strict=True)):
+    for number, (student, sort) in enumerate(zip(draw_names(students, make_random(SEED, "names")), sorts, strict=True)):
         lesson = lessons[number % len(lessons)]
-        lesson.write(folder / "submitted", lesson.submitted(student, sort))
+        lesson.write(folder / "submitted", lesson.draw_submission(student, sort))
         paths.append(folder / "submitted" / student / lesson.name)
-    random_of(SEED, "order").shuffle(paths)
+    make_random(SEED, "order").shuffle(paths)
     return paths
 
 
@@ -100,7 +100,7 @@ def _pss(process: psutil.Process) -> int:
         return 0
 
 
-def judged(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, Any], list[Result]]:
+def grade_fresh(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, Any], list[Result]]:
     """Grade everything fresh; of the first n what the clock and the memory said, and seconds a core."""
     with Grader(place_of(folder), GradingSettings(fresh=True), jobs) as grader, Watch() as watch:
         found = find(paths, Lessons(folder).names, folder)
@@ -119,7 +119,7 @@ def judged(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, An
     }, results
 
 
-def kept(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
+def grade_again(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
     """Grade again what is kept."""
     start = time.perf_counter()
     with Grader(place_of(folder), jobs=jobs) as grader:
@@ -127,7 +127,7 @@ def kept(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
     return {"seconds": round(time.perf_counter() - start, 1), "from_cache": sum(each.from_cache for each in done)}
 
 
-def reported(folder: Path) -> float:
+def time_report(folder: Path) -> float:
     """Seconds of `vit-course report`, started as a command."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "vit_course", "report", "."]
@@ -155,7 +155,9 @@ def best_ones(results: Sequence[Result]) -> dict[str, Result]:
     return best
 
 
-def compared(results: Sequence[Result], stock_seconds: dict[str, float], core_seconds: float) -> list[dict[str, Any]]:
+def compare_with_stock(
+    results: Sequence[Result], stock_seconds: dict[str, float], core_seconds: float
+) -> list[dict[str, Any]]:
     """Of each lesson, seconds of a core: ours (shares of the run's whole time) and stock's for the same notebook."""
     clocks: dict[str, list[float]] = defaultdict(list)
     for each in results:
@@ -177,10 +179,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = Path(home) / "class"
         paths = hand_in(folder, arguments.students)
-        grading, results = judged(folder, paths, arguments.jobs)
-        again, report = kept(folder, paths, arguments.jobs), reported(folder)
+        grading, results = grade_fresh(folder, paths, arguments.jobs)
+        again, report = grade_again(folder, paths, arguments.jobs), time_report(folder)
         stock_seconds = {lesson: stock(Path(each.path)) for lesson, each in sorted(best_ones(results).items())}
-    lessons = compared(results, stock_seconds, grading["core_seconds_each"])
+    lessons = compare_with_stock(results, stock_seconds, grading["core_seconds_each"])
     in_all = {column: mean(each[column] for each in lessons) for column in ("stock", "the_same", "all_submissions")}
     text = json.dumps(
         {

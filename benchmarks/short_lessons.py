@@ -37,7 +37,7 @@ LOOKED_AT = (0, 1, 10, 40, 79)  # the steps at which lesson 04 looks at its toke
 MIRROR = r"step 300: error ([\d.]+), +(\d+)% of the weight"
 
 
-def played(lesson: str, last: str, seed: int) -> tuple[dict[str, Any], str]:
+def play_lesson(lesson: str, last: str, seed: int) -> tuple[dict[str, Any], str]:
     """The names that a lesson's cells leave, as far as the first cell with the text ``last``, and what they print."""
     names: dict[str, Any] = {}
     printed, seeded = io.StringIO(), torch.manual_seed
@@ -62,7 +62,7 @@ def run_note(name: str, names: dict[str, Any]) -> None:
 
 
 def numbers(pattern: str, printed: str) -> dict[str, float]:
-    """What cells have printed, by name; the pattern has a group for the name and one for the number."""
+    """Return what cells have printed, by name; the pattern has a group for the name and one for the number."""
     return {name: float(number) for name, number in re.findall(pattern, printed, re.MULTILINE)}
 
 
@@ -71,7 +71,7 @@ def start(seed: int) -> dict[str, Any]:
 
     The training losses of the last, epoch by epoch, and by how much two drawings' scores differ in each model.
     """
-    names, printed = played("00_start", "pair = ", seed)
+    names, printed = play_lesson("00_start", "pair = ", seed)
     differences = [float(line.split()[-1]) for line in printed.split("\n") if "drawings' scores" in line]
     losses = names["history"].train_loss
     return {"accuracies": names["accuracies"], "losses_over_the_batch": losses, "differences": differences}
@@ -79,7 +79,7 @@ def start(seed: int) -> dict[str, Any]:
 
 def fed_wrongly(_: int) -> dict[str, Any]:
     """Per cent of the test photos that the course's model gets right, by how lesson 00 prepares them."""
-    names, _ = played("00_start", 'reveal("errors-raised"', 0)
+    names, _ = play_lesson("00_start", 'reveal("errors-raised"', 0)
     vit, by_columns, (_, test) = names["vit"], names["by_columns"], load_dataset("cifar10")
     found: dict[str, float] = dict.fromkeys(names["inputs"], 0.0)
     for pixels, labels in zip(test.images.split(500), test.labels.split(500), strict=True):
@@ -95,7 +95,7 @@ def fed_wrongly(_: int) -> dict[str, Any]:
 
 def patchify(seed: int) -> dict[str, Any]:
     """The share of the variance that few directions keep, and how far a Linear is from its convolution."""
-    names, _ = played("01_patchify", "by_convolution = ", seed)
+    names, _ = play_lesson("01_patchify", "by_convolution = ", seed)
     with contextlib.redirect_stdout(io.StringIO()):
         run_note("directions", names)
     return {"kept": names["shares"], "difference": (names["by_linear"] - names["by_convolution"]).abs().max().item()}
@@ -103,7 +103,7 @@ def patchify(seed: int) -> dict[str, Any]:
 
 def attention(seed: int) -> dict[str, Any]:
     """Undivided scores, shuffled tokens, and the head that learns to mirror."""
-    names, printed = played("03_attention", "learn_to_mirror(table)", seed)
+    names, printed = play_lesson("03_attention", "learn_to_mirror(table)", seed)
     found: dict[str, Any] = {"largest_weight": {}, "stuck": {}, "gradient": {}}
     for head_dim in (4, 64, 256):
         for name, divisor in (("undivided", 1), ("divided", head_dim**0.5)):
@@ -121,7 +121,7 @@ def attention(seed: int) -> dict[str, Any]:
 
 def block(seed: int) -> dict[str, Any]:
     """The stream, gradients and losses of stacks with norms in two places, and of stacks without additions."""
-    names, printed = played("04_block", 'losses = {"fixed"', seed)
+    names, printed = play_lesson("04_block", 'losses = {"fixed"', seed)
     lengths = {name: each[-1] for name, each in names["lengths"].items()}
     return {
         "branch": {name: length / lengths["stream"] for name, length in lengths.items() if name != "stream"},
@@ -136,7 +136,7 @@ def block(seed: int) -> dict[str, Any]:
 
 def vit(seed: int) -> dict[str, Any]:
     """The stream's spread, first losses, and per cent of the drawings right of three models."""
-    names, printed = played("05_vit", 'reveal("scrambled"', seed)
+    names, printed = play_lesson("05_vit", 'reveal("scrambled"', seed)
     return {
         "spread": names["heights"],
         "first_loss": numbers(r"first loss, (.+?) +([\d.]+)$", printed),
@@ -146,7 +146,7 @@ def vit(seed: int) -> dict[str, Any]:
 
 def experiments(seed: int) -> dict[str, Any]:
     """The spreads that lesson 07 prints for positions that start at 0.02, before the training and after it."""
-    names, _ = played("07_experiments", "def accuracies_of", 0)
+    names, _ = play_lesson("07_experiments", "def accuracies_of", 0)
     arm = names["Arm"](replace(names["BASE"], position_std=0.02))
     torch.manual_seed(seed)
     models = {"before": names["VisionTransformer"](arm.config).to(names["device"])}

@@ -43,7 +43,7 @@ class Stopwatch:
         return (self.clock() - start) / repeats
 
     def repeats(self, work: Work) -> int:
-        """How often the work has to be done for one reading; warms up on the way."""
+        """Return how often the work has to be done for one reading; warms up on the way."""
         self.read(work, 2)
         return max(1, round(self.seconds / max(self.read(work, 1), 1e-7)))
 
@@ -89,7 +89,7 @@ def gemm_rate(device: str, dtype: torch.dtype, stopwatch: Stopwatch) -> float:
 
 
 def machine(device: str) -> dict[str, Any]:
-    """What a reader has to know of the machine and the moment."""
+    """Return what a reader has to know of the machine and the moment."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "device": torch.cuda.get_device_name() if device != "cpu" else f"CPU, {_processor()}",

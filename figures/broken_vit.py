@@ -79,15 +79,15 @@ def may_be_chance(accuracies: list[float], right: list[float]) -> bool:
 
 def broken_vit() -> Canvas:
     """Each model with the best of three learning rates."""
-    return _drawn("fair_bet.json", "each model with the best of three rates")
+    return _draw_all("fair_bet.json", "each model with the best of three rates")
 
 
 def broken_vit_untuned() -> Canvas:
     """All models with one learning rate."""
-    return _drawn("broken_vit_classics.json", "one learning rate for all")
+    return _draw_all("broken_vit_classics.json", "one learning rate for all")
 
 
-def _drawn(file: str, rates: str) -> Canvas:
+def _draw_all(file: str, rates: str) -> Canvas:
     """Accuracies of all variants, the best on top, over the range of the right model's seeds, no wider."""
     result = json.loads((RESULTS / file).read_text())
     rows = sorted(result["rows"], key=lambda row: -mean(row["accuracies"]))

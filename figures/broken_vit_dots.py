@@ -14,7 +14,7 @@ from exercise_kit.engine.in_training import TIE
 STEP = 7.2
 
 
-def stacked(models: list[WrongModel], scale: Scale) -> list[tuple[float, int, WrongModel]]:
+def stack_dots(models: list[WrongModel], scale: Scale) -> list[tuple[float, int, WrongModel]]:
     """(x, floor, slip): dots of one column of pixels stand on one another."""
     heights: Counter[int] = Counter()
     placed = []
@@ -33,7 +33,7 @@ def broken_vit_dots() -> Canvas:
         for title, exercises in LESSONS.items()
     }
     groups = {title: models for title, models in groups.items() if models}
-    strips = {title: stacked(models, scale) for title, models in groups.items()}
+    strips = {title: stack_dots(models, scale) for title, models in groups.items()}
     heights = {title: max(78, 22 + STEP * max(floor + 1 for _, floor, _ in strip)) for title, strip in strips.items()}
     top = 112
     bottom = top + sum(heights.values())

@@ -34,7 +34,7 @@ def broken_vit_list() -> Canvas:
         used = sum(HEAD + ROW * len(groups[name]) for name in names)
         scale.grid(canvas, TOP, TOP + used, results)
         for name in names:
-            top = _listed(canvas, left, top, TITLES.get(name, name), groups[name], scale, results)
+            top = _draw_exercise(canvas, left, top, TITLES.get(name, name), groups[name], scale, results)
     named = "; ".join(
         f"{TITLES.get(name, name)}: " + ", ".join(f"{model.name} {model.accuracy:.1%}" for model in models)
         for name, models in groups.items()
@@ -54,7 +54,7 @@ def _prefixes(heights: dict[str, float]) -> tuple[list[str], list[str]]:
     return names[:cut], names[cut:]
 
 
-def _listed(
+def _draw_exercise(
     canvas: Canvas, left: float, top: float, title: str, models: list[WrongModel], scale: Scale, results: Results
 ) -> float:
     """One exercise, from ``top`` down; gives where the next may start."""

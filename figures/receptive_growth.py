@@ -41,7 +41,7 @@ def layers_to_the_far_corner() -> int:
     return SIDE - 1
 
 
-def seen(canvas: Canvas, shares: np.ndarray, size: int, full: float, x: float, y: float) -> None:
+def draw_map(canvas: Canvas, shares: np.ndarray, size: int, full: float, x: float, y: float) -> None:
     """A map of shares, each of a square of `size` pixels; `full` is the share that is darkest."""
     side = MAP / WINDOW * size * len(shares)
     gap = (MAP - side) / 2
@@ -73,11 +73,11 @@ def receptive_growth() -> Canvas:
         x = LEFT + (MAP + GAP) * (number - 1)
         canvas.text(x + MAP / 2, ROWS[0] - 22, f"after layer {number}", 12.5, align="center", weight="bold")
         near = slice(center - WINDOW // 2 + 1, center + WINDOW // 2)  # odd: the pixel itself is the middle
-        seen(canvas, paths_to(center, number)[near, near], 1, full[0], x, ROWS[0])
+        draw_map(canvas, paths_to(center, number)[near, near], 1, full[0], x, ROWS[0])
         reach = MAP / WINDOW * (2 * number + 1)
         corner = (MAP - reach) / 2
         canvas.box(x + corner, ROWS[0] + corner, reach, reach, "none", VERMILION, line=2.2, radius=0)
-        seen(canvas, flow[number - 1].reshape(grid, grid)[first:, first:], size, full[1], x, ROWS[1])
+        draw_map(canvas, flow[number - 1].reshape(grid, grid)[first:, first:], size, full[1], x, ROWS[1])
         canvas.text(
             x + MAP / 2, ROWS[1] + MAP + 16, f"itself: {flow[number - 1, patch]:.0%}", 12, QUIET, align="center"
         )

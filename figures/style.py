@@ -154,7 +154,7 @@ def save(canvas: Canvas, name: str, folder: Path = FOLDER) -> Path:
         metadata = {"Title": figure.get_label(), "Date": None, "Creator": None}
         figure.savefig(buffer, format="svg", metadata=metadata, transparent=True)
     path = folder / f"{name}.svg"
-    svg = _described(with_dark_rules(_compact(buffer.getvalue())), canvas.description)
+    svg = _add_description(with_dark_rules(_compact(buffer.getvalue())), canvas.description)
     path.write_text(svg, encoding="utf-8", newline="\n")
     _save_png(figure, path.with_suffix(".png"))
     return path
@@ -191,7 +191,7 @@ def _compact(svg: str) -> str:
     return svg
 
 
-def _described(svg: str, description: str) -> str:
+def _add_description(svg: str, description: str) -> str:
     """The SVG with its full text equivalent behind its title, so that it goes wherever the picture goes."""
     svg = svg.replace("<svg ", '<svg role="img" ', 1)
     return svg.replace("</title>\n", f"</title>\n<desc>{html.escape(description, quote=False)}</desc>\n", 1)

@@ -181,7 +181,7 @@ def _site() -> str:
     return str(json.loads((Path(__file__).parent / "exercises" / "addresses.json").read_bytes())["site"])
 
 
-def _quoted() -> Mapping[str, Callable[[], str]]:
+def _load_quoted() -> Mapping[str, Callable[[], str]]:
     from vit_course.staff.quoted import QUOTED
 
     return QUOTED
@@ -226,7 +226,7 @@ COURSE = Course(
         )
     },
     site=_site(),
-    quoted=Deferred(_quoted),
+    quoted=Deferred(_load_quoted),
     simulation=SIMULATION,
     paces=Deferred(_paces),
 )

@@ -97,7 +97,7 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
 
 
 def _images_per_epoch() -> int:
-    """How many images an epoch may have, so that all epochs take the planned time on this machine."""
+    """Return how many images an epoch may have, so that all epochs take the planned time on this machine."""
     few = shapes(NUM_TIMED)
     timed = fit(VisionTransformer(CONFIG), few, few.subset(slice(1)), replace(SETTINGS, epochs=2), progress=False)
     seconds = timed.seconds[-1] / NUM_TIMED  # of one image; the first epoch also loads what torch loads late
@@ -246,7 +246,7 @@ def _clear(out: Path) -> None:
 
 
 def _headline(console: Console, number: int, words: str, takes: str = "") -> None:
-    """What comes, and how long it ``takes``: on a quiet machine of today, and on an old one beside other work."""
+    """Say what comes, and how long it ``takes``: on a quiet machine of today, and on an old one beside other work."""
     console.print()
     console.rule(f"[bold]{number}. {words}", align="left", style="blue")
     if takes:
@@ -281,19 +281,19 @@ def _show_reading(console: Console, student: Graded) -> None:
 def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
     classic = next(student for student in graded if student.student == "cleo")
     is_active = os.environ.get("VIRTUAL_ENV") == sys.prefix or sys.prefix == sys.base_prefix
-    first = [] if is_active else [("First, in this shell:", f'. "{_shown(Path(sys.prefix))}/bin/activate"')]
+    first = [] if is_active else [("First, in this shell:", f'. "{_shorten_path(Path(sys.prefix))}/bin/activate"')]
     return [
         *first,
         ("A lesson, as a student:", "jupyter lab notebooks/00_start.ipynb"),
-        ("Cleo's feedback page:", _shown(classic.feedback)),
-        ("The training curves:", _shown(out / "curves.png")),
-        ("What the trained ViT looks at:", _shown(out / "attention.png")),
-        ("The gradebook, in formgrader:", f'cd "{_shown(out / "class")}" && jupyter lab'),
+        ("Cleo's feedback page:", _shorten_path(classic.feedback)),
+        ("The training curves:", _shorten_path(out / "curves.png")),
+        ("What the trained ViT looks at:", _shorten_path(out / "attention.png")),
+        ("The gradebook, in formgrader:", f'cd "{_shorten_path(out / "class")}" && jupyter lab'),
         ("A class of your own:", "vit-course new-class ../my-class"),
     ]
 
 
-def _shown(path: Path) -> str:
+def _shorten_path(path: Path) -> str:
     """A path as the reader would type it from here."""
     path = path.resolve()
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

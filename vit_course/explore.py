@@ -74,14 +74,14 @@ class _Patches:
         self.numbers.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=3)
 
     def update(self, patch_size: int, row: int, column: int) -> str:
-        tokens = _checked(self.patchify(self.image[None], patch_size), patch_size)
+        tokens = _check_tokens(self.patchify(self.image[None], patch_size), patch_size)
         columns = SIDE // patch_size
         at = row // patch_size, column // patch_size
         token = at[0] * columns + at[1]
         self._draw_cuts(patch_size, at)
         pixels = tokens.reshape(-1, 3, patch_size, patch_size)
-        self.grid.images[0].set_data(_tiled(pixels, columns))
-        self.patch.images[0].set_data(_tiled(pixels[token, None], 1))
+        self.grid.images[0].set_data(_tile(pixels, columns))
+        self.patch.images[0].set_data(_tile(pixels[token, None], 1))
         for channel, line in enumerate(self.lines):
             places = range(channel * patch_size**2, (channel + 1) * patch_size**2)
             line.set_data(places, tokens[token, places.start : places.stop].numpy())
@@ -111,8 +111,8 @@ def _square(picture: Tensor) -> Tensor:
     return F.interpolate(image[None], size=(SIDE, SIDE), mode="area" if side >= SIDE else "nearest")[0]
 
 
-def _checked(patches: Any, patch_size: int) -> Tensor:
-    """What a patchify made of one image: (tokens, 3 * patch_size**2)."""
+def _check_tokens(patches: Any, patch_size: int) -> Tensor:
+    """Return what a patchify made of one image: (tokens, 3 * patch_size**2)."""
     wanted = (1, (SIDE // patch_size) ** 2, 3 * patch_size**2)
     if not isinstance(patches, Tensor) or tuple(patches.shape) != wanted:
         got = tuple(patches.shape) if isinstance(patches, Tensor) else type(patches).__name__
@@ -120,7 +120,7 @@ def _checked(patches: Any, patch_size: int) -> Tensor:
     return patches[0].detach().float().cpu()
 
 
-def _tiled(pixels: Tensor, columns: int) -> Any:
+def _tile(pixels: Tensor, columns: int) -> Any:
     """Patches (tokens, 3, patch_size, patch_size), row by row, as one image (height, width, 3) of uint8."""
     tiles = pixels.unflatten(0, (-1, columns)).permute(0, 3, 1, 4, 2)  # (rows, P, columns, P, 3)
     return _eight_bits(tiles.flatten(2, 3).flatten(0, 1))
@@ -286,7 +286,7 @@ class _Attention:
     ) -> None:
         self.blocks, self.grid_size = blocks, grid_size
         self.rollout, self.rolled = rollout, dict[int, Tensor]()
-        pixels = _reduced(picture)
+        pixels = _shrink(picture)
         height, width = pixels.shape[:2]
         dark, bright = (255 * plots.lit(pixels, torch.full((height, width), light)).numpy() for light in (0.0, 1.0))
         self.dark, self.glow = dark, bright - dark
@@ -305,7 +305,7 @@ class _Attention:
         of_block = self.blocks[block]
         raw = of_block.mean(dim=0) if head == MEAN else of_block[min(head, len(of_block) - 1)]
         token = 0 if query == "class token" else row * columns + column - rows * columns
-        looks = torch.lerp(raw[token], self._rolled(block)[token], share / 100) if share else raw[token]
+        looks = torch.lerp(raw[token], self._roll_out(block)[token], share / 100) if share else raw[token]
         looks = looks[-rows * columns :].reshape(self.grid_size)
         light = (looks / looks.max().clamp_min(1e-12)).numpy()[self.row_of][:, self.column_of, None]
         self.lit.images[0].set_data((self.dark + light * self.glow).astype("uint8"))
@@ -320,7 +320,7 @@ class _Attention:
         label = f"Query patch row {row}, column {column}" if query == "patch" else "Query: the class token"
         return f"{label}; {kind}. It looks most at {_brightest(looks)}."
 
-    def _rolled(self, block: int) -> Tensor:
+    def _roll_out(self, block: int) -> Tensor:
         """Rollout through this block: (tokens, tokens)."""
         if block not in self.rolled:
             tokens = self.blocks[0].shape[-1]
@@ -346,7 +346,7 @@ def _of_blocks(weights: Sequence[Tensor], grid_size: tuple[int, int]) -> list[Te
     return [layer[0].detach().float().cpu() for layer in weights]
 
 
-def _reduced(picture: Tensor, largest: int = 192) -> Tensor:
+def _shrink(picture: Tensor, largest: int = 192) -> Tensor:
     """(height, width, 3) in [0, 1], no side above `largest`."""
     pixels = plots.as_pictures(picture)[0]
     height, width = pixels.shape[:2]

@@ -103,7 +103,7 @@ def measure(logits: Tensor, labels: Tensor) -> Metrics:
     """
     from sklearn.metrics import precision_recall_fscore_support
 
-    logits, labels = _checked(logits, labels)
+    logits, labels = _check_inputs(logits, labels)
     guesses = logits.argmax(dim=-1)
     classes = range(logits.shape[1])
     averaged = {
@@ -175,7 +175,7 @@ def worst_confusions(logits: Tensor, labels: Tensor, count: int) -> list[Confusi
         labels: (num_images,) int64.
         count: the most pairs wanted; there are fewer when fewer kinds of mistake were made.
     """
-    logits, labels = _checked(logits, labels)
+    logits, labels = _check_inputs(logits, labels)
     confidence, guesses = logits.softmax(dim=-1).max(dim=-1)
     of_class = torch.bincount(labels, minlength=logits.shape[1])
     wrong = (guesses != labels).nonzero().flatten()
@@ -201,7 +201,7 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
 
 
-def _checked(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _check_inputs(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Logits as float32 and labels, both on the CPU."""
     if logits.ndim != 2 or labels.shape != logits.shape[:1]:
         raise ValueError(

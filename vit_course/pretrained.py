@@ -237,10 +237,10 @@ def _rename(state: State, names: Names) -> dict[str, Tensor]:
         (re.compile(re.escape(old).replace(r"\{n\}", r"(\d+)") + r"(?=\.|$)"), new.replace("{n}", r"\1"))
         for old, new in names
     ]
-    return {_renamed(name, rules): tensor for name, tensor in state.items()}
+    return {_rename_key(name, rules): tensor for name, tensor in state.items()}
 
 
-def _renamed(name: str, rules: list[tuple[re.Pattern[str], str]]) -> str:
+def _rename_key(name: str, rules: list[tuple[re.Pattern[str], str]]) -> str:
     for beginning, replacement in rules:
         if match := beginning.match(name):
             return match.expand(replacement) + name[match.end() :]

@@ -61,7 +61,7 @@ def _fetch(url: str, file: Path, patience: float) -> str | None:
 
 
 def _answers(url: str, patience: float) -> bool:
-    """Whether the server answers in time; in a thread, since looking up a name knows no time limit."""
+    """Say whether the server answers in time; in a thread, since looking up a name knows no time limit."""
     answers: list[bool] = []
 
     def request() -> None:

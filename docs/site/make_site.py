@@ -69,7 +69,7 @@ def _minutes(lesson: str) -> int:
 def _with_links(path: Path) -> str:
     """A Markdown file whose links lead to where their files are on the site, or else in the repository."""
 
-    def led(match: re.Match[str]) -> str:
+    def point_to_site(match: re.Match[str]) -> str:
         before, target, after = match.groups()
         found = (path.parent / target).resolve()
         if not found.is_relative_to(ROOT) or not found.exists():
@@ -80,7 +80,7 @@ def _with_links(path: Path) -> str:
             return f"{before}/{_PLACES[home]}/{name}{after}" if name != "README.md" else match[0]
         return f"{before}{read_addresses(ROOT).repository}/blob/main/{inside.as_posix()}{after}"
 
-    return _LINK.sub(led, path.read_text("utf-8"))
+    return _LINK.sub(point_to_site, path.read_text("utf-8"))
 
 
 def _notebook(path: Path) -> str:

@@ -132,11 +132,13 @@ def built_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
         files[package() / STUBS_FILE] = _as_json(stubs)
         if addresses.site:
             files[package() / ADDRESSES] = _as_json(asdict(addresses))
-    return files | (fill_pages(root, _quoted(routes, minutes), addresses) if pages else {})
+    return files | (fill_pages(root, _collect_quotes(routes, minutes), addresses) if pages else {})
 
 
-def _quoted(routes: Mapping[str, LessonRoute], minutes: Mapping[str, Minutes]) -> Mapping[str, Callable[[], str]]:
-    """What any course's pages may quote, and what this one has beside it."""
+def _collect_quotes(
+    routes: Mapping[str, LessonRoute], minutes: Mapping[str, Minutes]
+) -> Mapping[str, Callable[[], str]]:
+    """Return what any course's pages may quote, and what this one has beside it."""
     of_build = {
         "lessons": lambda: lessons_table(routes),
         "hours": lambda: hours_table(minutes),
@@ -181,7 +183,7 @@ def _as_json(value: object) -> bytes:
 
 
 def _facts(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -> dict[str, object]:
-    """What the outline says of a lesson; of one without a route the minutes are those of its own table."""
+    """Return what the outline says of a lesson; of one without a route the minutes are those of its own table."""
     first = lesson.cells[0].source
     title = first.partition("\n")[0].lstrip("# ")
     facts: dict[str, object] = {

@@ -142,12 +142,12 @@ def sources_of(class_dir: Path, root: Path) -> dict[str, str]:
         if lesson not in texts:
             problems.append(Problem(Path(SETTINGS), f"[order]: there is no lesson called {lesson!r}"))
         else:
-            texts[lesson], words = _ordered(texts[lesson], names)
+            texts[lesson], words = _reorder_sections(texts[lesson], names)
             problems += [Problem(Path(SETTINGS), f"[order], {lesson}: {words}")] if words else []
     if problems:
         raise AuthoringError(problems)
     kept = {name: text for name, text in texts.items() if name not in settings.leave_out}
-    return {name: _changed(text, settings) for name, text in kept.items()}
+    return {name: _apply_settings(text, settings) for name, text in kept.items()}
 
 
 def _source_files(class_dir: Path, root: Path) -> dict[str, Path]:
@@ -155,7 +155,7 @@ def _source_files(class_dir: Path, root: Path) -> dict[str, Path]:
     return {path.stem: path for folder in (root / SOURCES, class_dir / LESSONS) for path in sorted(folder.glob("*.py"))}
 
 
-def _changed(text: str, settings: Settings) -> str:
+def _apply_settings(text: str, settings: Settings) -> str:
     """A lesson without what is left out, and with other points."""
     head, cells = _cells(text)
     left = set(settings.leave_out)
@@ -191,7 +191,7 @@ def _cells(text: str) -> tuple[str, list[str]]:
     return "".join(lines[: begins[0]] if begins else lines), cells
 
 
-def _ordered(text: str, names: Sequence[str]) -> tuple[str, str]:
+def _reorder_sections(text: str, names: Sequence[str]) -> tuple[str, str]:
     """A lesson with the sections that hold these exercises put into this order, and why that cannot be done, or ""."""
     head, cells = _cells(text)
     sections: list[list[str]] = [[]]
@@ -230,7 +230,7 @@ def _unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _of_files(class_dir: Path) -> Iterator[Problem]:
-    """What is wrong with the files of the class's own exercises, and with where they are asked for."""
+    """Yield what is wrong with the files of the class's own exercises, and with where they are asked for."""
     own = course().own
     if own is None:
         return

@@ -74,7 +74,7 @@ def _present(lesson: Lesson, route: LessonRoute) -> list[Task]:
 
 
 def is_there(lesson: Lesson, name: str) -> bool:
-    """Whether a lesson has a task; a class may have left an exercise or a question out."""
+    """Say whether a lesson has a task; a class may have left an exercise or a question out."""
     named = {cell.name for role in (Role.EXERCISE, Role.CHECK, Role.QUESTION) for cell in lesson.of_role(role)}
     return name in named or " " in name
 

@@ -51,12 +51,14 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         contents = _variant(class_dir, root, name, lesson, variant_of)
     else:
         contents = {
-            Path(EXERCISES, f"{name}.py"): _filled("checks", values),
-            Path(LESSONS, f"{lesson}.py"): _filled("cells", values),
+            Path(EXERCISES, f"{name}.py"): _fill_template("checks", values),
+            Path(LESSONS, f"{lesson}.py"): _fill_template("cells", values),
         }
     place = Path(LESSONS, f"{lesson}.py")
     places = (class_dir / place, root / SOURCES / place.name)
-    before = next((path.read_text("utf-8") for path in places if path.is_file()), None) or _filled("lesson", values)
+    before = next((path.read_text("utf-8") for path in places if path.is_file()), None) or _fill_template(
+        "lesson", values
+    )
     contents[place] = f"{before.rstrip()}\n{contents[place]}"
     for path, text in contents.items():
         (class_dir / path).parent.mkdir(exist_ok=True, mode=0o700)
@@ -84,7 +86,7 @@ def _free_number(lessons: dict[str, str]) -> int:
     return max((int(each[:2]) for each in lessons if each[:2].isdecimal()), default=0) + 1
 
 
-def _filled(kind: str, values: dict[str, str]) -> str:
+def _fill_template(kind: str, values: dict[str, str]) -> str:
     return Template((_TEMPLATES / f"new_exercise_{kind}.py.txt").read_text("utf-8")).substitute(values)
 
 

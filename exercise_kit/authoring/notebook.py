@@ -134,7 +134,7 @@ def solution_notebook(lesson: Lesson, root: Path, addresses: Addresses) -> Noteb
 
 
 def student_notebook(solution: NotebookNode) -> NotebookNode:
-    """What `nbgrader generate_assignment` makes of the notebook with answers in a class, without its gradebook."""
+    """Make of the notebook with answers what `nbgrader generate_assignment` makes in a class, without its gradebook."""
     steps = [
         LockCells(),
         ClearPredictions(),

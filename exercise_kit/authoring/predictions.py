@@ -49,7 +49,7 @@ def without_guesses(source: str) -> str:
 
 
 def prediction_problems(lesson: Lesson) -> Iterator[Problem]:
-    """What is wrong with a lesson's predictions: the author's guess, its name, and whether it is ever revealed."""
+    """Find what is wrong with a lesson's predictions: the author's guess, its name, and whether it is ever revealed."""
     guessed: dict[str, Cell] = {}
     revealed: set[str] = set()
     for cell in lesson.cells:

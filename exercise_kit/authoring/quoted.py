@@ -62,7 +62,7 @@ def fill_pages(root: Path, quoted: Mapping[str, Callable[[], str]], addresses: A
 
 
 def differ_in_counts_alone(path: Path, one: bytes | None, other: bytes) -> bool:
-    """Whether two versions of a page differ in what any contribution may change."""
+    """Say whether two versions of a page differ in what any contribution may change."""
     if one is None:
         return False
     return path == PUBLISHED or _without_counts(one) == _without_counts(other)

@@ -38,7 +38,7 @@ def with_way_on(lesson: Lesson, lent: Collection[str]) -> Lesson:
 
 
 def lent_names(root: Path) -> set[str]:
-    """What the course's modules of right parts define, by their text; nothing of them is imported.
+    """Return what the course's modules of right parts define, by their text; nothing of them is imported.
 
     Args:
         root: a clone of the course.

@@ -28,7 +28,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.files import write
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.submission.flags import explained
+from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 
@@ -185,7 +185,7 @@ class Store:
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
         path = self._path(submission.content, submission.lesson)
-        reason = joined(*explained(submission.notes), submission.reason)
+        reason = joined(*explain_flags(submission.notes), submission.reason)
         reading = {"flags": list(submission.flags), "reason": reason}
         entry = {
             "format": FORMAT,

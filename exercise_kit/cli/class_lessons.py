@@ -13,7 +13,7 @@ from rich.console import Console
 from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.files import why_closed
-from exercise_kit.submission.released import CLONE, current_class
+from exercise_kit.submission.released import CLONE, find_current_class
 
 _console = Console(highlight=False, soft_wrap=True)
 
@@ -29,7 +29,7 @@ def clone(root: Path) -> Path:
 
 def class_with_lessons() -> Path | None:
     """The class folder that the command runs in, where it has exercises, lessons or settings of its own."""
-    found = current_class()
+    found = find_current_class()
     own = found is not None and any((found / name).exists() for name in ("exercises", "lessons", "class.toml"))
     use_class(found if own else None)
     return found if own else None
@@ -112,7 +112,7 @@ def new_exercise(
     ] = CLONE,
 ) -> None:
     """Write the skeleton of an exercise of your own into the class folder that you work in."""
-    if (class_dir := current_class()) is None:
+    if (class_dir := find_current_class()) is None:
         raise stop("This is no class folder. Make one with: vit-course new-class DIR; then run this in it.")
     use_class(class_dir)
     with needs("grading"):

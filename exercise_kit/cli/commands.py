@@ -29,7 +29,7 @@ from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import write
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import legible, one_line
-from exercise_kit.submission.released import CLONE, CONFIG, current_class, is_class, remember_class
+from exercise_kit.submission.released import CLONE, CONFIG, find_current_class, is_class, remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied
 console = Console(highlight=False, soft_wrap=True)
@@ -229,7 +229,7 @@ def roster(
     """Tell nbgrader who is in the class: ids (the folders in submitted/), names, addresses."""
     with needs("grading"):
         from exercise_kit.nbgrader.roster import RosterError, import_roster, read_roster
-    folder = class_dir or current_class()
+    folder = class_dir or find_current_class()
     if folder is None or not is_class(folder):
         raise stop(f"{folder or 'This'} is no class folder: it has no {CONFIG}; name yours with --class DIR")
     with exit_on(RosterError):
@@ -240,15 +240,15 @@ def roster(
     console.print(f"In the gradebook from {file.name}: {counts}.", markup=False)
     for sentence in (
         *(f"{file.name}, {problem}." for problem in read.problems),
-        *_listed("in the class, but not in the file", done.unlisted),
-        *_listed("in the file, but without work in submitted/", done.without_work),
+        *_list_names("in the class, but not in the file", done.unlisted),
+        *_list_names("in the file, but without work in submitted/", done.without_work),
     ):
         console.print(one_line(sentence), markup=False)
     if read.problems:
         raise typer.Exit(1)
 
 
-def _listed(what: str, names: tuple[str, ...]) -> Iterable[str]:
+def _list_names(what: str, names: tuple[str, ...]) -> Iterable[str]:
     if names:
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         yield f"{len(names)} {what}: {', '.join(names[:_MOST_NAMES])}{more}."
@@ -272,7 +272,7 @@ def similarity(
             count = engine.write_page(directory, target, lesson)
             console.print(f"{count} {'pair' if count == 1 else 'pairs'} alike, for you alone: {target}", markup=False)
             return
-        found = engine.texts_of(directory, lesson)
+        found = engine.read_texts(directory, lesson)
         count = engine.export(found, export)
     console.print(f"{count} students' answers are in {export}. For instance:", markup=False)
     for name in found:
@@ -309,10 +309,10 @@ def progress(
     if not (folder / FILE).exists():
         raise stop(f"No progress is kept in {folder}: the lessons' checks write {FILE} there while you work.")
     from exercise_kit.progress.show import show
-    from exercise_kit.progress.summary import progress_in
+    from exercise_kit.progress.summary import read_progress
 
     with exit_on(LogError):
-        found = progress_in(folder)
+        found = read_progress(folder)
     show(found, console)
     if card:
         if card.suffix.lower() not in (".png", ".svg"):

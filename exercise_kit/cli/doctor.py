@@ -93,7 +93,7 @@ def _has_cuda() -> bool:
 
 
 def grading_on(device: str, root: Path = CLONE) -> Finding:
-    """Whether submissions can be graded on a device, found by grading the model answer to the first lesson there.
+    """Say whether submissions can be graded on a device, found by grading the model answer to the first lesson there.
 
     Args:
         device: as for `grade --device`.

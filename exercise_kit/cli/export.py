@@ -106,10 +106,10 @@ def export(
 def _pack(target: Path, root: Path, visibility: Visibility) -> None:
     with needs("grading"):
         from exercise_kit.authoring.release import ReleaseError
-        from exercise_kit.exports.autograder import autograder
+        from exercise_kit.exports.autograder import build_autograder
         from exercise_kit.exports.grades import ExportError
     with exit_on(ExportError, ReleaseError):
-        write(target, autograder(root, visibility), _PRIVATE)  # it holds the answers and the hidden checks
+        write(target, build_autograder(root, visibility), _PRIVATE)  # it holds the answers and the hidden checks
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Gradescope's autograder: {target}. It holds the answers and the hidden checks.", markup=False)
     console.print(
@@ -166,19 +166,19 @@ def _read(source: _Source) -> tuple[list[Result], Mapping[str, Student] | None, 
 
     if not source.path.is_dir():
         return read(source.path), None, [], ()
-    from exercise_kit.exports.gradebook import read_class, table_of
+    from exercise_kit.exports.gradebook import make_table, read_class
 
     grades = read_class(source.path.resolve(), source.lessons, source.students)
     named = any(each.first_name or each.last_name or each.email for each in grades.people.values())
     found = grades.totals if source.in_total else grades.results
-    return found, grades.people if named else None, table_of(grades, source.in_total), tuple(grades.remarks)
+    return found, grades.people if named else None, make_table(grades, source.in_total), tuple(grades.remarks)
 
 
 def _missing(found: list[Result]) -> tuple[str, ...]:
     """A sentence for each grade of which a part is missing, so that its line has no score."""
-    from exercise_kit.exports.grades import problem_of
+    from exercise_kit.exports.grades import describe_problem
 
-    said = ((each.path, problem_of(each)) for each in found)
+    said = ((each.path, describe_problem(each)) for each in found)
     return tuple(one_line(f"{path}: {problem}") for path, problem in said if problem)
 
 

@@ -22,10 +22,17 @@ from exercise_kit.judge.result import LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import one_line
 from exercise_kit.report.terminal import broken_checks, overview, sheet
-from exercise_kit.sandbox.devices import DeviceError, checked, missing_protections
+from exercise_kit.sandbox.devices import DeviceError, missing_protections, resolve_device
 from exercise_kit.submission.find import find, looks_like_class, stray_files, trees
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
-from exercise_kit.submission.released import CONFIG, Lessons, current_class, is_class, remember_class, unclaimed_class
+from exercise_kit.submission.released import (
+    CONFIG,
+    Lessons,
+    find_current_class,
+    find_unclaimed_class,
+    is_class,
+    remember_class,
+)
 
 
 class GradeUsageError(GradeError):
@@ -90,13 +97,13 @@ def _checked(options: GradeOptions) -> GradeOptions:
         raise GradeError(
             "There are no lessons here; grade in a clone of the course or a class folder, or give --class DIR."
         )
-    if options.exercise and not lessons.of_exercise(options.exercise):
+    if options.exercise and not lessons.find_by_exercise(options.exercise):
         known = ", ".join(name for lesson in lessons for name in lesson.names)
         raise GradeUsageError("--exercise", f"there is no exercise {options.exercise!r}; there are: {known}")
     if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
         raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
     try:
-        device = checked(options.device, here=not options.scheduler)
+        device = resolve_device(options.device, here=not options.scheduler)
     except DeviceError as error:
         raise GradeUsageError("--device", str(error)) from None
     if options.sandboxed and not options.scheduler:
@@ -132,9 +139,9 @@ def _is_settled(done: Done) -> bool:
 def _class_dir(options: GradeOptions) -> Path | None:
     """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
     if options.class_dir is None:
-        if folder := unclaimed_class(options.paths):
+        if folder := find_unclaimed_class(options.paths):
             raise GradeUsageError("--class", _whose(folder))
-        return current_class(options.paths)
+        return find_current_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
     remember_class(options.class_dir)
@@ -152,7 +159,7 @@ def _whose(folder: Path) -> str:
 
 def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
     """Name the folders that look like classes, whose checks were not used because a student could have made them."""
-    found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), current_class())))
+    found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), find_current_class())))
     for folder in (each for each in found if class_dir is None or each.resolve() != class_dir.resolve()):
         used = f"those of {class_dir}" if class_dir else "the course's own checks"
         name = shlex.quote(one_line(str(folder)))

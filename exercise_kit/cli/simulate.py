@@ -59,10 +59,10 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     with needs("grading"):
         from exercise_kit.judge.own_functions import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
-        from exercise_kit.simulate.simulate import SimulationError, wanted_lessons
+        from exercise_kit.simulate.simulate import SimulationError, choose_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class
     with exit_on(ClassFolderError, HiddenChecksError, SimulationError), root_of_lessons(root) as lessons_root:
-        total = max(students, 0) * len(wanted_lessons(lessons_root, lessons))
+        total = max(students, 0) * len(choose_lessons(lessons_root, lessons))
         with progress_bar(_errors, "writing", total) as advance:
             made = simulate_class(directory, lessons_root, students, seed, lessons, advance)
     remember_class(made.path)

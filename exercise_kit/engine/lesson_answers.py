@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from exercise_kit.submission.slice import used_globals
+from exercise_kit.submission.slice import find_used_globals
 
 
 def right_objects(lesson: Path, names: Collection[str], package: str) -> tuple[Callable[..., Any], ...]:
@@ -63,7 +63,7 @@ def needed(tree: ast.Module, names: Collection[str]) -> list[ast.stmt]:
         written = [each for each in places if isinstance(each, ast.FunctionDef | ast.ClassDef)]
         for statement in written or places:
             chosen.add(id(statement))
-            waiting += used_globals(ast.Module([statement], [])) or ()
+            waiting += find_used_globals(ast.Module([statement], [])) or ()
     return [each for each in tree.body if id(each) in chosen]
 
 

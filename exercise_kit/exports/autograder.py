@@ -24,7 +24,7 @@ _LESSONS = ("notebooks", "solutions")
 _HIDDEN = Path("tests") / "hidden"
 
 
-def autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) -> bytes:
+def build_autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) -> bytes:
     """The zip; the same clone gives the same bytes.
 
     Args:
@@ -34,7 +34,7 @@ def autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) -> bytes
     Raises:
         ExportError: the folder is no clone with lessons and hidden checks.
     """
-    paths = list(_of_the_course(root))
+    paths = list(_list_course_files(root))
     for needed in (*map(Path, _LESSONS), _HIDDEN):
         if not any(path.is_relative_to(needed) for path in paths):
             nothing = f"there is nothing in {root / needed}; name a clone of the course with --root"
@@ -42,13 +42,13 @@ def autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) -> bytes
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in (SETUP, RUN):
-            _put(archive, name, _script(name).replace("VISIBILITY", visibility.value).encode(), 0o755)
+            _put(archive, name, _read_script(name).replace("VISIBILITY", visibility.value).encode(), 0o755)
         for path in paths:
             _put(archive, f"{COURSE}/{path.as_posix()}", (root / path).read_bytes(), 0o644)
     return packed.getvalue()
 
 
-def _of_the_course(root: Path) -> Iterator[Path]:
+def _list_course_files(root: Path) -> Iterator[Path]:
     """The clone's files that grading needs: the packages, the lessons with their answers, the hidden checks."""
     packages = {each.parent.name for each in root.glob("*/__init__.py")} - {"tests"}
     for path in tracked_files(root):
@@ -57,7 +57,7 @@ def _of_the_course(root: Path) -> Iterator[Path]:
             yield path
 
 
-def _script(name: str) -> str:
+def _read_script(name: str) -> str:
     return (files("exercise_kit") / "templates" / f"gradescope_{name}").read_text(encoding="utf-8")
 
 

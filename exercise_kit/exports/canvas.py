@@ -13,7 +13,7 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from exercise_kit.exports.grades import ExportError, Grades, row
+from exercise_kit.exports.grades import ExportError, Grades, make_row
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.points import in_digits
@@ -25,7 +25,7 @@ Columns = tuple[str, str, str, str, str]
 
 
 def is_gradebook(path: Path) -> bool:
-    """Whether a file is a gradebook that Canvas exported, which is the best roster that there is."""
+    """Say whether a file is a gradebook that Canvas exported, which is the best roster that there is."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         first = file.readline()
     return "SIS Login ID" in first and "Section" in first
@@ -73,7 +73,7 @@ def write(grades: Grades, people: Mapping[str, Columns] | None) -> str:
     writer.writerow([POINTS_POSSIBLE, "", "", "", "", *map(in_digits, grades.maximum.values())])
     for student in grades.students:
         columns = people[student] if people is not None else as_columns(Student(student))
-        writer.writerow([*map(harmless_cell, columns), *row(grades, student, _score)])
+        writer.writerow([*map(harmless_cell, columns), *make_row(grades, student, _score)])
     return text.getvalue()
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from exercise_kit.engine.rendering import as_text
-from exercise_kit.exports.grades import ExportError, one_submission
+from exercise_kit.exports.grades import ExportError, choose_submission
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 
@@ -47,7 +47,7 @@ def write(results: Sequence[Result], environment: Mapping[str, str], now: dateti
     if missing := dict.fromkeys(_FIELDS[field][-1] for field, value in values.items() if not value):
         advice = "Classroom 50's runner sets them: run this in its autograder.py"
         raise ExportError(f"the environment has no {', '.join(missing)}. {advice}")
-    result = one_submission(results, "Classroom 50")
+    result = choose_submission(results, "Classroom 50")
     if result is None or result.status != "graded":
         raise ExportError(f"it could not be graded: {result.reason if result else 'no lesson was handed in'}")
     tests = [_test(each) for each in result.exercises]

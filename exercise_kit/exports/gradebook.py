@@ -17,9 +17,9 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.exports.grades import ExportError
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.nbgrader.gradebook import address_of, engine_of, existing, is_released
+from exercise_kit.nbgrader.gradebook import existing, is_released, make_engine, read_address
 from exercise_kit.nbgrader.roster import Student
-from exercise_kit.nbgrader.scores import CellScore, LessonScore, score_of
+from exercise_kit.nbgrader.scores import CellScore, LessonScore, read_score
 from exercise_kit.points import in_digits, in_hundredths
 from exercise_kit.quoting import harmless_cell, one_line
 from exercise_kit.reasons import Reason
@@ -38,7 +38,7 @@ class ClassGrades:
     @property
     def results(self) -> list[Result]:
         """A result for everybody who handed something in."""
-        return [_result(each) for each in self.scores if each.handed_in]
+        return [_make_result(each) for each in self.scores if each.handed_in]
 
     @property
     def totals(self) -> list[Result]:
@@ -47,7 +47,7 @@ class ClassGrades:
         found: dict[str, list[Result]] = {}
         for each in self.results:
             found.setdefault(each.student or "", []).append(each)
-        return [_total(several, sum(worth.values())) for several in found.values()]
+        return [_add_up(several, sum(worth.values())) for several in found.values()]
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -70,8 +70,8 @@ def read_class(class_dir: Path, lessons: Collection[str] = (), students: Collect
         ExportError: there is no such lesson or student.
         GradebookError: the gradebook cannot be used.
     """
-    address = address_of(class_dir)
-    engine_of(address)
+    address = read_address(class_dir)
+    make_engine(address)
     with existing(is_released(class_dir)), Gradebook(address) as gradebook:
         known = {each.name for each in gradebook.assignments}, {each.id for each in gradebook.students}
         for wanted, names, what in zip((lessons, students), known, ("lesson", "student"), strict=True):
@@ -85,12 +85,12 @@ def read_class(class_dir: Path, lessons: Collection[str] = (), students: Collect
         }
         pages = class_dir / "autograded"
         scores = [
-            score_of(gradebook, name, who, pages / who / name / f"{name}.ipynb") for who in people for name in chosen
+            read_score(gradebook, name, who, pages / who / name / f"{name}.ipynb") for who in people for name in chosen
         ]
     return ClassGrades(tuple(scores), people)
 
 
-def _result(score: LessonScore) -> Result:
+def _make_result(score: LessonScore) -> Result:
     place = f"{score.student}, {score.lesson}"
     base = Result(place, score.student, score.lesson, "graded", max_score=score.worth, flags=score.notes.flags)
     if not score.notes.finished:
@@ -98,11 +98,11 @@ def _result(score: LessonScore) -> Result:
         return replace(base, status="error", reason=why)
     if score.waiting and not score.notes.graded:
         return replace(base, status="rejected", reason=score.notes.reason)
-    cells = tuple(_exercise(each, score) for each in score.cells)
+    cells = tuple(_make_exercise(each, score) for each in score.cells)
     return replace(base, score=score.score, exercises=cells, penalty=score.penalty)
 
 
-def _exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
+def _make_exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
     name = cell.name.removeprefix(check_grade_id(""))
     reason = None
     if cell in score.waiting:
@@ -112,7 +112,7 @@ def _exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
     return ExerciseResult(name, cell.score or 0.0, cell.worth, mistake, reason=reason, comment=cell.comment)
 
 
-def _total(results: Sequence[Result], worth: float) -> Result:
+def _add_up(results: Sequence[Result], worth: float) -> Result:
     """The sum; what one of them lacks, all of it lacks."""
     failed = next((each for each in results if each.status != "graded"), None)
     if failed:
@@ -132,7 +132,7 @@ COLUMNS = ("student_id", "last_name", "first_name", "email", "lesson")
 POINTS = ("automatic", "by_hand", "late_penalty", "score", "max_score", "not_graded_yet")
 
 
-def table_of(grades: ClassGrades, in_total: bool = False) -> Table:
+def make_table(grades: ClassGrades, in_total: bool = False) -> Table:
     """A plain table: a line of headings, then who, the lesson, and of what the points are made.
 
     ``score`` is empty where a part of it is missing. Who handed nothing in has no line.
@@ -149,11 +149,11 @@ def table_of(grades: ClassGrades, in_total: bool = False) -> Table:
         if any(each.handed_in for each in several):
             person = grades.people[who]
             columns = (person.id, person.last_name, person.first_name, person.email, lesson)
-            table.append([*map(harmless_cell, columns), *_points(several)])
+            table.append([*map(harmless_cell, columns), *_list_points(several)])
     return table
 
 
-def _points(scores: Sequence[LessonScore]) -> Iterator[str | float]:
+def _list_points(scores: Sequence[LessonScore]) -> Iterator[str | float]:
     for field in ("automatic", "by_hand", "penalty"):
         yield in_hundredths(sum(getattr(each, field) for each in scores))
     whole = all(each.notes.finished and not each.waiting for each in scores)

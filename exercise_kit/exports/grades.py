@@ -40,7 +40,7 @@ class Grades:
     def without(self, student: str, why: str) -> Grades:
         """The same less one student, of whom a sentence tells."""
         kept = {place: result for place, result in self.results.items() if place[0] != student}
-        return _table(kept, (*self.problems, f"{one_line(student)} {why}"))
+        return _make_table(kept, (*self.problems, f"{one_line(student)} {why}"))
 
 
 def read(path: Path) -> list[Result]:
@@ -74,7 +74,7 @@ def collect(results: Sequence[Result], listed: Collection[str] | None = None) ->
     found: dict[tuple[str, str], list[Result]] = {}
     problems = []
     for result in results:
-        if problem := problem_of(result, listed):
+        if problem := describe_problem(result, listed):
             problems.append(one_line(f"{result.path}: {problem}"))
         else:
             found.setdefault((result.student or "", result.assignment or ""), []).append(result)
@@ -83,13 +83,13 @@ def collect(results: Sequence[Result], listed: Collection[str] | None = None) ->
             where = " and ".join(each.path for each in several)
             which = "none of them is exported; leave the one that counts, and grade again"
             problems.append(one_line(f"{student} has {len(several)} results for {lesson} ({where}): {which}"))
-    grades = _table({place: several[0] for place, several in found.items() if len(several) == 1}, problems)
+    grades = _make_table({place: several[0] for place, several in found.items() if len(several) == 1}, problems)
     if not grades.results:
         raise ExportError("\n".join((*problems, "There is no grade to export.")))
     return grades
 
 
-def one_submission(results: Sequence[Result], system: str) -> Result | None:
+def choose_submission(results: Sequence[Result], system: str) -> Result | None:
     """The result for a system that takes one submission at a time: the graded one, or why there is none; None: nothing.
 
     Raises:
@@ -99,7 +99,7 @@ def one_submission(results: Sequence[Result], system: str) -> Result | None:
     if failed := [each for each in results if each.status not in ("graded", "rejected")]:
         raise ExportError(f"the grader failed, and that is no zero: {failed[0].reason}; grade it again")
     if waiting := [each for each in graded if each.waiting]:
-        raise ExportError(one_line(f"{waiting[0].path}: no grade, {not_yet(waiting[0])}"))
+        raise ExportError(one_line(f"{waiting[0].path}: no grade, {describe_undecided(waiting[0])}"))
     if len(graded) > 1 or (not graded and len(results) > 1):
         raise ExportError(f"{system} takes one submission at a time, and here are {len(results)}; grade one alone")
     return next(iter(graded or results), None)
@@ -113,7 +113,7 @@ _WAITS: dict[Reason | None, str] = {
 }
 
 
-def not_yet(result: Result) -> str:
+def describe_undecided(result: Result) -> str:
     """A clause on the exercises that could not be decided; part of a grade would look like the whole grade."""
     names: dict[str, list[str]] = {}
     for each in result.waiting:
@@ -124,7 +124,7 @@ def not_yet(result: Result) -> str:
     )
 
 
-def problem_of(result: Result, listed: Collection[str] | None = None) -> str | None:
+def describe_problem(result: Result, listed: Collection[str] | None = None) -> str | None:
     """Why there is no grade that can be handed on, as a clause; None: there is one.
 
     Args:
@@ -136,7 +136,7 @@ def problem_of(result: Result, listed: Collection[str] | None = None) -> str | N
     if result.status != "graded":
         return f"no grade, for the grader failed: {result.reason}; grade it again"
     if result.waiting:
-        return f"no grade, {not_yet(result)}"
+        return f"no grade, {describe_undecided(result)}"
     if not result.student:
         return "no student, so no grade: grade a tree of submitted/STUDENT/LESSON/, whose folders name the students"
     if not result.assignment:
@@ -148,7 +148,7 @@ def problem_of(result: Result, listed: Collection[str] | None = None) -> str | N
     return None
 
 
-def _table(results: dict[tuple[str, str], Result], problems: Iterable[str]) -> Grades:
+def _make_table(results: dict[tuple[str, str], Result], problems: Iterable[str]) -> Grades:
     points: dict[str, set[float]] = {}
     for (_, lesson), result in results.items():
         points.setdefault(lesson, set()).add(result.max_score)
@@ -162,6 +162,6 @@ def _table(results: dict[tuple[str, str], Result], problems: Iterable[str]) -> G
     return Grades(students, {lesson: max(several) for lesson, several in points.items()}, results, tuple(said))
 
 
-def row(grades: Grades, student: str, cell: Callable[[Result | None], Iterable[str]]) -> list[str]:
+def make_row(grades: Grades, student: str, cell: Callable[[Result | None], Iterable[str]]) -> list[str]:
     """A student's cells, those of each lesson from its result (None: there is none)."""
     return [each for lesson in grades.lessons for each in cell(grades.results.get((student, lesson)))]

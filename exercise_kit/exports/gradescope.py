@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from exercise_kit.engine.rendering import as_text
-from exercise_kit.exports.grades import one_submission
+from exercise_kit.exports.grades import choose_submission
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import Result
 from exercise_kit.points import in_digits, in_hundredths
@@ -36,7 +36,7 @@ def write(results: Sequence[Result], visibility: Visibility = Visibility.VISIBLE
     Raises:
         ExportError: there are several, or the grader failed, which must not read as a zero.
     """
-    result = one_submission(results, "Gradescope")
+    result = choose_submission(results, "Gradescope")
     if result and result.status == "graded":
         made = _render_result(result)
     else:

@@ -13,7 +13,7 @@ import csv
 import io
 from collections.abc import Mapping
 
-from exercise_kit.exports.grades import Grades, row
+from exercise_kit.exports.grades import Grades, make_row
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.points import in_digits
@@ -47,7 +47,7 @@ def write(grades: Grades, people: Mapping[str, Student] | None) -> str:
     for student in grades.students:
         person = people[student] if people is not None else Student(student)
         columns = (person.first_name, person.last_name, person.id, person.email) if people is not None else (person.id,)
-        writer.writerow([*map(harmless_cell, columns[: len(who)]), *row(grades, student, _grade)])
+        writer.writerow([*map(harmless_cell, columns[: len(who)]), *make_row(grades, student, _grade)])
     return text.getvalue()
 
 

@@ -20,10 +20,10 @@ from exercise_kit.judge.hidden import HiddenChecks, reference_student
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.own_functions import HiddenChecksError
 from exercise_kit.judge.result import Result
-from exercise_kit.sandbox.devices import checked, missing_protections
+from exercise_kit.sandbox.devices import missing_protections, resolve_device
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read
-from exercise_kit.submission.released import Lessons, current_class
+from exercise_kit.submission.released import Lessons, find_current_class
 from exercise_kit.submission.submission import Submission
 
 
@@ -32,10 +32,10 @@ class _Shared:
 
     def __init__(self, config: pytest.Config) -> None:
         handed_in = config.getoption("submission", None)
-        use_class_here(lambda: current_class([Path(handed_in)] if handed_in else ()))
+        use_class_here(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
         self.seed = str(config.getoption("probe_seed", "0")).encode()
         self.device = config.getoption("device", None)
-        self.submission = _read(Path(handed_in), checked(self.device or "cpu")) if handed_in else None
+        self.submission = _read(Path(handed_in), resolve_device(self.device or "cpu")) if handed_in else None
         self.known: dict[Path, HiddenChecks] = {}
 
     def checks(self, folder: Path) -> HiddenChecks:

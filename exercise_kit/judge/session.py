@@ -33,8 +33,8 @@ from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
 from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, OTHER_CODE
-from exercise_kit.submission.result_file import ResultFile, contents
-from exercise_kit.submission.shown_code import other_code
+from exercise_kit.submission.result_file import ResultFile, read_contents
+from exercise_kit.submission.shown_code import find_other_code
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 # checks of one submission that may stay undecided because the grader itself failed; a score from fewer checks would be
@@ -122,7 +122,7 @@ class GradingSession:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
         if answer.problem:
             return _unevaluated(answer, checks)
-        handed_in = contents(file)
+        handed_in = read_contents(file)
         objects = {answer.name: lambda: handed_in}
         outcomes = [self._checks.evaluate(answer.name, each, Student(objects), self._key) for each in checks]
         for each in outcomes:
@@ -161,7 +161,7 @@ class GradingSession:
     def _unlike_shown(self, exercise: str, answered: Sequence[str]) -> str | None:
         """Flag code that answered and is not the code that the page shows; a sentence where that is certain."""
         for name in course().exercises[exercise].objects:
-            found = other_code(name, *self._workers.cells_run, answered)
+            found = find_other_code(name, *self._workers.cells_run, answered)
             if found:
                 self.findings.flag(OTHER_CODE, exercise, found.words)
                 if found.is_certain:

@@ -29,12 +29,12 @@ from exercise_kit.conventions import check_grade_id
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.class_table import NOT_GRADED, Row, as_text, waits_for_a_person
 from exercise_kit.nbgrader.earlier import Earlier, read_earlier
-from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, install_faults, words_of
+from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, describe_fault, install_faults
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.generate import install_generate
-from exercise_kit.nbgrader.gradebook import Fault, GradebookError, engine_of, existing, shown
-from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, noted
-from exercise_kit.nbgrader.handed_in import digest_of, is_named
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address, existing, make_engine
+from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, read_notes
+from exercise_kit.nbgrader.handed_in import digest_folder, is_named
 from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
 from exercise_kit.nbgrader.scores import students_to_look_at_again, waiting_students
 from exercise_kit.nbgrader.typed_points import install_points
@@ -42,7 +42,7 @@ from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
 from exercise_kit.quoting import one_line
 from exercise_kit.report.terminal import remarks, score_of
-from exercise_kit.submission.find import FoundFile, find, out_of_place, stray_files
+from exercise_kit.submission.find import FoundFile, find, find_out_of_place, stray_files
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
@@ -60,7 +60,7 @@ class _Recorded:
     points: dict[str, float]
 
     def has(self, student: str, notes: Noted) -> bool:
-        """Whether the gradebook knows of one what the page's notes say.
+        """Say whether the gradebook knows of one what the page's notes say.
 
         Every check waits for a person until it has points, so that this alone does not tell that it was graded.
         """
@@ -102,7 +102,7 @@ class JudgedAutograde(Autograde):
         self._rows: dict[str, Row] = {}
         self._again: dict[str, str] = {}  # why a student is graded once more
         self._said = False  # that there is another grader
-        self._students = [path.name for path in _folders(submitted)]
+        self._students = [path.name for path in _list_folders(submitted)]
         chosen = [name for name in self._students if is_named(name, wanted)]
         handed_in = [submitted / name / lesson for name in chosen if (submitted / name / lesson).is_dir()]
         self.assignments = {str(folder): [str(folder / f"{lesson}.ipynb")] for folder in handed_in}
@@ -128,10 +128,10 @@ class JudgedAutograde(Autograde):
         except GradebookError as error:
             self._stop(f"{error}; {KEPT}")
         except DBAPIError as error:
-            where = shown(make_url(self.coursedir.db_url))
-            self._stop(f"the gradebook {where} cannot be used: {_cause(error)}; {KEPT}")
+            where = describe_address(make_url(self.coursedir.db_url))
+            self._stop(f"the gradebook {where} cannot be used: {_describe_cause(error)}; {KEPT}")
         except OSError as error:
-            self._stop(f"{words_of(error, self.coursedir.root)}; {KEPT}")
+            self._stop(f"{describe_fault(error, self.coursedir.root)}; {KEPT}")
         if failed:
             self._stop(f"the grader failed at {len(failed)} of {len(self.assignments)}: {', '.join(failed)}")
 
@@ -186,7 +186,7 @@ class JudgedAutograde(Autograde):
             return read_earlier(page, gradebook, lesson, student)
 
     def _is_wanted(self, lesson: str, student: str, recorded: _Recorded) -> bool:
-        """Whether to grade one: as nbgrader says, and also where what is there is not the grade of what was handed in.
+        """Say whether to grade one: as nbgrader says, and where what is there is not the grade of what was handed in.
 
         A run that was killed leaves a page without points, and new work can come without a newer timestamp.
         """
@@ -194,7 +194,7 @@ class JudgedAutograde(Autograde):
             return True
         if student in (self.coursedir.student_id_exclude or "").split(","):
             return False
-        if not (why := self._why_again(lesson, student, recorded)):
+        if not (why := self._explain_again(lesson, student, recorded)):
             return False
         self.log.info("%s: %s: graded again", student, why)
         self.log.info("for a new page, run: nbgrader generate_feedback %s", lesson)
@@ -202,26 +202,26 @@ class JudgedAutograde(Autograde):
         rmtree(self._format_dest(lesson, student))
         return True
 
-    def _why_again(self, lesson: str, student: str, recorded: _Recorded) -> str:
+    def _explain_again(self, lesson: str, student: str, recorded: _Recorded) -> str:
         """Why a student with a page is graded once more, as a clause; "" where nothing speaks for it."""
-        notes = self._noted(lesson, student)
+        notes = self._read_notes(lesson, student)
         if not notes.finished:
             return "its grading was interrupted"
         if not recorded.has(student, notes):
             recorded.update(self._read_recorded(lesson))  # by somebody who grades at the same time
         if not recorded.has(student, notes):
             return "there is a page, but no points are in the gradebook"
-        if notes.submission and (now := self._digest(lesson, student)) and now != notes.submission:
+        if notes.submission and (now := self._digest_work(lesson, student)) and now != notes.submission:
             return "it was handed in again"
         if notes.points != {name: recorded.points.get(name, worth) for name, worth in notes.points.items()}:
             return "its points are others now"
-        if waiting := self._waits_for(lesson, student):
+        if waiting := self._list_waiting(lesson, student):
             return f"{', '.join(waiting)} was not graded yet"
         return ""
 
-    def _digest(self, lesson: str, student: str) -> str:
+    def _digest_work(self, lesson: str, student: str) -> str:
         with suppress(ReleasedError, KeyError):
-            return digest_of(Path(self._format_source(lesson, student)), Lessons(Path(self.coursedir.root)))
+            return digest_folder(Path(self._format_source(lesson, student)), Lessons(Path(self.coursedir.root)))
         return ""
 
     def _read_recorded(self, lesson: str) -> _Recorded:
@@ -256,7 +256,7 @@ class JudgedAutograde(Autograde):
     def _convert(self, lesson: str, student: str) -> None:
         try:
             self.run_pre_convert_hook()
-            self._submission = self._digest(lesson, student)
+            self._submission = self._digest_work(lesson, student)
             self.init_assignment(lesson, student)
             for notebook in self.notebooks:
                 self.convert_single_notebook(notebook)
@@ -268,7 +268,7 @@ class JudgedAutograde(Autograde):
             raise
 
     def _record_failure(self, lesson: str, student: str, error: Exception) -> None:
-        reason = f"the grader failed ({_cause(error)}); when that is mended, the same command grades it"
+        reason = f"the grader failed ({_describe_cause(error)}); when that is mended, the same command grades it"
         if isinstance(error, UnicodeEncodeError):
             reason = "the name of the folder is not UTF-8, and no gradebook can keep it; rename the folder"
         self.log.error("%s: NOT GRADED: %s", student, reason)
@@ -277,14 +277,14 @@ class JudgedAutograde(Autograde):
 
     def _require_release(self, lesson: str) -> None:
         course = self.coursedir
-        engine_of(course.db_url)  # or it tells what is the matter with the address
+        make_engine(course.db_url)  # or it tells what is the matter with the address
         released = Path(course.format_path(course.release_directory, ".", lesson)).is_dir()
         with existing(released), Gradebook(course.db_url, course.course_id) as gradebook:
             try:
                 gradebook.find_notebook(lesson, lesson)
             except MissingEntry:
                 if released:
-                    raise GradebookError(Fault.GONE, shown(make_url(course.db_url))) from None
+                    raise GradebookError(Fault.GONE, describe_address(make_url(course.db_url))) from None
                 self._stop(f"{lesson} has not been released; first: nbgrader generate_assignment {lesson}")
 
     def _log_table(self, lesson: str) -> None:
@@ -295,16 +295,16 @@ class JudgedAutograde(Autograde):
             for folder in self.assignments:
                 student = Path(folder).parent.name
                 if student not in rows and student not in (self.coursedir.student_id_exclude or "").split(","):
-                    rows[student] = self._kept_row(gradebook, lesson, student)
+                    rows[student] = self._make_kept_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
             waiting, checks = waiting_students(gradebook, lesson), check_grade_id("")
             again = students_to_look_at_again(gradebook, lesson)
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
-            rows[student] = Row(student, "missing", self._why_missing(lesson, student))
+            rows[student] = Row(student, "missing", self._explain_missing(lesson, student))
         if everybody:
             submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
-            odd = out_of_place(submitted, Lessons(Path(self.coursedir.root)).names)
+            odd = find_out_of_place(submitted, Lessons(Path(self.coursedir.root)).names)
             rows |= {str(each.student): Row(str(each.student), NOT_GRADED, str(each.problem)) for each in odd}
             for name in filter(breaks_addresses, self._students):
                 self.log.warning("'%s': %s", one_line(name), NO_ADDRESS)
@@ -316,9 +316,9 @@ class JudgedAutograde(Autograde):
         kept += waits_for_a_person(written & rows.keys(), again.keys() & rows.keys())
         self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
 
-    def _kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
+    def _make_kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
         """The row of a student whom this run left as they were, by the gradebook and the notes in their notebook."""
-        notes = self._noted(lesson, student)
+        notes = self._read_notes(lesson, student)
         with suppress(MissingEntry):
             submission = gradebook.find_submission_notebook(lesson, lesson, student)
             checks = [grade for grade in submission.grades if grade.cell.name.startswith(check_grade_id(""))]
@@ -328,12 +328,12 @@ class JudgedAutograde(Autograde):
                 return Row(student, f"{earned:g} of {worth:g}", str(notes))
         return Row(student, NOT_GRADED, str(notes))
 
-    def _noted(self, lesson: str, student: str) -> Noted:
-        return noted(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
+    def _read_notes(self, lesson: str, student: str) -> Noted:
+        return read_notes(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
 
-    def _waits_for(self, lesson: str, student: str) -> list[str]:
+    def _list_waiting(self, lesson: str, student: str) -> list[str]:
         """The exercises that wait for a file to be mended, and to which nobody gave points by hand."""
-        waiting = self._noted(lesson, student).waiting
+        waiting = self._read_notes(lesson, student).waiting
         if not waiting:
             return []
         with suppress(MissingEntry), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
@@ -342,7 +342,7 @@ class JudgedAutograde(Autograde):
             return [name for name, cause in waiting.items() if cause and check_grade_id(name) not in by_hand]
         return []
 
-    def _why_missing(self, lesson: str, student: str) -> str:
+    def _explain_missing(self, lesson: str, student: str) -> str:
         """Name a file that `vit-course grade` finds and nbgrader does not, since it lies in no lesson's folder."""
         course = self.coursedir
         lessons, submitted = Lessons(Path(course.root)), Path(course.root) / course.submitted_directory
@@ -357,13 +357,13 @@ class JudgedAutograde(Autograde):
         raise NbGraderException(message) from None
 
 
-def _folders(submitted: Path) -> Iterator[Path]:
+def _list_folders(submitted: Path) -> Iterator[Path]:
     with suppress(OSError):
         yield from (path for path in sorted(submitted.iterdir()) if path.is_dir() and not path.name.startswith("."))
 
 
 def _may_be(lesson: str, found: FoundFile, lessons: Lessons) -> bool:
-    """Whether a file is of a lesson; of one that cannot be read nobody knows."""
+    """Say whether a file is of a lesson; of one that cannot be read nobody knows."""
     from exercise_kit.submission.parse import open_answers  # with torch, which formgrader's server does without
 
     with suppress(Exception):
@@ -371,6 +371,6 @@ def _may_be(lesson: str, found: FoundFile, lessons: Lessons) -> bool:
     return True
 
 
-def _cause(error: BaseException) -> str:
+def _describe_cause(error: BaseException) -> str:
     cause = getattr(error, "orig", None) or error
     return one_line(f"{type(cause).__name__}: {cause}")[:300]

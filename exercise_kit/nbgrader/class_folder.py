@@ -118,7 +118,7 @@ def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
 
 
 def _copy_checks(checks: Path, target: Path) -> None:
-    """What collects the graded checks for pytest; beside it an instructor adds some, which nbgrader gives to nobody."""
+    """Copy what collects the graded checks for pytest; an instructor adds some beside it, which nobody is given."""
     target.mkdir()
     for path in sorted(checks.glob("*.py")):
         shutil.copyfile(path, target / path.name)

@@ -47,7 +47,7 @@ def as_text(rows: Iterable[Row]) -> str:
 
 
 def waits_for_a_person(written: Iterable[str], again: Iterable[str]) -> str:
-    """What follows the counts: how many wait for points by hand, and who has some that are to be looked at again."""
+    """Say how many wait for points by hand, and who has some that are to be looked at again."""
     by_hand, names = len(list(written)), sorted(again)
     said = ""
     if by_hand:

@@ -61,7 +61,7 @@ _PICTURE = re.compile(r"data:image/[a-z]{1,9};base64,[A-Za-z0-9+/=]*+")
 _BLANK_LINE = re.compile(r"\n[ \t]*(?=\n)")
 
 
-def marks_of(released: Notebook) -> dict[str, dict[str, Any]]:
+def read_marks(released: Notebook) -> dict[str, dict[str, Any]]:
     """nbgrader's metadata of every cell that was released with a mark, by its grade id, as the gradebook has it."""
     points = {cell.name: cell.max_score for cell in released.grade_cells}
     solutions = {cell.name for cell in released.solution_cells}
@@ -91,7 +91,7 @@ class CleanCells(NbGraderPreprocessor):
         """Rebuild a submission's cells in place."""
         where = resources["nbgrader"]
         with Gradebook(where["db_url"]) as gradebook:
-            marks = marks_of(gradebook.find_notebook(where["notebook"], where["assignment"]))
+            marks = read_marks(gradebook.find_notebook(where["notebook"], where["assignment"]))
         for place in reversed(range(len(notebook.cells))):
             cell = notebook.cells[place]
             grade_id = _grade_id(cell)
@@ -99,7 +99,7 @@ class CleanCells(NbGraderPreprocessor):
             kept = mark is not None and mark["cell_type"] == cell.cell_type
             if kept and grade_id:
                 del marks[grade_id]
-            notebook.cells[place] = _rebuilt(cell, cell.metadata.get(PLACE, place), mark if kept else None)
+            notebook.cells[place] = _rebuild(cell, cell.metadata.get(PLACE, place), mark if kept else None)
         # of a submission without cells too, the page of a killed run is known by this
         notebook.metadata = NotebookNode({PLACE: 0})
         rename_ids(notebook.cells)
@@ -112,22 +112,22 @@ def _grade_id(cell: NotebookNode) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _rebuilt(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) -> NotebookNode:
+def _rebuild(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) -> NotebookNode:
     kind = cell.cell_type if cell.cell_type in _CELL_TYPES else "raw"
     metadata: dict[str, Any] = {PLACE: place}
     if mark is not None:
         metadata["nbgrader"] = dict(mark)
     rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": legible(cell.source), "metadata": metadata}
     if kind == "code":
-        rebuilt |= {"execution_count": None, "outputs": [] if mark else _stills(cell)}
+        rebuilt |= {"execution_count": None, "outputs": [] if mark else _keep_stills(cell)}
     elif attachments := pictures(cell.get("attachments")):
         rebuilt["attachments"] = attachments
     node: NotebookNode = from_dict(rebuilt)
     return node
 
 
-def _stills(cell: NotebookNode) -> list[dict[str, Any]]:
-    """What stays of a code cell's outputs: a picture, as the reader put it there."""
+def _keep_stills(cell: NotebookNode) -> list[dict[str, Any]]:
+    """Return what stays of a code cell's outputs: a picture, as the reader put it there."""
     shown = [output.get("data") for output in cell.get("outputs", ()) if isinstance(output, Mapping)]
     stills = [still_outputs(data.get("image/png")) for data in shown if isinstance(data, Mapping)]
     return stills[0] if stills else []
@@ -249,7 +249,7 @@ class RestoreCells(NbGraderPreprocessor):
         return notebook, resources
 
     def _put_back(self, notebook: NotebookNode, released: Notebook) -> None:
-        marks = marks_of(released)
+        marks = read_marks(released)
         place = 0
         missing: list[str] = []
         for source in released.source_cells:

@@ -15,8 +15,8 @@ from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.utils import is_solution
 
-from exercise_kit.nbgrader.grader_notes import Noted, noted
-from exercise_kit.submission.released import cell_source
+from exercise_kit.nbgrader.grader_notes import Noted, read_notes
+from exercise_kit.submission.released import read_cell_source
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Earlier:
     points: Mapping[str, tuple[float | None, bool]] = field(default_factory=dict)
 
     def is_listed(self, cell: NotebookNode, automatic: float | None, submission: str) -> bool:
-        """Whether formgrader is to list points by hand: as before where the work is the same, else always.
+        """Say whether formgrader is to list points by hand: as before where the work is the same, else always.
 
         Args:
             cell: that is graded; of a written answer its text counts, of a check all that was handed in.
@@ -51,12 +51,12 @@ class Earlier:
 
 
 def read_earlier(page: Path, gradebook: Gradebook, lesson: str, student: str) -> Earlier:
-    """What is there before a grading; of a page that is not complete nothing."""
-    notes = noted(page)
+    """Return what is there before a grading; of a page that is not complete nothing."""
+    notes = read_notes(page)
     with suppress(OSError, ValueError, KeyError, TypeError, MissingEntry):
         cells = json.loads(page.read_bytes())["cells"] if notes.finished else ()
         marked = ((cell["metadata"].get("nbgrader", {}).get("grade_id"), cell) for cell in cells)
-        texts = {str(name): cell_source(cell) for name, cell in marked if name}
+        texts = {str(name): read_cell_source(cell) for name, cell in marked if name}
         grades = gradebook.find_submission_notebook(lesson, lesson, student).grades
         return Earlier(notes, texts, {each.name: (each.auto_score, each.needs_manual_grade) for each in grades})
     return Earlier()

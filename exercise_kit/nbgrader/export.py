@@ -13,8 +13,8 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 
 from exercise_kit.files import write
-from exercise_kit.nbgrader.gradebook import Fault, GradebookError, shown
-from exercise_kit.nbgrader.scores import LessonScore, score_of
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address
+from exercise_kit.nbgrader.scores import LessonScore, read_score
 from exercise_kit.points import in_hundredths
 from exercise_kit.quoting import harmless_cell, one_line
 
@@ -36,7 +36,7 @@ class GradesWithFlags(ExportPlugin):
         """
         target = Path(self.to or "grades.csv")
         if not gradebook.assignments:  # a gradebook that was lost would empty the last grades that there are
-            raise GradebookError(Fault.EMPTY, shown(gradebook.engine.url))
+            raise GradebookError(Fault.EMPTY, describe_address(gradebook.engine.url))
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -47,8 +47,8 @@ class GradesWithFlags(ExportPlugin):
                 if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
                     course = CourseDirectory(parent=self)
                     folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
-                    score = score_of(gradebook, assignment.name, student.id, folder / f"{assignment.name}.ipynb")
-                    row = _person(student) | {"duedate": assignment.duedate} | row_of(score)
+                    score = read_score(gradebook, assignment.name, student.id, folder / f"{assignment.name}.ipynb")
+                    row = _person(student) | {"duedate": assignment.duedate} | make_row(score)
                     writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
                     if any(each.score is None for each in score.cells):
                         waiting.setdefault(assignment.name, []).append(student.id)
@@ -86,7 +86,7 @@ def look_again(students: Iterable[str]) -> str:
     )
 
 
-def row_of(score: LessonScore) -> dict[str, Any]:
+def make_row(score: LessonScore) -> dict[str, Any]:
     """The columns that tell of the points of one student in one lesson."""
     points = {"max_score": score.worth, "score": score.score, "raw_score": score.automatic + score.by_hand}
     points |= {"late_submission_penalty": score.penalty, "not_graded_yet": score.not_graded}
@@ -98,7 +98,7 @@ def row_of(score: LessonScore) -> dict[str, Any]:
 
 
 def _remarks(score: LessonScore) -> str:
-    """What is wrong with the points, if anything, and what the judge noticed."""
+    """Return what is wrong with the points, if anything, and what the judge noticed."""
     notes, names = score.notes, [each.name for each in score.waiting]
     again = [each.name for each in score.cells if each.again]
     without = [name for name in names if name not in again]

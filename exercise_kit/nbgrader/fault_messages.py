@@ -22,7 +22,7 @@ from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import GenerateFeedback
 from nbgrader.converters.base import BaseConverter, NbGraderException
 
-from exercise_kit.nbgrader.gradebook import GradebookError, engine_of, existing, is_released, watch
+from exercise_kit.nbgrader.gradebook import GradebookError, existing, is_released, make_engine, watch
 from exercise_kit.quoting import legible
 
 PAGES = "nbgrader.server_extensions.formgrader.base"
@@ -31,8 +31,8 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # whatever is written n
 Method = Callable[..., Any]
 
 
-def words_of(error: BaseException | None, root: str) -> str:
-    """What a gradebook or the disk has against a command, which works below ``root`` where the error names no place."""
+def describe_fault(error: BaseException | None, root: str) -> str:
+    """Say what a gradebook or the disk has against a command, which works below ``root`` if the error has no place."""
     if not isinstance(error, OSError):
         return str(error)
     place = error.filename if isinstance(error.filename, str) else root
@@ -94,11 +94,11 @@ def _start(before: Method) -> Method:
         self.log.addFilter(_legible_log)  # once, however often it is added
         try:
             if self.coursedir is not None:
-                engine_of(self.coursedir.db_url)
+                make_engine(self.coursedir.db_url)
             before(self)
         except (GradebookError, OSError) as error:
             self.log.debug("how it failed", exc_info=error)
-            self.fail("%s", words_of(error, self.coursedir.root if self.coursedir else str(Path.cwd())))
+            self.fail("%s", describe_fault(error, self.coursedir.root if self.coursedir else str(Path.cwd())))
 
     return start
 
@@ -116,7 +116,7 @@ def _capture_log(before: Method) -> Method:
             except (NbGraderException, GradebookError, OSError) as error:
                 said = True
                 if not isinstance(error, NbGraderException):  # that one is in the log
-                    app.log.error("%s", words_of(error, app.coursedir.root))
+                    app.log.error("%s", describe_fault(error, app.coursedir.root))
                 raise
 
         app.start = start_saying
@@ -150,7 +150,7 @@ def _convert_notebooks(before: Method) -> Method:
         try:
             before(self)
         except (_Stop, OSError) as stopped:
-            words = words_of(stopped.__cause__ or stopped, self.coursedir.root)
+            words = describe_fault(stopped.__cause__ or stopped, self.coursedir.root)
             self.log.error("%s", words)
             raise NbGraderException(words) from None
 

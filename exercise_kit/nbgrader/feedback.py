@@ -36,7 +36,7 @@ from traitlets.config import Config
 
 from exercise_kit.nbgrader.cleaning import sanitize_markdown
 from exercise_kit.nbgrader.export import look_again, not_graded
-from exercise_kit.nbgrader.grader_notes import noted
+from exercise_kit.nbgrader.grader_notes import read_notes
 from exercise_kit.nbgrader.handed_in import is_named
 from exercise_kit.nbgrader.page_head import STYLE, page_head
 from exercise_kit.nbgrader.scores import students_to_look_at_again, students_with_points, waiting_students
@@ -59,10 +59,10 @@ NOT_YET = NotGraded("not graded yet")
 def _number(convert: Callable[..., Any]) -> Callable[..., Any]:
     """A filter of jinja's for numbers, through which the words pass."""
 
-    def filtered(value: Any, *arguments: Any) -> Any:
+    def convert_if_graded(value: Any, *arguments: Any) -> Any:
         return value if isinstance(value, NotGraded) else convert(value, *arguments)
 
-    return filtered
+    return convert_if_graded
 
 
 def _as_float(value: Any, default: float = 0.0) -> float:
@@ -169,20 +169,20 @@ class FeedbackPages(GenerateFeedback):
             raise NbGraderException(words)
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        """Whether to make a student's page."""
+        """Say whether to make a student's page."""
         graded = Path(self._format_source(assignment_id, student_id)) / f"{assignment_id}.ipynb"
         target = Path(self._format_dest(assignment_id, student_id))
-        if not noted(graded).finished:
+        if not read_notes(graded).finished:
             words = "%s: no feedback, for its grading was interrupted; first: nbgrader autograde %s"
             self.log.error(words, student_id, assignment_id)
             return False
         # before the page is made: what changes while it is made is seen the next time
-        self._fingerprint = self._fingerprint_of(assignment_id, student_id)
+        self._fingerprint = self._make_fingerprint(assignment_id, student_id)
         if super().init_destination(assignment_id, student_id):
             return True
         page = target / f"{assignment_id}.html"
         excluded = student_id in (self.coursedir.student_id_exclude or "").split(",")
-        if excluded or (page.is_file() and self._is_of_today(page, graded)):
+        if excluded or (page.is_file() and self._is_current(page, graded)):
             return False
         self.log.info("%s: graded since its page was made: made again", student_id)
         rmtree(str(target))
@@ -192,13 +192,13 @@ class FeedbackPages(GenerateFeedback):
         """Write a page, with the fingerprint of what it shows as its last line."""
         super().write_single_notebook(output + self._fingerprint, resources)
 
-    def _is_of_today(self, page: Path, graded: Path) -> bool:
+    def _is_current(self, page: Path, graded: Path) -> bool:
         with page.open("rb") as file:
             file.seek(-min(len(self._fingerprint), page.stat().st_size), os.SEEK_END)
             same = file.read() == self._fingerprint.encode()
         return same and page.stat().st_mtime >= graded.stat().st_mtime
 
-    def _fingerprint_of(self, lesson: str, student: str) -> str:
+    def _make_fingerprint(self, lesson: str, student: str) -> str:
         """A comment of HTML that changes with the points, the comments, and what lateness costs."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             try:

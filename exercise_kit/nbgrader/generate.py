@@ -20,9 +20,9 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 
 from exercise_kit.files import put
-from exercise_kit.nbgrader.gradebook import address_of, existing, is_released
+from exercise_kit.nbgrader.gradebook import existing, is_released, read_address
 from exercise_kit.quoting import one_line
-from exercise_kit.submission.released import earlier_releases
+from exercise_kit.submission.released import find_earlier_releases
 
 WAY_ROUND = (
     "nbgrader can neither add nor remove cells of {lesson}, because students have handed it in ({changes}). Put them "
@@ -57,7 +57,7 @@ def refused_change(gradebook: Gradebook, lesson: str, source: Path) -> str:
 
 
 def next_steps(class_dir: Path, lesson: str) -> str:
-    """What to run after a released lesson was built anew, as a sentence; "" where it was never released.
+    """Return what to run after a released lesson was built anew, as a sentence; "" where it was never released.
 
     Args:
         class_dir: the class folder.
@@ -68,7 +68,7 @@ def next_steps(class_dir: Path, lesson: str) -> str:
     """
     if not (class_dir / "release" / lesson / f"{lesson}.ipynb").is_file():
         return ""
-    with existing(is_released(class_dir)), Gradebook(address_of(class_dir)) as gradebook:
+    with existing(is_released(class_dir)), Gradebook(read_address(class_dir)) as gradebook:
         if refused := refused_change(gradebook, lesson, class_dir / "source" / lesson / f"{lesson}.ipynb"):
             return refused
         try:
@@ -90,7 +90,7 @@ def keep_release(class_dir: Path, lesson: str) -> None:
     released = class_dir / "release" / lesson / f"{lesson}.ipynb"
     if released.is_file():
         content = released.read_bytes()
-        kept = earlier_releases(class_dir, lesson) / f"{hashlib.sha256(content).hexdigest()}.ipynb"
+        kept = find_earlier_releases(class_dir, lesson) / f"{hashlib.sha256(content).hexdigest()}.ipynb"
         if not kept.is_file():
             # the grader's own folder: its secret lies there too, and a first release comes before the first grading
             (class_dir / ".vit_course").mkdir(exist_ok=True, mode=0o700)

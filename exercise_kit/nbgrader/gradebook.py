@@ -77,7 +77,7 @@ class GradebookError(Exception):
         self.fault = fault
 
 
-def address_of(class_dir: Path) -> str:
+def read_address(class_dir: Path) -> str:
     """The address of a class's gradebook, as its configuration has it, which is read and not run.
 
     Raises:
@@ -102,7 +102,7 @@ def address_of(class_dir: Path) -> str:
     return url.render_as_string(hide_password=False)
 
 
-def file_of(address: str) -> Path | None:
+def find_file(address: str) -> Path | None:
     """The file that is the gradebook; None: it is on a server.
 
     Raises:
@@ -112,8 +112,8 @@ def file_of(address: str) -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
-def engine_of(address: str) -> Engine:
-    """What connects to a gradebook; nothing is connected yet, and what fails from here on is a `GradebookError`.
+def make_engine(address: str) -> Engine:
+    """Return what connects to a gradebook; nothing is connected yet, and what fails from here on is a `GradebookError`.
 
     Raises:
         GradebookError: the address cannot be read, or its driver is not installed.
@@ -124,7 +124,7 @@ def engine_of(address: str) -> Engine:
         return create_engine(url, poolclass=NullPool)
     except (ImportError, NoSuchModuleError, ArgumentError) as error:
         missing = isinstance(error, ImportError) and url.get_backend_name() == "postgresql"
-        raise GradebookError(Fault.NO_DRIVER if missing else Fault.ADDRESS, shown(url), error) from None
+        raise GradebookError(Fault.NO_DRIVER if missing else Fault.ADDRESS, describe_address(url), error) from None
 
 
 def _parse(address: str) -> URL:
@@ -134,7 +134,7 @@ def _parse(address: str) -> URL:
         raise GradebookError(Fault.ADDRESS, "of this class", type(error).__name__) from None
 
 
-def shown(url: URL) -> str:
+def describe_address(url: URL) -> str:
     """An address for people: of a file its path, of a server all but the password."""
     if url.drivername.startswith("sqlite"):
         return one_line(str(url.database))
@@ -142,7 +142,7 @@ def shown(url: URL) -> str:
 
 
 def is_released(class_dir: Path) -> bool:
-    """Whether a class has released a lesson, so that it has had a gradebook."""
+    """Say whether a class has released a lesson, so that it has had a gradebook."""
     return any((class_dir / "release").glob("*/*.ipynb"))
 
 
@@ -180,10 +180,10 @@ def _connect(dialect: Any, _: object, positional: list[Any], options: dict[str, 
 def _explain(context: Any) -> GradebookError | None:
     """The error that takes the place of a driver's; None: it stays."""
     error, statement = context.original_exception, context.statement or ""
-    fault = (_fault_of_file if context.dialect.name == "sqlite" else _fault_of_server)(error, statement)
+    fault = (_classify_file_error if context.dialect.name == "sqlite" else _classify_server_error)(error, statement)
     if fault is None:
         return None
-    return GradebookError(fault, shown(context.engine.url) if context.engine else "of this class", error)
+    return GradebookError(fault, describe_address(context.engine.url) if context.engine else "of this class", error)
 
 
 _FILE_FAULTS = {
@@ -201,7 +201,7 @@ _FILE_FAULTS = {
 _MAKES = ("CREATE", "ALTER", "DROP")
 
 
-def _fault_of_file(error: BaseException, statement: str) -> Fault | None:
+def _classify_file_error(error: BaseException, statement: str) -> Fault | None:
     name = getattr(error, "sqlite_errorname", None) or ""
     for code, fault in _FILE_FAULTS.items():
         if name.startswith(code):
@@ -226,7 +226,7 @@ _SERVER_FAULTS = {
 _AWAY = ("08", "53", "57")  # the classes of codes of a connection, of resources, of an operator who stopped it
 
 
-def _fault_of_server(error: BaseException, _: str) -> Fault | None:
+def _classify_server_error(error: BaseException, _: str) -> Fault | None:
     if (code := getattr(error, "sqlstate", None)) is not None:
         return _SERVER_FAULTS.get(code) or (Fault.UNREACHABLE if code.startswith(_AWAY) else None)
     psycopg = sys.modules.get("psycopg")

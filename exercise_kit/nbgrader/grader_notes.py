@@ -32,12 +32,12 @@ from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
-from exercise_kit.nbgrader.handed_in import place_of_work
+from exercise_kit.nbgrader.handed_in import find_work
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import find
-from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explained, flag_same_file
+from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explain_flags, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable
-from exercise_kit.submission.released import ReleasedLesson, cell_source
+from exercise_kit.submission.released import ReleasedLesson, read_cell_source
 from exercise_kit.submission.result_file import find_result
 
 NOTES = "vit_course_notes"
@@ -45,7 +45,7 @@ _SAVING = files("exercise_kit") / "templates" / "formgrader_saving.js"
 _BOX = "border-left:4px solid #b58900;background:#fdf6e3;color:#222;padding:0.4em 0.8em;margin:0.3em 0"
 
 
-def notes_of(result: Result, submission: str = "") -> dict[str, Any]:
+def make_notes(result: Result, submission: str = "") -> dict[str, Any]:
     """A result's flags and reason, as the notebook's metadata has them, and the digest of what was graded."""
     beside = [{"flag": each.flag, "exercise": each.exercise, "words": legible(each.words)} for each in result.notes]
     graded = result.status == "graded"
@@ -56,7 +56,7 @@ def notes_of(result: Result, submission: str = "") -> dict[str, Any]:
         "flags": list(result.flags),
         "reason": result.reason and legible(result.reason),
         "beside": beside,
-        "explained": legible("; ".join(explained(result.notes))),
+        "explained": legible("; ".join(explain_flags(result.notes))),
     }
 
 
@@ -89,8 +89,8 @@ class Noted:
         return "; ".join([*(f"[{flag}]" for flag in self.flags), *filter(None, [self.reason]), *named])
 
 
-def noted(page: Path) -> Noted:
-    """What an autograded notebook says."""
+def read_notes(page: Path) -> Noted:
+    """Return what an autograded notebook says."""
     try:
         notebook = json.loads(page.read_bytes())
         cells, metadata = list(notebook["cells"]), dict(notebook["metadata"])
@@ -150,7 +150,7 @@ class ShowGraderNotes(NbGraderPreprocessor):
         rubrics = {}
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             for cell in json.loads(path.read_bytes())["cells"]:
-                _, mark, rubric = cell_source(cell).partition(RUBRIC)
+                _, mark, rubric = read_cell_source(cell).partition(RUBRIC)
                 if mark:
                     name = cell["metadata"]["nbgrader"]["grade_id"]
                     rubrics[name] = rubric.replace(END_SOLUTION, "").replace(BEGIN_SOLUTION, "").strip()
@@ -195,7 +195,7 @@ def note_same_file(course: CourseDirectory, lesson: ReleasedLesson) -> set[str]:
     submitted = Path(course.root) / course.submitted_directory
     found: list[tuple[str, set[str]]] = []
     for folder in sorted(submitted.glob(f"*/{lesson.name}")) if files else ():
-        if not folder.is_symlink() and noted(_page(course, folder.parent.name, lesson.name)).graded:
+        if not folder.is_symlink() and read_notes(_page(course, folder.parent.name, lesson.name)).graded:
             found.append((folder.parent.name, _digests(folder, files)))
     shared = flag_same_file(found)
     for (student, _), same in zip(found, shared, strict=True):
@@ -209,14 +209,14 @@ def _page(course: CourseDirectory, student: str, lesson: str) -> Path:
 
 def _digests(folder: Path, files: Sequence[str]) -> set[str]:
     with suppress(Unreachable):  # what is the matter with the folder, its own result says
-        places = [place_of_work(found, folder) for found in find([folder], [folder.name])]
+        places = [find_work(found, folder) for found in find([folder], [folder.name])]
         results = [find_result(place, name) for place in places for name in files]
         return {result.digest for result in results if result.digest}
     return set()
 
 
 def _flag_page(page: Path, wanted: bool) -> None:
-    if not page.is_file() or wanted == (SAME_FILE in noted(page).flags):
+    if not page.is_file() or wanted == (SAME_FILE in read_notes(page).flags):
         return
     notebook = json.loads(page.read_bytes())
     if notes := notebook["metadata"].get(NOTES):  # an older version of the kit noted nothing

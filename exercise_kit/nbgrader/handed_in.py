@@ -17,16 +17,16 @@ from exercise_kit.submission.result_file import find_result
 
 
 def is_named(student: str, wanted: str) -> bool:
-    """Whether a command's option ``--student`` means a student: by the id, or by a pattern of nbgrader's."""
+    """Say whether a command's option ``--student`` means a student: by the id, or by a pattern of nbgrader's."""
     return student == wanted or fnmatchcase(student, wanted)
 
 
-def place_of_work(found: FoundFile, folder: Path) -> Path:
+def find_work(found: FoundFile, folder: Path) -> Path:
     """Where the files lie beside what was found in a student's folder of a lesson: there, or one folder deeper."""
     return folder if found.path == folder else found.path.parent
 
 
-def digest_of(folder: Path, lessons: Lessons) -> str:
+def digest_folder(folder: Path, lessons: Lessons) -> str:
     """A digest of all in a folder that a grade depends on: the notebook, files that the lesson asks for, the time.
 
     What the files are called does not matter.
@@ -46,7 +46,7 @@ def digest_of(folder: Path, lessons: Lessons) -> str:
         parts = [_digest(folder / TIMESTAMP)]
         for found in find([folder], lessons.names):
             parts += [found.problem or "", _digest(found.path)]
-            parts += [find_result(place_of_work(found, folder), name).digest for name in wanted]
+            parts += [find_result(find_work(found, folder), name).digest for name in wanted]
     except Unreachable:
         return ""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

@@ -32,7 +32,7 @@ from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import EARLIER, RESULT, SUBMISSION
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.earlier import Earlier
-from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from exercise_kit.nbgrader.grader_notes import NOTES, make_notes
 from exercise_kit.nbgrader.page_head import TOLD
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.find import FoundFile
@@ -115,18 +115,18 @@ class SaveGrades(SaveAutoGrades):
         self.gradebook.db.commit()
 
     def _is_zero(self, result: Result) -> bool:
-        """Whether the file is at fault, and the class gives no points for that; the grader's failures cost nobody."""
+        """Say whether the file is at fault and the class gives no points for that; a grader's failures cost nobody."""
         return self.ungraded == "zero" and result.status == "rejected"
 
 
 def _waits(cell: NotebookNode, result: Result | None) -> bool:
-    """Whether a check's cell belongs to an exercise that is not graded yet."""
+    """Say whether a check's cell belongs to an exercise that is not graded yet."""
     waiting = result.waiting if result else ()
     return cell.metadata["nbgrader"]["grade_id"] in {check_grade_id(each.name) for each in waiting}
 
 
 def _is_retyped(cell: NotebookNode, result: Result | None) -> bool:
-    """Whether the answer that a check is about had been turned into another type of cell."""
+    """Say whether the answer that a check is about had been turned into another type of cell."""
     notes = result.notes if result else ()
     names = {check_grade_id(each.exercise) for each in notes if each.flag == CELL_TYPE}
     return cell.metadata["nbgrader"]["grade_id"] in names
@@ -172,7 +172,7 @@ class JudgeNotebook(NbGraderPreprocessor):
         others = _all_submitted(course, where["assignment"]) if course.student_id == "*" else []
         try:
             with GRADER_CACHES.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as cache:
-                result = cache.result_of(folder, others)
+                result = cache.find_result(folder, others)
         except PlaceError as error:
             result = ungraded_result(FoundFile(folder, where["student"], where["assignment"]), "error", str(error))
         where[RESULT] = result
@@ -186,7 +186,7 @@ class JudgeNotebook(NbGraderPreprocessor):
         else:
             self._leave_ungraded(notebook, resources, result)
         notebook.metadata.pop(PLACE, None)
-        notebook.metadata[NOTES] = notes_of(result, where.get(SUBMISSION, ""))
+        notebook.metadata[NOTES] = make_notes(result, where.get(SUBMISSION, ""))
         return notebook, resources
 
     def _leave_ungraded(self, notebook: NotebookNode, resources: dict[str, Any], result: Result) -> None:
@@ -219,16 +219,16 @@ class GraderCache:
         self.grader = grader
         self._pending: dict[tuple[Path, int], Future[Result]] = {}
 
-    def result_of(self, path: Path, others: Sequence[Path]) -> Result:
+    def find_result(self, path: Path, others: Sequence[Path]) -> Result:
         """The result of a student's folder; the first time, ``others`` are requested too, to be graded meanwhile."""
-        version = _version_of(path)
+        version = _read_version(path)
         if version not in self._pending:
-            wanted = {version: path} | {_version_of(each): each for each in others}
+            wanted = {version: path} | {_read_version(each): each for each in others}
             self._pending |= {key: self.grader.submit(each) for key, each in wanted.items() if key not in self._pending}
         return self._pending.pop(version).result()
 
 
-def _version_of(folder: Path) -> tuple[Path, int]:
+def _read_version(folder: Path) -> tuple[Path, int]:
     """A folder, and a number that changes when a file in it does."""
     facts = []
     with suppress(OSError):  # the reader says in words what is the matter with it

@@ -22,7 +22,7 @@ from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.rendering import REPORT_MIME, in_one_line, rich
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import ExerciseResult
-from exercise_kit.nbgrader.scores import CellScore, LessonScore, score_of
+from exercise_kit.nbgrader.scores import CellScore, LessonScore, read_score
 from exercise_kit.points import in_digits
 from exercise_kit.quoting import legible, one_line
 
@@ -64,7 +64,7 @@ def page_head(notebook: NotebookNode, course: CourseDirectory, lesson: str, stud
     page = Path(course.format_path(course.autograded_directory, student, lesson)) / f"{lesson}.ipynb"
     with Gradebook(course.db_url, course.course_id) as gradebook:
         try:
-            score = score_of(gradebook, lesson, student, page)
+            score = read_score(gradebook, lesson, student, page)
             comments = _comments(gradebook, lesson, student)
         except MissingEntry:
             return ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
-from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, is_released
+from exercise_kit.nbgrader.gradebook import GradebookError, existing, is_released, make_engine, read_address
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import SUBMITTED
@@ -94,7 +94,7 @@ NO_ADDRESS = "formgrader's buttons cannot name a student with one of \\ # ? % in
 
 
 def breaks_addresses(who: str) -> bool:
-    """Whether formgrader's pages, which put an id into an address as it is, ask their server about somebody else."""
+    """Say whether formgrader's pages, which put an id into an address as it is, ask about somebody else."""
     return not set("\\#?%").isdisjoint(who)
 
 
@@ -147,8 +147,8 @@ def import_roster(roster: Roster, class_dir: Path) -> Imported:
     """
     ids: dict[str, list[str]] = {"new": [], "changed": [], "unchanged": []}
     try:
-        address = address_of(class_dir)
-        engine_of(address)  # or it tells what is the matter with the address
+        address = read_address(class_dir)
+        make_engine(address)  # or it tells what is the matter with the address
         with existing(is_released(class_dir)), Gradebook(address) as gradebook:
             known = {each.id: each for each in gradebook.students}
             for student in roster.students:

@@ -21,7 +21,7 @@ from nbgrader.api import (
 )
 
 from exercise_kit.conventions import check_grade_id
-from exercise_kit.nbgrader.grader_notes import Noted, noted
+from exercise_kit.nbgrader.grader_notes import Noted, read_notes
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _sum(points: Iterable[float | None]) -> float:
     return round(sum((each or 0.0 for each in points), 0.0), 4)
 
 
-def score_of(gradebook: Gradebook, lesson: str, student: str, page: Path) -> LessonScore:
+def read_score(gradebook: Gradebook, lesson: str, student: str, page: Path) -> LessonScore:
     """A student's points in a lesson.
 
     Args:
@@ -114,7 +114,7 @@ def score_of(gradebook: Gradebook, lesson: str, student: str, page: Path) -> Les
         return LessonScore(student, lesson, worth=worth)
     cells = tuple(cell for notebook in submission.notebooks for cell in _cells(notebook))
     penalty = float(submission.late_submission_penalty or 0.0)
-    return LessonScore(student, lesson, True, cells, penalty, worth, submission.timestamp, noted(page))
+    return LessonScore(student, lesson, True, cells, penalty, worth, submission.timestamp, read_notes(page))
 
 
 def _cells(notebook: Any) -> Iterator[CellScore]:

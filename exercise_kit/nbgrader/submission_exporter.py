@@ -208,12 +208,12 @@ def _marks(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
     for released in opened.lesson.cells:
         if released.name and released.role in ("check", "locked", "question"):
             free = [cell for cell in opened.file.cells if cell.index not in marks and cell.code == released.code]
-            if (found := _last_of(free, released, opened.lesson)) is not None:
+            if (found := _find_last(free, released, opened.lesson)) is not None:
                 marks[found.index].append(released.name)
     return marks
 
 
-def _last_of(cells: list[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> SubmittedCell | None:
+def _find_last(cells: list[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> SubmittedCell | None:
     """The last cell that bears a released cell's mark, else its id, else its text: of a question, the question.
 
     Of an edited text one line is enough, if no other cell of the lesson has it.

@@ -18,7 +18,7 @@ from traitlets import Integer, List
 
 from exercise_kit.conventions import EXPERIMENT_TAG
 from exercise_kit.engine.rendering import REPORT_MIME
-from exercise_kit.submission.slice import Runnable, required_cells
+from exercise_kit.submission.slice import Runnable, choose_required_cells
 
 _HANDLERS = "nbgrader.server_extensions.validate_assignment.handlers"
 
@@ -32,7 +32,7 @@ class RunForChecks(Execute):
 
     def preprocess(self, notebook: NotebookNode, *more: Any, **options: Any) -> tuple[NotebookNode, dict[str, Any]]:
         """Run it in place."""
-        self._wanted = cells_of_checks(notebook)
+        self._wanted = find_check_cells(notebook)
         ran: tuple[NotebookNode, dict[str, Any]] = super().preprocess(notebook, *more, **options)
         return ran
 
@@ -46,14 +46,14 @@ class RunForChecks(Execute):
         return ran
 
 
-def cells_of_checks(notebook: NotebookNode) -> frozenset[int]:
+def find_check_cells(notebook: NotebookNode) -> frozenset[int]:
     """The indices of the cells to run: those with a mark of nbgrader's, and those whose names these use."""
     cells = [
         Runnable(index, cell.source, bool(cell.metadata.get("nbgrader", {}).get("grade_id")))
         for index, cell in enumerate(notebook.cells)
         if cell.cell_type == "code" and EXPERIMENT_TAG not in cell.metadata.get("tags", ())
     ]
-    return frozenset(each.index for each in required_cells(cells))
+    return frozenset(each.index for each in choose_required_cells(cells))
 
 
 class QuotingValidator(Validator):

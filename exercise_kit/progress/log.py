@@ -64,13 +64,13 @@ class LogError(Exception):
 
 
 def is_on() -> bool:
-    """Whether something is noted in a file here."""
+    """Say whether something is noted in a file here."""
     by_nbgrader = "NBGRADER_EXECUTION" in os.environ
-    return in_notebook_kernel() and not by_nbgrader and not switched_off()
+    return in_notebook_kernel() and not by_nbgrader and not is_switched_off()
 
 
-def switched_off() -> bool:
-    """Whether the student, or a test, does not want a file."""
+def is_switched_off() -> bool:
+    """Say whether the student, or a test, does not want a file."""
     return os.environ.get(SWITCH, "").strip().lower() in ("off", "0", "no", "false")
 
 
@@ -94,7 +94,7 @@ def note(kind: str, **fields: object) -> None:
     path = Path(FILE)
     try:
         path = place()
-        if "lesson" not in event and (lesson := _lesson_by_name()):
+        if "lesson" not in event and (lesson := _guess_lesson()):
             event["lesson"] = lesson
         _mend(path)
         _append(path, [event])
@@ -107,8 +107,8 @@ def note(kind: str, **fields: object) -> None:
             )
 
 
-def events_here() -> Log:
-    """What is known in this kernel: what its file holds, and what no file would take."""
+def read_events_here() -> Log:
+    """Return what is known in this kernel: what its file holds, and what no file would take."""
     log = Log(())
     if is_on():
         with suppress(OSError):
@@ -119,7 +119,7 @@ def events_here() -> Log:
     return Log(tuple(events), log.unreadable)
 
 
-def session() -> str:
+def session_name() -> str:
     """The name by which lines of this process are known."""
     return _session
 
@@ -139,7 +139,7 @@ def read(path: Path) -> Log:
     except OSError as error:
         raise LogError(f"{path.name} cannot be read: {error.strerror}") from None
     lines = [line for line in content.split(b"\n") if line.strip()]
-    events = [event for event in map(_event, lines) if event is not None]
+    events = [event for event in map(_read_event, lines) if event is not None]
     return Log(tuple(sorted(events, key=lambda each: float(each["t"]))), len(lines) - len(events))
 
 
@@ -158,24 +158,24 @@ def noting(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
     """
 
     @functools.wraps(check)
-    def noted(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
+    def check_and_note(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
         report = check(*arguments, **options)
         if report.points and (report.results or report.problem) and is_on():
             _note_report(report)
         return report
 
-    return noted
+    return check_and_note
 
 
 def _note_report(report: Report) -> None:
     if known := course().exercises.get(report.exercise):
         mistakes = list(report.misconceptions)
         facts = {"exercise": known.name, "points": report.points, "share": round(report.fraction, 4)}
-        note("check", lesson=known.lesson, **facts, state=_state(report), mistakes=mistakes)
+        note("check", lesson=known.lesson, **facts, state=_name_state(report), mistakes=mistakes)
 
 
-def _state(report: Report) -> str:
-    """What became of an exercise: "passed", "judged" (all that is left waits for the judge), "failed", "unwritten"."""
+def _name_state(report: Report) -> str:
+    """Name the state of an exercise: "passed", "judged" (the rest waits for the judge), "failed", "unwritten"."""
     if report.problem or not report.complete or all(each.unwritten for each in report.results):
         return "unwritten"
     if report.passed:
@@ -185,7 +185,7 @@ def _state(report: Report) -> str:
     return "judged" if waits else "failed"
 
 
-def _event(line: bytes) -> Event | None:
+def _read_event(line: bytes) -> Event | None:
     """A line, where it is one of ours and every field is what it should be."""
     try:
         event = json.loads(line)
@@ -234,7 +234,7 @@ def _mend(path: Path) -> None:
     except LogError as error:
         log, damage = Log(()), str(error)
     if damage and path.is_file():
-        beside = _free_name(path)
+        beside = _find_free_name(path)
         path.rename(beside)  # and then read again: another kernel may have written meanwhile
         with suppress(LogError):
             log = read(beside)
@@ -242,12 +242,12 @@ def _mend(path: Path) -> None:
         print(f"{path.name} is begun anew with what could be read of it: {damage}. The old one is {beside.name}.")
 
 
-def _free_name(path: Path) -> Path:
+def _find_free_name(path: Path) -> Path:
     names = (path.with_name(f"{path.stem}.before{number}{path.suffix}") for number in ("", *range(2, 1000)))
     return next(name for name in names if not name.exists())
 
 
-def _lesson_by_name() -> str | None:
+def _guess_lesson() -> str | None:
     """The lesson whose notebook this is, where JupyterLab, or the name of its folder, tells."""
     names = (Path(os.environ.get("JPY_SESSION_NAME", "")).stem, Path.cwd().name)
     return next((name for name in names if name[:2].isdigit() and name[2:3] == "_"), None)

@@ -14,7 +14,7 @@ from typing import Any
 from exercise_kit.engine.compare import kind_of
 from exercise_kit.engine.rendering import in_notebook_kernel, paragraph, section
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.progress.log import Event, events_here, note
+from exercise_kit.progress.log import Event, note, read_events_here
 from exercise_kit.quoting import quoted
 
 Value = int | float | str
@@ -39,7 +39,7 @@ class Prediction:
     right: bool | None = None
 
 
-def predictions_of(events: tuple[Event, ...]) -> dict[str, Prediction]:
+def read_predictions(events: tuple[Event, ...]) -> dict[str, Prediction]:
     """Name → what became of the prediction.
 
     Args:
@@ -72,24 +72,28 @@ def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> No
     """
     if not _is_name(name):
         return
-    known = predictions_of(events_here().events).get(name, Prediction())
-    value = _value(guess)
+    known = read_predictions(read_events_here().events).get(name, Prediction())
+    value = _read_value(guess)
     if isinstance(value, str) and choices:
-        value = next((each for each in choices if _same_words(each, value)), None)
+        value = next((each for each in choices if _has_same_words(each, value)), None)
     elif choices:
         value = None
     elif isinstance(value, str):
         value = _number_in(value)
     if value is None:
         kept = f" Until then it stays {_format(known.guess)}." if known.guess is not None and guess is not ... else ""
-        print(_please(guess, choices) + kept if guess is not ... or known.guess is None else _standing(known))
+        print(
+            _ask_for_guess(guess, choices) + kept
+            if guess is not ... or known.guess is None
+            else _describe_standing(known)
+        )
         return
     if not known.compared and value != known.guess:
         note("guess", name=name, guess=value)
         before = "" if known.guess is None else f" (It was {_format(known.guess)}.)"
         print(f"Your guess: {_format(value)}.{before} Run on, and see.")
     elif value == known.guess:
-        print(_standing(known))
+        print(_describe_standing(known))
     else:
         print(f"You have seen that it is {_format(known.result)}, so your first guess stays: {_format(known.guess)}.")
 
@@ -102,31 +106,31 @@ def reveal(name: str, actual: object, within: float | None = None) -> None:
         actual: a number (a tensor of one number, too), or a choice.
         within: how far off a number may be and still be right; None: a whole number not at all, another by a tenth.
     """
-    value = _value(actual)
+    value = _read_value(actual)
     if not _is_name(name):
         return
     if value is None:
         print(f"reveal({quoted(name)}) needs a number or a text, and this is {kind_of(actual)}.")
         return
-    known = predictions_of(events_here().events).get(name, Prediction())
+    known = read_predictions(read_events_here().events).get(name, Prediction())
     right = None if known.guess is None else _is_right(known.guess, value, within)
     if not known.compared and (known.guess is not None or value != known.result):
         note("result", name=name, result=value, right=right)
     if known.guess is None:
         _show("Guess first: replace the dots above, run both cells.", None, f"The answer is {_format(value)}.")
     else:
-        _show(_comparison(known.guess, value, right, within), right)
+        _show(_describe_comparison(known.guess, value, right, within), right)
 
 
 def _is_name(name: object) -> bool:
-    """Whether a prediction can be called that; says so where not."""
+    """Say whether a prediction can be called that; says so where not."""
     if isinstance(name, str) and 0 < len(name) <= _LONGEST:
         return True
     print(f'The name of the prediction comes first, in quotes, as "softmax-rows". This is {kind_of(name)}.')
     return False
 
 
-def _value(given: object) -> Value | None:
+def _read_value(given: object) -> Value | None:
     """A guess or a result as JSON has it; None where it is neither a number nor a text."""
     if hasattr(given, "item") and getattr(given, "size", None) is not None:
         try:
@@ -150,14 +154,14 @@ def _number_in(text: str) -> Value:
     return text if not abs(number) < _LARGEST else int(number) if number.is_integer() else number
 
 
-def _same_words(one: str, other: str) -> bool:
+def _has_same_words(one: str, other: str) -> bool:
     return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
 
 
 def _is_right(guess: Value, actual: Value, within: float | None) -> bool | None:
-    """Whether a guess is right; None where the one is a number and the other a text."""
+    """Say whether a guess is right; None where the one is a number and the other a text."""
     if isinstance(guess, str) and isinstance(actual, str):
-        return _same_words(guess, actual)
+        return _has_same_words(guess, actual)
     if isinstance(guess, str) or isinstance(actual, str):
         return None
     if within is None:
@@ -165,7 +169,7 @@ def _is_right(guess: Value, actual: Value, within: float | None) -> bool | None:
     return abs(guess - actual) <= within * (1 + 1e-9)
 
 
-def _please(guess: object, choices: tuple[str, ...]) -> str:
+def _ask_for_guess(guess: object, choices: tuple[str, ...]) -> str:
     wanted = "a number"
     if choices:
         *first, last = (f'"{each}"' for each in choices)
@@ -175,13 +179,13 @@ def _please(guess: object, choices: tuple[str, ...]) -> str:
     return f"A guess is {wanted} here, and this is {kind_of(guess)}."
 
 
-def _standing(known: Prediction) -> str:
+def _describe_standing(known: Prediction) -> str:
     if not known.compared:
         return f"Your guess: {_format(known.guess)}. Run on, and see."
     return f"Your guess was {_format(known.guess)}, and it is {_format(known.result)}."
 
 
-def _comparison(guess: Value, actual: Value, right: bool | None, within: float | None) -> str:
+def _describe_comparison(guess: Value, actual: Value, right: bool | None, within: float | None) -> str:
     said = f"You said {_format(guess)}, "
     if right is None:
         kinds = "a text" if isinstance(guess, str) else "a number", "a text" if isinstance(actual, str) else "a number"

@@ -35,18 +35,18 @@ _NOTE = (
 )
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """As "4 min" or "2 h 5 min"."""
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-def rows(progress: Progress) -> list[tuple[str, ...]]:
+def make_rows(progress: Progress) -> list[tuple[str, ...]]:
     """The table's rows, in the order of the columns; what is not there yet is a dash."""
-    return [_row(each) for each in progress.lessons]
+    return [_make_row(each) for each in progress.lessons]
 
 
-def _row(lesson: LessonProgress) -> tuple[str, ...]:
+def _make_row(lesson: LessonProgress) -> tuple[str, ...]:
     count = len(lesson.done) + len(lesson.to_do)
     done = f"{len(lesson.done)} of {count}" if count else "–"
     if count and not lesson.to_do:
@@ -61,24 +61,24 @@ def _row(lesson: LessonProgress) -> tuple[str, ...]:
     )
 
 
-def headline(progress: Progress) -> str:
+def write_headline(progress: Progress) -> str:
     """One sentence on the whole course."""
     done = sum(len(each.done) for each in progress.lessons)
     count = done + sum(len(each.to_do) for each in progress.lessons)
-    core = _core_so_far(progress)
+    core = _describe_core(progress)
     points = f"{in_digits(progress.total('earned'))} of {in_digits(progress.total('worth'))} points"
-    return f"{done} of {count} exercises done{core}, {points}, {duration(progress.total('seconds'))}."
+    return f"{done} of {count} exercises done{core}, {points}, {format_duration(progress.total('seconds'))}."
 
 
-def _core_so_far(progress: Progress) -> str:
+def _describe_core(progress: Progress) -> str:
     """As ", 12 of 24 of the core"; "" where the course has none."""
-    done = sum(len(each.core_exercises(each.done)) for each in progress.lessons)
-    count = done + sum(len(each.core_exercises(each.to_do)) for each in progress.lessons)
+    done = sum(len(each.list_core_exercises(each.done)) for each in progress.lessons)
+    count = done + sum(len(each.list_core_exercises(each.to_do)) for each in progress.lessons)
     return f" ({done} of {count} of the core)" if count else ""
 
 
-def sentences(progress: Progress) -> list[str]:
-    """What comes next, what stands out, and what could not be read."""
+def write_sentences(progress: Progress) -> list[str]:
+    """Return what comes next, what stands out, and what could not be read."""
     guesses, right = int(progress.total("guesses")), int(progress.total("right"))
     met, mended = int(progress.total("met")), int(progress.total("mended"))
     here = next((each for each in progress.lessons if each.name == progress.here and each.guesses), None)
@@ -101,12 +101,12 @@ def _closing(progress: Progress) -> list[str]:
     return [*(f"{each}." for each in progress.highlights), *progress.remarks]
 
 
-def table(progress: Progress) -> Table:
+def make_table(progress: Progress) -> Table:
     """The lessons for a terminal."""
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, name in enumerate(_COLUMNS):
         drawn.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
-    for cells, lesson in zip(rows(progress), progress.lessons, strict=True):
+    for cells, lesson in zip(make_rows(progress), progress.lessons, strict=True):
         drawn.add_row(*cells, style=None if lesson.begun else "dim")
     return drawn
 
@@ -121,11 +121,11 @@ def as_text(progress: Progress) -> str:
 
 def show(progress: Progress, console: Console) -> None:
     """Print it."""
-    console.print(headline(progress), markup=False)
-    for sentence in sentences(progress):
+    console.print(write_headline(progress), markup=False)
+    for sentence in write_sentences(progress):
         console.print(sentence.replace("`", ""), markup=False)
     console.print()
-    console.print(table(progress))
+    console.print(make_table(progress))
     console.print()
     console.print(_NOTE, markup=False, style="dim")
 
@@ -134,21 +134,21 @@ def as_html(progress: Progress) -> str:
     """The progress for a notebook; at the end of the course with its card."""
     head = "".join(f'<th scope="col" style="{_align(number)}">{name}</th>' for number, name in enumerate(_COLUMNS))
     body = "".join(
-        _html_row(cells, lesson, lesson.name == progress.here)
-        for cells, lesson in zip(rows(progress), progress.lessons, strict=True)
+        _render_row(cells, lesson, lesson.name == progress.here)
+        for cells, lesson in zip(make_rows(progress), progress.lessons, strict=True)
     )
-    label = headline(progress)
+    label = write_headline(progress)
     drawn = f'<table style="border-collapse:collapse;margin:0.6em 0"><thead><tr>{head}</tr></thead>{body}</table>'
     drawn = f'<div style="overflow-x:auto">{drawn}</div>'  # on a phone it scrolls
-    words = "".join(paragraph(rich(each)) for each in sentences(progress))
+    words = "".join(paragraph(rich(each)) for each in write_sentences(progress))
     note = f'<p style="margin:0;opacity:0.75"><small>{_NOTE}</small></p>'
-    card = _picture(progress) if progress.complete else ""
+    card = _render_picture(progress) if progress.complete else ""
     text = paragraph(f"<strong>{escape(label)}</strong>") + words
     verdict = Verdict.PASS if progress.complete else Verdict.UNDECIDED
     return section("Your progress", text + drawn + note + card, verdict)
 
 
-def _html_row(cells: tuple[str, ...], lesson: LessonProgress, is_here: bool) -> str:
+def _render_row(cells: tuple[str, ...], lesson: LessonProgress, is_here: bool) -> str:
     weight = "font-weight:bold;" if is_here else "" if lesson.begun else "opacity:0.6;"
     here = ' aria-current="true"' if is_here else ""
     name, *others = map(escape, cells)
@@ -162,11 +162,11 @@ def _align(column: int) -> str:
     return f"{_CELL};text-align:{'right' if column else 'left'}"
 
 
-def _picture(progress: Progress) -> str:
+def _render_picture(progress: Progress) -> str:
     buffer = io.BytesIO()
     progress.card().savefig(buffer, format="png", dpi=120)
     data = base64.b64encode(buffer.getvalue()).decode()
-    alt = escape(f"A card: {headline(progress)} {' '.join(sentences(progress)[1:])}", quote=True)
+    alt = escape(f"A card: {write_headline(progress)} {' '.join(write_sentences(progress)[1:])}", quote=True)
     return f'<img alt="{alt}" src="data:image/png;base64,{data}" style="max-width:100%;margin-top:0.8em">'
 
 
@@ -180,23 +180,23 @@ def draw_card(progress: Progress) -> Figure:
     figure = Figure(figsize=(_CARD_WIDTH, _CARD_HEIGHT), facecolor=BACKGROUND)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, _CARD_WIDTH), ylim=(0, _CARD_HEIGHT))
     axes.axis("off")
-    axes.add_patch(_card_frame())
+    axes.add_patch(_draw_card_frame())
     done = sum(len(each.done) for each in progress.lessons)
     count = done + sum(len(each.to_do) for each in progress.lessons)
     axes.text(0.5, 3.82, course().title or "The course", size=20, weight="bold", color=INK)
     words = f"all {count} exercises done" if progress.complete else f"so far: {done} of {count} exercises done"
     axes.text(0.5, 3.46, words, size=12, color=GRAY)
-    for number, (figures, name) in enumerate(_card_numbers(progress)):
+    for number, (figures, name) in enumerate(_list_card_numbers(progress)):
         left = 0.5 + number * 1.79
         axes.text(left, 2.78, figures, size=17, weight="bold", color=BLUE)
         axes.text(left, 2.5, name, size=9.5, color=GRAY)
-    for number, sentence in enumerate(_card_sentences(progress)):
+    for number, sentence in enumerate(_list_card_sentences(progress)):
         axes.text(0.5, 1.92 - 0.29 * number, sentence, size=11, color=INK)
-    _card_bars(axes, progress.lessons)
+    _draw_card_bars(axes, progress.lessons)
     return figure
 
 
-def _card_frame() -> Patch:
+def _draw_card_frame() -> Patch:
     from matplotlib.patches import FancyBboxPatch
 
     rounded = "round,pad=0,rounding_size=0.12"
@@ -204,24 +204,24 @@ def _card_frame() -> Patch:
     return FancyBboxPatch((0.15, 0.15), *size, boxstyle=rounded, facecolor="none", edgecolor=ORANGE, linewidth=2)
 
 
-def _card_numbers(progress: Progress) -> list[tuple[str, str]]:
+def _list_card_numbers(progress: Progress) -> list[tuple[str, str]]:
     guesses, right = int(progress.total("guesses")), int(progress.total("right"))
     met, mended = int(progress.total("met")), int(progress.total("mended"))
     earned, worth = in_digits(round(progress.total("earned"))), in_digits(progress.total("worth"))
     return [
         (f"{earned} / {worth}", "points, by the checks"),
-        (duration(progress.total("seconds")), "at work"),
+        (format_duration(progress.total("seconds")), "at work"),
         (f"{right} / {guesses}", "predictions right"),
         (f"{mended} / {met}", "named mistakes repaired"),
     ]
 
 
-def _card_sentences(progress: Progress) -> list[str]:
+def _list_card_sentences(progress: Progress) -> list[str]:
     parts = f"{len(progress.parts)} parts of my own kept in {course().own_parts}" if progress.parts else ""
     return [each for each in (*progress.highlights, parts) if each][:3]
 
 
-def _card_bars(axes: Axes, lessons: tuple[LessonProgress, ...]) -> None:
+def _draw_card_bars(axes: Axes, lessons: tuple[LessonProgress, ...]) -> None:
     """For each lesson a bar of its exercises' points: filled as far as they were earned."""
     from matplotlib.patches import Rectangle
 

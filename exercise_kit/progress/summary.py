@@ -16,7 +16,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.release_settings import Route, release_settings
 from exercise_kit.progress import log
-from exercise_kit.progress.predictions import Prediction, predictions_of
+from exercise_kit.progress.predictions import Prediction, read_predictions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ class LessonProgress:
     core: bool = False
     optional: tuple[str, ...] = ()
 
-    def core_exercises(self, of: Iterable[str]) -> tuple[str, ...]:
+    def list_core_exercises(self, of: Iterable[str]) -> tuple[str, ...]:
         """Those of its exercises that belong to the core."""
         return tuple(each for each in of if self.core and each not in self.optional)
 
@@ -144,25 +144,25 @@ def progress(*given: object) -> Progress:
     """
     if given:
         print("Write `progress()`, with nothing in the brackets: it shows all lessons.")
-    known = log.events_here()
+    known = log.read_events_here()
     here = next((each["lesson"] for each in reversed(known.events) if _is_here(each)), None)
-    return summary(known.events, log.place().parent, here, _remarks(known.unreadable))
+    return summarize(known.events, log.place().parent, here, _list_remarks(known.unreadable))
 
 
-def progress_in(folder: Path) -> Progress:
+def read_progress(folder: Path) -> Progress:
     """The progress that is kept in a folder.
 
     Raises:
         log.LogError: its log cannot be read.
     """
     known = log.read(folder / log.FILE)
-    return summary(known.events, folder, None, _remarks(known.unreadable))
+    return summarize(known.events, folder, None, _list_remarks(known.unreadable))
 
 
-def summary(
+def summarize(
     events: Sequence[log.Event], folder: Path, here: str | None = None, remarks: tuple[str, ...] = ()
 ) -> Progress:
-    """What a log says.
+    """Return what a log says.
 
     Args:
         events: in the order of their times.
@@ -171,31 +171,31 @@ def summary(
         remarks: sentences to be shown with it.
     """
     placed = _with_lessons(events)
-    found = predictions_of(tuple(events))
+    found = read_predictions(tuple(events))
     lesson_of = {each["name"]: each["lesson"] for each in placed if "name" in each and each["lesson"]}
     lessons = []
-    for name in _lessons({each["lesson"] for each in placed}):
+    for name in _list_lessons({each["lesson"] for each in placed}):
         guesses = [each for prediction, each in found.items() if lesson_of.get(prediction) == name]
-        lessons.append(_lesson(name, [each for each in placed if each["lesson"] == name], guesses))
+        lessons.append(_summarize_lesson(name, [each for each in placed if each["lesson"] == name], guesses))
     last = next((each["lesson"] for each in reversed(placed) if each["lesson"]), None)
-    return Progress(tuple(lessons), here, last, tuple(_highlights(found)), _kept_parts(folder), remarks)
+    return Progress(tuple(lessons), here, last, tuple(_list_highlights(found)), _find_kept_parts(folder), remarks)
 
 
-def _lessons(worked_on: Collection[str]) -> list[str]:
+def _list_lessons(worked_on: Collection[str]) -> list[str]:
     """The lessons of this release, and those that a student has worked on all the same."""
-    every = dict.fromkeys((*_outline(), *course().lessons))
+    every = dict.fromkeys((*_read_outline(), *course().lessons))
     if release_settings().route is Route.ALL:
         return [*every]
-    return [name for name in every if _outline().get(name, {}).get("core") or name in worked_on]
+    return [name for name in every if _read_outline().get(name, {}).get("core") or name in worked_on]
 
 
 def _is_here(event: log.Event) -> bool:
-    return event["s"] == log.session() and event.get("lesson") in course().lessons
+    return event["s"] == log.session_name() and event.get("lesson") in course().lessons
 
 
-def _remarks(unreadable: int) -> tuple[str, ...]:
+def _list_remarks(unreadable: int) -> tuple[str, ...]:
     lines = "1 line" if unreadable == 1 else f"{unreadable} lines"
-    off = f"Nothing is noted: {log.SWITCH} is off." if log.switched_off() else ""
+    off = f"Nothing is noted: {log.SWITCH} is off." if log.is_switched_off() else ""
     unread = f"{lines} of {log.FILE} cannot be read, and {'is' if unreadable == 1 else 'are'} passed over."
     return tuple(filter(None, (unread if unreadable else "", off)))
 
@@ -213,8 +213,8 @@ def _with_lessons(events: Sequence[log.Event]) -> list[log.Event]:
     return placed
 
 
-def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction]) -> LessonProgress:
-    known = _outline().get(name, {})
+def _summarize_lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction]) -> LessonProgress:
+    known = _read_outline().get(name, {})
     checks = [each for each in events if each["kind"] == "check"]
     of_course = dict.fromkeys((each.name for each in course().exercises.values() if each.lesson == name), 0.0)
     points = known.get("points", of_course) | {each["exercise"]: float(each["points"]) for each in checks}
@@ -222,7 +222,7 @@ def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction
     for each in checks:
         best[each["exercise"]] = max(best[each["exercise"]], min(float(each["share"]), 1.0))
     passed = {each["exercise"] for each in checks if each["state"] in _DONE}
-    met, mended = _mistakes(checks)
+    met, mended = _count_mistakes(checks)
     return LessonProgress(
         name,
         known.get("title", ""),
@@ -231,7 +231,7 @@ def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction
         sum(points[each] * share for each, share in best.items()),
         sum(points.values()),
         len(known.get("questions", ())),
-        _seconds(float(each["t"]) for each in events),
+        _add_up_seconds(float(each["t"]) for each in events),
         known.get("minutes", 0),
         sum(each.right is not None for each in guesses),
         sum(each.right is True for each in guesses),
@@ -242,8 +242,8 @@ def _lesson(name: str, events: Sequence[log.Event], guesses: Sequence[Prediction
     )
 
 
-def _mistakes(checks: Iterable[log.Event]) -> tuple[int, int]:
-    """How many mistakes were named, and how many of them were in an exercise that passed later."""
+def _count_mistakes(checks: Iterable[log.Event]) -> tuple[int, int]:
+    """Return how many mistakes were named, and how many of them were in an exercise that passed later."""
     open_ones: dict[str, set[str]] = {}
     mended: set[tuple[str, str]] = set()
     met: set[tuple[str, str]] = set()
@@ -257,21 +257,21 @@ def _mistakes(checks: Iterable[log.Event]) -> tuple[int, int]:
     return len(met), len(mended)
 
 
-def _seconds(times: Iterable[float]) -> float:
+def _add_up_seconds(times: Iterable[float]) -> float:
     """The time spent: from each sign of work to the next, unless there is a long pause between."""
     known = sorted(times)
     gaps = (later - earlier for earlier, later in pairwise(known))
     return sum(gap for gap in gaps if gap <= LONGEST_PAUSE)
 
 
-def _highlights(found: Mapping[str, Prediction]) -> Iterable[str]:
+def _list_highlights(found: Mapping[str, Prediction]) -> Iterable[str]:
     for name, words in course().highlights.items():
         result = found[name].result if name in found else None
         if isinstance(result, int | float):
             yield words.format(result)
 
 
-def _kept_parts(folder: Path) -> frozenset[str]:
+def _find_kept_parts(folder: Path) -> frozenset[str]:
     """The exercises to which a student's file of parts has an answer."""
     try:
         text = (folder / course().own_parts).read_text("utf-8")
@@ -281,7 +281,7 @@ def _kept_parts(folder: Path) -> frozenset[str]:
 
 
 @cache
-def _outline() -> dict[str, Any]:
+def _read_outline() -> dict[str, Any]:
     """The outline that the builder has put into the course's package; empty where there is none."""
     path = files(package()) / "exercises" / "outline.json"
     known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}

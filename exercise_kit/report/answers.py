@@ -34,29 +34,29 @@ class Share:
 
 
 def is_unwritten(result: ExerciseResult) -> bool:
-    """Whether there is no answer, or none but what was released."""
+    """Say whether there is no answer, or none but what was released."""
     return not result.score and result.reason in NOTHING_WRITTEN
 
 
-def failures(result: ExerciseResult) -> list[CheckOutcome]:
+def list_failures(result: ExerciseResult) -> list[CheckOutcome]:
     """The checks that failed."""
     return [check for check in result.checks if check.verdict == "fail"]
 
 
 def is_unevaluated(result: ExerciseResult) -> bool:
-    """Whether the answer could not be evaluated: every check failed, for the one reason."""
-    failed = failures(result)
+    """Say whether the answer could not be evaluated: every check failed, for the one reason."""
+    failed = list_failures(result)
     return bool(result.problem and failed and not any(check.message for check in failed))
 
 
-def lost_points(result: ExerciseResult, follows: bool = False) -> Iterator[Share]:
+def split_lost_points(result: ExerciseResult, follows: bool = False) -> Iterator[Share]:
     """The points that an answer lost, in equal parts for the checks that failed (their weights are not kept).
 
     Args:
         result: of the answer.
         follows: it builds on an earlier answer of the same notebook that is wrong too.
     """
-    lost, failed = result.max_score - result.score, failures(result)
+    lost, failed = result.max_score - result.score, list_failures(result)
     if lost <= 0:
         return
     if is_unwritten(result):
@@ -69,9 +69,9 @@ def lost_points(result: ExerciseResult, follows: bool = False) -> Iterator[Share
             yield Share(lost / len(failed), why, check.misconception or "", check)
 
 
-def first_unexplained(result: ExerciseResult) -> CheckOutcome | None:
+def find_first_unexplained(result: ExerciseResult) -> CheckOutcome | None:
     """The first check that failed in a way of its own, and that no misconception explains."""
-    return next((check for check in failures(result) if check.misconception is None and check.kind), None)
+    return next((check for check in list_failures(result) if check.misconception is None and check.kind), None)
 
 
 HALF = 0.5
@@ -128,7 +128,7 @@ class ExerciseTally:
     @cached_property
     def bins(self) -> tuple[int, ...]:
         """How many answers earned what: see BINS."""
-        counts = Counter(_bin(each) for each in self.answers)
+        counts = Counter(_choose_bin(each) for each in self.answers)
         return tuple(counts[name] for name in BINS)
 
     @property
@@ -140,7 +140,7 @@ class ExerciseTally:
         return sorted(each.seconds for each in evaluated if each.seconds)
 
 
-def _bin(answer: GradedAnswer) -> str:
+def _choose_bin(answer: GradedAnswer) -> str:
     if is_unwritten(answer.result):
         return BINS[4]
     if answer.share >= 1:

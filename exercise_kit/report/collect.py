@@ -28,7 +28,7 @@ from exercise_kit.submission.released import (
     Lessons,
     ReleasedError,
     ReleasedLesson,
-    current_class,
+    find_current_class,
     is_class,
 )
 from exercise_kit.submission.result_file import find_result
@@ -79,7 +79,7 @@ class SubmittedWork:
         return self.student or str(self.path)
 
     def earns_all(self, exercise: str) -> bool:
-        """Whether its answer to an exercise has all of its points."""
+        """Say whether its answer to an exercise has all of its points."""
         results = self.result.exercises if self.result else ()
         return any(each.name == exercise and 0 < each.max_score <= each.score for each in results)
 
@@ -101,13 +101,14 @@ class LessonPlan:
             exercise.name: frozenset(
                 other.name
                 for other in exercises
-                if other.name != exercise.name and not _names(self.released, exercise.name).isdisjoint(other.objects)
+                if other.name != exercise.name
+                and not _find_names_read(self.released, exercise.name).isdisjoint(other.objects)
             )
             for exercise in exercises
         }
 
 
-def _names(lesson: ReleasedLesson, exercise: str) -> frozenset[str]:
+def _find_names_read(lesson: ReleasedLesson, exercise: str) -> frozenset[str]:
     """The names that a model answer reads."""
     tree = parse(lesson.model_answers.get(exercise, ""))
     nodes = ast.walk(tree) if tree else ()
@@ -150,7 +151,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     if not path.exists():
         raise ReportError(f"there is no {path}; name a folder made by 'vit-course new-class'")
     if path.is_file():
-        return _of_json(path, lesson)
+        return _read_json(path, lesson)
     folder = path.resolve()
     if not is_class(folder):
         raise ReportError(f"{path} is no class folder: it has no {CONFIG}; name one made by 'vit-course new-class'")
@@ -165,7 +166,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     handed_in = find([folder], lessons.names, folder) if (folder / SUBMITTED).is_dir() else []
     kept = [each for each in map(finder.look_up, handed_in) if each and lesson in (None, each.lesson)]
     names = [name for name in lessons.names if any(each.lesson == name for each in kept)]
-    plans = tuple(_plan(lessons.get(name)) for name in names)
+    plans = tuple(_plan_lesson(lessons.get(name)) for name in names)
     return ClassWork(folder.name, _flag_same_files(kept), plans, read_gradebook(folder, lesson), folder)
 
 
@@ -180,7 +181,7 @@ def _flag_same_files(works: Sequence[SubmittedWork]) -> tuple[SubmittedWork, ...
     )
 
 
-def _plan(lesson: ReleasedLesson) -> LessonPlan:
+def _plan_lesson(lesson: ReleasedLesson) -> LessonPlan:
     return LessonPlan(lesson.name, {each.name: each.points for each in lesson.exercises}, lesson)
 
 
@@ -198,17 +199,17 @@ class _Finder:
         self._prefixes: dict[str, dict[str, set[str]]] = {}
 
     def look_up(self, handed_in: FoundFile) -> SubmittedWork | None:
-        """What is known of a file; None: it is no submission."""
+        """Return what is known of a file; None: it is no submission."""
         try:
             if handed_in.problem or handed_in.assignment not in self._lessons.names:
                 return self._by_reading(handed_in)
             lesson = self._lessons.get(handed_in.assignment)
-            found = self._look_up(handed_in, lesson, _content(handed_in.path, lesson))
+            found = self._look_up(handed_in, lesson, _read_content(handed_in.path, lesson))
             return found or self._without_result(handed_in)
         except (ReleasedError, Unreachable) as error:
-            return _work(handed_in, State.ERROR, str(error))
+            return _make_work(handed_in, State.ERROR, str(error))
         except Unreadable as error:
-            return _work(handed_in, State.REJECTED, str(error))
+            return _make_work(handed_in, State.REJECTED, str(error))
         except NoSubmission:
             return None
 
@@ -217,16 +218,16 @@ class _Finder:
 
         submission = read(handed_in, self._lessons)
         if submission.rejected or submission.lesson is None:
-            return _work(handed_in, State.REJECTED, submission.reason)
+            return _make_work(handed_in, State.REJECTED, submission.reason)
         lesson = self._lessons.get(submission.lesson)
         found = self._look_up(handed_in, lesson, submission.content)
         return found or SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
     def _without_result(self, handed_in: FoundFile) -> SubmittedWork:
-        from exercise_kit.submission.parse import rejection
+        from exercise_kit.submission.parse import explain_rejection
 
-        problem = rejection(handed_in, self._lessons)
-        return _work(handed_in, State.REJECTED if problem else State.WAITING, problem)
+        problem = explain_rejection(handed_in, self._lessons)
+        return _make_work(handed_in, State.REJECTED if problem else State.WAITING, problem)
 
     def _look_up(self, handed_in: FoundFile, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
         """A file with its result, as the grader reads it; None: nothing is kept of it that can be believed."""
@@ -249,7 +250,7 @@ class _Finder:
 
     def _state(self, result: Result, keys: Mapping[str, str], lesson: ReleasedLesson) -> State:
         worth = {each.name: round(each.points, 4) for each in lesson.exercises}
-        prefixes = self._prefixes_of(lesson)
+        prefixes = self._find_prefixes(lesson)
         current = [
             keys[each.name].partition("-")[0] in prefixes.get(each.name, ()) and worth.get(each.name) == each.max_score
             for each in result.exercises
@@ -260,7 +261,7 @@ class _Finder:
             return State.OLDER
         return State.GRADED if len(current) == len(worth) else State.PARTLY
 
-    def _prefixes_of(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
+    def _find_prefixes(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
         if lesson.name not in self._prefixes:
             ways = [(sandboxed, device) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
             prefixes = [key_prefixes(lesson.names, self._place, *way) for way in ways]
@@ -268,18 +269,18 @@ class _Finder:
         return self._prefixes[lesson.name]
 
 
-def _content(path: Path, lesson: ReleasedLesson) -> str:
+def _read_content(path: Path, lesson: ReleasedLesson) -> str:
     """As ``Submission.content``."""
     digest = hashlib.sha256(read_bytes(path)).hexdigest()
     files = [find_result(path.parent, each.file).digest for each in lesson.exercises if each.file]
     return "/".join([digest, *files])
 
 
-def _work(handed_in: FoundFile, state: State, reason: str | None) -> SubmittedWork:
+def _make_work(handed_in: FoundFile, state: State, reason: str | None) -> SubmittedWork:
     return SubmittedWork(handed_in.path, handed_in.student, handed_in.assignment, state, reason=reason)
 
 
-def _of_json(path: Path, lesson: str | None) -> ClassWork:
+def _read_json(path: Path, lesson: str | None) -> ClassWork:
     """The work that a JSON file of ``vit-course grade`` tells of."""
     try:
         published = json.loads(path.read_bytes())
@@ -306,8 +307,8 @@ def _of_json(path: Path, lesson: str | None) -> ClassWork:
         points = {exercise.name: exercise.max_score for exercise in each.exercises}
         if points and each.assignment and lesson in (None, each.assignment):
             plans.setdefault(each.assignment, {}).update(points)
-    use_class(current_class())
-    released = Lessons(current_class())
+    use_class(find_current_class())
+    released = Lessons(find_current_class())
     lessons = tuple(
         LessonPlan(name, points, released.get(name) if name in released.names else None)
         for name, points in sorted(plans.items())

@@ -26,8 +26,8 @@ from exercise_kit.engine.verdict import Part
 from exercise_kit.judge.result import CheckOutcome
 from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import ClassWork
-from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, differing, shorten
-from exercise_kit.submission.answer_cells import answers_of
+from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize, find_differing, shorten
+from exercise_kit.submission.answer_cells import find_answers
 from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
 from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile
@@ -57,27 +57,27 @@ class Anonymizer:
     """
 
     def __init__(self, names: Iterable[str], texts: Iterable[str] = ()) -> None:
-        self._theirs = {word for name in names for word in _words(name) if not _is_short(word)}
-        given = frozenset(word for text in texts for word in _words(text))
-        self._ours = (course_words() | given) - self._theirs
+        self._theirs = {word for name in names for word in _split_words(name) if not _is_short(word)}
+        given = frozenset(word for text in texts for word in _split_words(text))
+        self._ours = (collect_course_words() | given) - self._theirs
         whole = sorted(
             {name for name in names if not _is_short(name) and not (name.isalpha() and _is_course_text(name))}, key=len
         )
         self._whole = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in reversed(whole)) or r"(?!)")
 
-    def harmless(self, text: str) -> bool:
-        """Whether all words of a text are the course's, and none is a student's."""
-        return all(_is_short(word) or word in self._ours for word in _words(text)) and not any(
+    def is_harmless(self, text: str) -> bool:
+        """Say whether all words of a text are the course's, and none is a student's."""
+        return all(_is_short(word) or word in self._ours for word in _split_words(text)) and not any(
             len(digits) > len(str(_LARGEST)) for digits in re.findall(r"\d+", text)
         )
 
     def text(self, text: str) -> str:
         """A message, without the pieces of a student's that are quoted in it and not harmless."""
 
-        def checked(match: re.Match[str]) -> str:
-            return match[0] if self.harmless(match[1]) else f"`{MARK}`"
+        def keep_if_harmless(match: re.Match[str]) -> str:
+            return match[0] if self.is_harmless(match[1]) else f"`{MARK}`"
 
-        return self._whole.sub(MARK, _QUOTED.sub(checked, text))
+        return self._whole.sub(MARK, _QUOTED.sub(keep_if_harmless, text))
 
     def code(self, source: str, objects: Iterable[str], right: Collection[str] = ()) -> str:
         """The definitions of ``objects`` in a cell, and what they use of it; of long code, what no right answer has.
@@ -92,9 +92,9 @@ class Anonymizer:
         """
         try:
             requested = frozenset(objects)
-            kept = _needed_statements(source, requested)
+            kept = _find_needed_statements(source, requested)
             lines = self._lines(kept, requested)
-            for helper in self._dispensable(kept, requested, right) if len(lines) > MOST_LINES else ():
+            for helper in self._sort_dispensable(kept, requested, right) if len(lines) > MOST_LINES else ():
                 kept = [_keep_first_line(each) if each is helper else each for each in kept]
                 lines = self._lines(kept, requested)
                 if len(lines) <= MOST_LINES:
@@ -107,19 +107,21 @@ class Anonymizer:
         """All lines of the definitions of ``objects`` and of what they use, canonical; none of what is no Python."""
         try:
             requested = frozenset(objects)
-            return frozenset(map(canonical, self._lines(_needed_statements(source, requested), requested)))
+            return frozenset(map(canonicalize, self._lines(_find_needed_statements(source, requested), requested)))
         except (SyntaxError, ValueError, RecursionError, MemoryError, Unshowable):
             return frozenset()
 
-    def _dispensable(self, kept: list[ast.stmt], objects: frozenset[str], right: Collection[str]) -> list[ast.stmt]:
+    def _sort_dispensable(
+        self, kept: list[ast.stmt], objects: frozenset[str], right: Collection[str]
+    ) -> list[ast.stmt]:
         """The helpers, first those without the mistake, then those that are farthest from what was asked for."""
-        distances = _distances(kept, objects)
+        distances = _measure_distances(kept, objects)
         helpers = [each for each in kept if not _find_bound_names(each) & objects]
         return sorted(helpers, key=lambda each: self._need(each, distances[id(each)], right))
 
     def _need(self, helper: ast.stmt, distance: int, right: Collection[str]) -> tuple[bool, int, int]:
         lines = self._lines([helper], frozenset())
-        return bool(differing(lines, right)) if right else False, -distance, -len(lines)
+        return bool(find_differing(lines, right)) if right else False, -distance, -len(lines)
 
     def _lines(self, kept: list[ast.stmt], objects: frozenset[str]) -> list[str]:
         module = ast.Module([copy.deepcopy(each) for each in kept], [])
@@ -135,15 +137,15 @@ def _keep_first_line(statement: ast.stmt) -> ast.stmt:
     return outline
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """The words in names and sentences: "numPatches_h" → num, patches, h."""
     runs = _LETTERS.findall(text)
     return [word.casefold() for run in runs for word in (_CAMEL.findall(run) if run.isascii() else [run])]
 
 
 def _is_course_text(text: str) -> bool:
-    """Whether all words of a text are the course's, whatever students are called."""
-    return all(_is_short(word) or word in course_words() for word in _words(text))
+    """Say whether all words of a text are the course's, whatever students are called."""
+    return all(_is_short(word) or word in collect_course_words() for word in _split_words(text))
 
 
 def _is_short(word: str) -> bool:
@@ -151,7 +153,7 @@ def _is_short(word: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def course_words() -> frozenset[str]:
+def collect_course_words() -> frozenset[str]:
     """All words of the course's own code, and of the names that Python and torch have."""
     folder = Path(str(files(package())))
     patterns = ("*.py", "exercises/**/*.py", "training/**/*.py")
@@ -164,10 +166,10 @@ def course_words() -> frozenset[str]:
         except ImportError:
             continue
         names += dir(found)
-    return frozenset(word for text in (*texts, *names) for word in _words(text))
+    return frozenset(word for text in (*texts, *names) for word in _split_words(text))
 
 
-def _needed_statements(source: str, objects: frozenset[str]) -> list[ast.stmt]:
+def _find_needed_statements(source: str, objects: frozenset[str]) -> list[ast.stmt]:
     kept = _find_needed(ast.parse(source), set(objects))
     if not kept:
         raise Unshowable("the cell defines nothing of what was asked for")
@@ -187,8 +189,8 @@ def _find_needed(tree: ast.Module, wanted: set[str]) -> list[ast.stmt]:
         wanted |= {node.id for node in used if isinstance(node, ast.Name)}
 
 
-def _distances(kept: list[ast.stmt], objects: frozenset[str]) -> dict[int, int]:
-    """How many steps each statement, by its identity, is away from ``objects``: who uses whom."""
+def _measure_distances(kept: list[ast.stmt], objects: frozenset[str]) -> dict[int, int]:
+    """Return how many steps each statement, by its identity, is away from ``objects``: who uses whom."""
     found: dict[int, int] = {}
     wanted, distance = set(objects), 0
     while new := [each for each in kept if id(each) not in found and _find_bound_names(each) & wanted]:
@@ -211,8 +213,8 @@ class _Masked(ast.NodeTransformer):
     def __init__(self, anonymizer: Anonymizer, kept: list[ast.stmt], objects: frozenset[str]) -> None:
         self._anonymizer = anonymizer
         nodes = [node for statement in kept for node in ast.walk(statement)]
-        made_up = {name for node in nodes for name in _named_by(node)} - objects
-        mentioned = dict.fromkeys(name for node in nodes for name in _names_in(node) if name not in objects)
+        made_up = {name for node in nodes for name in _list_made_up_names(node)} - objects
+        mentioned = dict.fromkeys(name for node in nodes for name in _list_names(node) if name not in objects)
         odd = (name for name in mentioned if not self._reveals_nothing(name, name in made_up))
         self._names = {name: f"name{count}" for count, name in enumerate(odd, 1)}
 
@@ -220,7 +222,7 @@ class _Masked(ast.NodeTransformer):
         if name == MARK:
             return True
         if made_up:
-            return self._anonymizer.harmless(name)
+            return self._anonymizer.is_harmless(name)
         return _is_course_text(name)  # "max" is torch's, even where a student is called Max
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
@@ -239,7 +241,7 @@ class _Masked(ast.NodeTransformer):
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str):
-            short = len(node.value) <= _LONGEST_TEXT and self._anonymizer.harmless(node.value)
+            short = len(node.value) <= _LONGEST_TEXT and self._anonymizer.is_harmless(node.value)
             return node if short else ast.Constant(MARK)
         if isinstance(node.value, bytes):
             return ast.Constant(MARK)
@@ -249,11 +251,11 @@ class _Masked(ast.NodeTransformer):
 
 
 def _is_particular(number: float) -> bool:
-    """Whether a large number is more than a one with zeros: -1e9 masks scores, 20231234 may be a student."""
+    """Say whether a large number is more than a one with zeros: -1e9 masks scores, 20231234 may be a student."""
     return f"{abs(number):.0f}".rstrip("0") not in ("1", "inf")
 
 
-def _names_in(node: ast.AST) -> Iterator[str]:
+def _list_names(node: ast.AST) -> Iterator[str]:
     """The names that a node mentions."""
     for field in _FIELDS:
         value = getattr(node, field, None)
@@ -263,14 +265,14 @@ def _names_in(node: ast.AST) -> Iterator[str]:
         yield from (value for value in getattr(node, field, ()) if isinstance(value, str))
 
 
-def _named_by(node: ast.AST) -> Iterator[str]:
+def _list_made_up_names(node: ast.AST) -> Iterator[str]:
     """The names that a node makes up."""
     if not isinstance(node, ast.keyword) and not isinstance(getattr(node, "ctx", None), ast.Load):
-        yield from _names_in(node)
+        yield from _list_names(node)
 
 
 def _is_irrelevant(statement: ast.stmt) -> bool:
-    """Whether a statement does nothing to the answer (a docstring, a print), or imports an unknown module."""
+    """Say whether a statement does nothing to the answer (a docstring, a print), or imports an unknown module."""
     match statement:
         case ast.Expr(ast.Constant()) | ast.Expr(ast.Call(ast.Name("print"))):
             return True
@@ -321,8 +323,8 @@ class Examples:
         """
         answers = list(answers)
         mistaken = {each.work.path for each in answers}
-        chosen = sorted([each for each in answers if fits(each)] or answers, key=_pseudorandom_order)[:MOST_READ]
-        others = {each.result.name: self._lines_of_others(each, mistaken) for each in chosen}
+        chosen = sorted([each for each in answers if fits(each)] or answers, key=_hash_path)[:MOST_READ]
+        others = {each.result.name: self._collect_lines_of_others(each, mistaken) for each in chosen}
         shown = [(each, self._code(each, others[each.result.name])) for each in chosen]
         written = [(each, code) for each, code in shown if code]
         best, code = min(written, key=lambda each: _rank(each[1], others[each[0].result.name])) if written else shown[0]
@@ -341,50 +343,50 @@ class Examples:
         if lesson is None:
             return ""
         try:
-            source = _source(answer.work.path, answer.result.name, lesson)
-            return self._anonymizer.code(source, _objects(lesson, answer.result.name), others)
+            source = _read_source(answer.work.path, answer.result.name, lesson)
+            return self._anonymizer.code(source, _find_objects(lesson, answer.result.name), others)
         except (Unshowable, Unreadable):
             return ""
 
-    def _lines_of_others(self, answer: GradedAnswer, mistaken: Collection[Path]) -> frozenset[str]:
+    def _collect_lines_of_others(self, answer: GradedAnswer, mistaken: Collection[Path]) -> frozenset[str]:
         """The lines of answers to the same exercise without the mistake: the model answer, right ones, others."""
         name, lesson = answer.result.name, self._lessons.get(answer.work.lesson or "")
         if lesson is None:
             return frozenset()
-        model = self._anonymizer.lines(lesson.model_answers.get(name, ""), _objects(lesson, name))
+        model = self._anonymizer.lines(lesson.model_answers.get(name, ""), _find_objects(lesson, name))
         works = [each for each in self._work.handed_in if each.lesson == lesson.name and each.path not in mistaken]
         works.sort(key=lambda each: not each.earns_all(name))
-        return model.union(*(self._lines_in(each.path, name, lesson) for each in works[:MOST_OTHERS]))
+        return model.union(*(self._read_lines(each.path, name, lesson) for each in works[:MOST_OTHERS]))
 
-    def _lines_in(self, path: Path, exercise: str, lesson: ReleasedLesson) -> frozenset[str]:
+    def _read_lines(self, path: Path, exercise: str, lesson: ReleasedLesson) -> frozenset[str]:
         if (path, exercise) not in self._lines:
             try:
-                source = _source(path, exercise, lesson)
+                source = _read_source(path, exercise, lesson)
             except Unreadable:
                 source = ""
-            self._lines[path, exercise] = self._anonymizer.lines(source, _objects(lesson, exercise))
+            self._lines[path, exercise] = self._anonymizer.lines(source, _find_objects(lesson, exercise))
         return self._lines[path, exercise]
 
 
 def _rank(code: str, others: Collection[str]) -> tuple[bool, bool, int, int, str]:
     """The lower, the more an example teaches."""
     lines = code.splitlines()
-    own = len(differing(lines, others))
+    own = len(find_differing(lines, others))
     teaches = len(lines) >= LEAST_LINES and own > 0
     return not teaches, any(line.strip(" #").startswith(MARK) for line in lines), own, len(code), code
 
 
-def _objects(lesson: ReleasedLesson, exercise: str) -> tuple[str, ...]:
+def _find_objects(lesson: ReleasedLesson, exercise: str) -> tuple[str, ...]:
     return next((each.objects for each in lesson.exercises if each.name == exercise), ())
 
 
-def _pseudorandom_order(answer: GradedAnswer) -> str:
+def _hash_path(answer: GradedAnswer) -> str:
     return hashlib.sha256(str(answer.work.path).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _source(path: Path, exercise: str, lesson: ReleasedLesson) -> str:
+def _read_source(path: Path, exercise: str, lesson: ReleasedLesson) -> str:
     """The source of the cell that holds an answer; "" where there is none, or only a file."""
     content = read_bytes(path)
     file = open_script(content) if path.suffix.lower() == ".py" else open_notebook(content)
-    found, _ = answers_of(file.cells, lesson, (exercise,), False, lambda name: ResultFile(name, "", "", " "))
+    found, _ = find_answers(file.cells, lesson, (exercise,), False, lambda name: ResultFile(name, "", "", " "))
     return (found[0].source or "") if found else ""

@@ -12,19 +12,19 @@ _REPLACED = re.compile(r"\bname\d+\b")
 _HEADER = ("def ", "async def ", "class ")
 
 
-def canonical(line: str) -> str:
+def canonicalize(line: str) -> str:
     """A line as it is compared: wherever it stands, and whatever stood for a name that was taken out."""
     return _REPLACED.sub("name", line.strip())
 
 
-def differing(lines: Iterable[str], right: Collection[str]) -> list[str]:
+def find_differing(lines: Iterable[str], right: Collection[str]) -> list[str]:
     """The lines that stand in no answer without the mistake.
 
     Args:
         lines: of an answer.
         right: those of answers without it, canonical.
     """
-    return [line for line in lines if line.strip() and canonical(line) not in right]
+    return [line for line in lines if line.strip() and canonicalize(line) not in right]
 
 
 def shorten(lines: Sequence[str], right: Collection[str]) -> list[str]:
@@ -34,10 +34,10 @@ def shorten(lines: Sequence[str], right: Collection[str]) -> list[str]:
         lines: of an answer.
         right: those of answers without it, canonical.
     """
-    own = {place for place, line in enumerate(lines) if differing([line], right)}
+    own = {place for place, line in enumerate(lines) if find_differing([line], right)}
     for context in _CONTEXT if len(lines) > MOST_LINES else ():
         near = {place for place in range(len(lines)) if any(abs(place - each) <= context for each in own)}
-        shown = _with_marks(lines, near | {header for each in own for header in _headers(lines, each)})
+        shown = _with_marks(lines, near | {header for each in own for header in _find_headers(lines, each)})
         if len(shown) <= MOST_LINES:
             return shown
     if len(lines) <= MOST_LINES:
@@ -45,17 +45,17 @@ def shorten(lines: Sequence[str], right: Collection[str]) -> list[str]:
     return [*lines[:MOST_LINES], f"# {MARK} and {len(lines) - MOST_LINES} lines more"]
 
 
-def _indent(line: str) -> int:
+def _measure_indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _headers(lines: Sequence[str], place: int) -> list[int]:
+def _find_headers(lines: Sequence[str], place: int) -> list[int]:
     """The places of the first lines of the functions and classes that a line stands in."""
-    found, depth = [], _indent(lines[place])
+    found, depth = [], _measure_indent(lines[place])
     for above in range(place - 1, -1, -1):
         line = lines[above]
-        if line.strip() and _indent(line) < depth:
-            depth = _indent(line)
+        if line.strip() and _measure_indent(line) < depth:
+            depth = _measure_indent(line)
             if line.lstrip().startswith(_HEADER):
                 found.append(above)
     return found
@@ -77,4 +77,4 @@ def _with_marks(lines: Sequence[str], shown: Collection[int]) -> list[str]:
 def _mark(left_out: Sequence[str]) -> list[str]:
     """One line for those left out: none of them says anything where all are empty."""
     written = [line for line in left_out if line.strip()]
-    return [" " * _indent(written[0]) + MARK] if written else list(left_out)
+    return [" " * _measure_indent(written[0]) + MARK] if written else list(left_out)

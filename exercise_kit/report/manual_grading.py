@@ -88,7 +88,7 @@ class ManualGrading:
 
 
 def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading | None:
-    """What a class's gradebook says; None: there is no gradebook, or nothing in it yet.
+    """Return what a class's gradebook says; None: there is no gradebook, or nothing in it yet.
 
     Args:
         class_dir: its folder.
@@ -98,14 +98,14 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
     from sqlalchemy import text
     from sqlalchemy.exc import SQLAlchemyError
 
-    from exercise_kit.nbgrader.gradebook import GradebookError, address_of, engine_of, existing, file_of
+    from exercise_kit.nbgrader.gradebook import GradebookError, existing, find_file, make_engine, read_address
 
     try:
-        address = address_of(class_dir)
-        file = file_of(address)
+        address = read_address(class_dir)
+        file = find_file(address)
         if file is not None and not file.exists():
             return None
-        with existing(), engine_of(address).connect() as book:
+        with existing(), make_engine(address).connect() as book:
             if not book.dialect.has_table(book, "grade"):
                 return None
             grades = [row for row in book.execute(text(_GRADES)).all() if lesson in (None, row[0])]
@@ -115,14 +115,14 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
     except SQLAlchemyError as error:
         return ManualGrading(problem=one_line(str(error.__cause__ or error)))
     names = tuple(str(part) for row in students for part in row if part)
-    return ManualGrading(_questions(grades), names, None, tuple(str(row[0]) for row in students), _by_hand(grades))
+    return ManualGrading(_list_questions(grades), names, None, tuple(str(row[0]) for row in students), _by_hand(grades))
 
 
 def _is_code(cell: str) -> bool:
     return cell.startswith(check_grade_id(""))
 
 
-def _questions(grades: Iterable[Any]) -> tuple[Question, ...]:
+def _list_questions(grades: Iterable[Any]) -> tuple[Question, ...]:
     """The written questions, and of the code what formgrader lists."""
     counts: dict[tuple[str, str], list[int]] = {}
     for lesson, cell, _, automatic, manual, listed, _ in grades:

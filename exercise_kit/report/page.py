@@ -24,13 +24,20 @@ from exercise_kit.report.collect import ClassWork, ReportError, State, gather
 from exercise_kit.report.examples import Anonymizer, Example, Examples
 from exercise_kit.report.manual_grading import ManualGrading
 from exercise_kit.report.people import DROP, EARLIER, MISSING, SAME, to_talk_to
-from exercise_kit.report.plots import course, exercises, mistakes, scores, seconds
-from exercise_kit.report.tally import LEAST_STUDENTS, Mistake, Tally, UnexplainedGroup, discriminations, tally
-from exercise_kit.report.term import LessonRow, class_size, lesson_rows
+from exercise_kit.report.plots import draw_course, draw_exercises, draw_mistakes, draw_scores, draw_seconds
+from exercise_kit.report.tally import (
+    LEAST_STUDENTS,
+    Mistake,
+    Tally,
+    UnexplainedGroup,
+    count_class,
+    rank_discriminations,
+)
+from exercise_kit.report.term import LessonRow, count_students, make_lesson_rows
 from exercise_kit.submission import flags
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """0.714 → "71 %", with a space that does not break; what is not all or nothing is not rounded to it."""
     rounded = round(100 * share)
     if share < 1:
@@ -40,7 +47,7 @@ def percent(share: float) -> str:
     return f"{rounded}\u00a0%"
 
 
-def points(value: float) -> str:
+def format_points(value: float) -> str:
     """12.04 → "12", 0.25 → "0.2": as many digits as a lecture needs."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
 
@@ -50,24 +57,24 @@ def with_sign(value: float) -> str:
     return f"{value:.2f}".replace("-", "\u2212")
 
 
-def plural(count: int, noun: str, several: str = "") -> str:
+def format_count(count: int, noun: str, several: str = "") -> str:
     """1, "notebook" → "1 notebook"; 3 → "3 notebooks"."""
     return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
-def sentences(found: Tally) -> list[str]:
+def write_sentences(found: Tally) -> list[str]:
     """The class in three sentences; one where nothing is graded."""
-    handed_in = _handed_in(found)
-    return [handed_in, *([_how_well(found), _what_next(found)] if found.shares() else ())]
+    handed_in = _describe_handed_in(found)
+    return [handed_in, *([_describe_results(found), _suggest_next(found)] if found.shares() else ())]
 
 
-def _handed_in(found: Tally) -> str:
+def _describe_handed_in(found: Tally) -> str:
     work = found.work
     if not work.handed_in:
         return "Nobody has handed in anything yet."
-    students = plural(len({each.who for each in work.handed_in}), "student")
-    sentence = f"{students} handed in {plural(len(work.handed_in), 'notebook')}"
-    sentence += f" for {plural(len(work.lessons), 'lesson')}" if work.lessons else ""
+    students = format_count(len({each.who for each in work.handed_in}), "student")
+    sentence = f"{students} handed in {format_count(len(work.handed_in), 'notebook')}"
+    sentence += f" for {format_count(len(work.lessons), 'lesson')}" if work.lessons else ""
     graded = len(work.in_state(State.GRADED, State.OLDER))
     rest = {
         "not graded yet": len(work.in_state(State.WAITING, State.PARTLY)),
@@ -84,21 +91,22 @@ def _handed_in(found: Tally) -> str:
 
 def _by_hand(book: ManualGrading) -> Iterator[str]:
     if book.waiting:
-        yield f"{plural(book.waiting, 'written answer')} {'waits' if book.waiting == 1 else 'wait'} for a grade by hand"
+        verb = "waits" if book.waiting == 1 else "wait"
+        yield f"{format_count(book.waiting, 'written answer')} {verb} for a grade by hand"
     if book.again:
-        yield f"{plural(book.again, 'answer')} with points {'is' if book.again == 1 else 'are'} to be looked at"
+        yield f"{format_count(book.again, 'answer')} with points {'is' if book.again == 1 else 'are'} to be looked at"
 
 
-def _how_well(found: Tally) -> str:
+def _describe_results(found: Tally) -> str:
     tried = [each for each in found.exercises if each.answers and each.points]
     sentence = "Half of the graded notebooks or more earn nothing"
     if found.median:
-        sentence = f"Half of the graded notebooks earn {percent(found.median)} of their points or more"
+        sentence = f"Half of the graded notebooks earn {format_percent(found.median)} of their points or more"
     if len(tried) < 2:
         return f"{sentence}."
     by_mean: dict[str, list[str]] = {}  # those whose means are shown alike
     for each in sorted(tried, key=lambda each: each.mean):
-        by_mean.setdefault(percent(each.mean), []).append(each.name)
+        by_mean.setdefault(format_percent(each.mean), []).append(each.name)
     if len(by_mean) == 1:
         return f"{sentence}."
     groups = list(by_mean.items())
@@ -110,19 +118,21 @@ def _how_well(found: Tally) -> str:
     )
 
 
-def _what_next(found: Tally) -> str:
+def _suggest_next(found: Tally) -> str:
     lost = found.lost
     total = sum(lost.values())
     if not total:
         return "No points were lost."
     share = lost[Lost.UNWRITTEN] / total
     unwritten = (
-        f"{percent(share)} of the lost points are answers that nobody wrote" if share else "all answers are written"
+        f"{format_percent(share)} of the lost points are answers that nobody wrote"
+        if share
+        else "all answers are written"
     )
     if not found.mistakes:
         return f"No lost point goes to a mistake that has a name; {unwritten}."
     first = found.mistakes[0]
-    cost = f"{plural(first.students, 'student')} and {plural(round(first.lost), 'point')}"
+    cost = f"{format_count(first.students, 'student')} and {format_count(round(first.lost), 'point')}"
     return f"Of the mistakes that have a name, “{first.misconception.name}” cost the class most: {cost}; {unwritten}."
 
 
@@ -147,14 +157,14 @@ class GroupCard:
     example: Example
 
 
-def lecture_page(found: Tally, title: str, today: date) -> str:
+def render_lecture_page(found: Tally, title: str, today: date) -> str:
     """The page for the lecture; it tells nothing of who a student is."""
-    anonymizer = Anonymizer(_names(found.work), _released_sources(found.work))
+    anonymizer = Anonymizer(_collect_student_names(found.work), _list_released_sources(found.work))
     examples = Examples(found.work, anonymizer)
-    rows, students = lesson_rows(found), class_size(found)
+    rows, students = make_lesson_rows(found), count_students(found)
     shares = {row.name: found.shares(row.name) for row in rows if row.graded}
     timed = any(each.seconds for each in found.exercises)
-    return templates().get_template("report.html.jinja").render(
+    return load_templates().get_template("report.html.jinja").render(
         title=title,
         today=today,
         found=found,
@@ -163,40 +173,40 @@ def lecture_page(found: Tally, title: str, today: date) -> str:
         Lost=Lost,
         BINS=BINS,
         FLAGS=flags.MEANINGS,
-        sentences=sentences(found),
+        sentences=write_sentences(found),
         total_lost=sum(found.lost.values()),
         lessons=rows,
         students=students,
-        questions=discriminations(found.exercises),
+        questions=rank_discriminations(found.exercises),
         LEAST_STUDENTS=LEAST_STUDENTS,
         trained=what_was_trained(),
         flagged=sum(bool(each.result and each.result.flags) for each in found.work.handed_in),
         next=found.mistakes[:NEXT],
-        cards=[_card(each, examples) for each in found.mistakes[:EXAMPLES]],
-        groups=[GroupCard(each, examples.of(each.answers)) for each in _notable_groups(found.unexplained)],
+        cards=[_make_card(each, examples) for each in found.mistakes[:EXAMPLES]],
+        groups=[GroupCard(each, examples.of(each.answers)) for each in _choose_notable_groups(found.unexplained)],
         unevaluated=_count_reasons(found.unevaluated, anonymizer),
-        worst=_worst_checks(found.exercises),
-        rejected=_reasons(found.work, anonymizer),
-        waits=_waits(found.work),
-        course_picture=Markup(_term_picture(rows, students)) if len(shares) > 1 else "",
-        score_picture=Markup(scores(shares)) if shares else "",
-        exercise_picture=Markup(exercises(_exercises_with_answers(found))) if shares else "",
-        mistake_picture=Markup(mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
-        time_picture=Markup(seconds(found.exercises)) if timed else "",
+        worst=_find_worst_checks(found.exercises),
+        rejected=_count_lost_reasons(found.work, anonymizer),
+        waits=_count_waits(found.work),
+        course_picture=Markup(_draw_term(rows, students)) if len(shares) > 1 else "",
+        score_picture=Markup(draw_scores(shares)) if shares else "",
+        exercise_picture=Markup(draw_exercises(_without_unanswered(found))) if shares else "",
+        mistake_picture=Markup(draw_mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
+        time_picture=Markup(draw_seconds(found.exercises)) if timed else "",
     )  # fmt: skip
 
 
-def private_page(found: Tally, title: str, today: date) -> str:
+def render_private_page(found: Tally, title: str, today: date) -> str:
     """The page for the instructor's eyes: whom to talk to; and who has which score, flags and misconceptions."""
     rows = sorted(found.work.handed_in, key=lambda each: (each.who.casefold(), each.lesson or ""))
-    template = templates().get_template("report_names.html.jinja")
+    template = load_templates().get_template("report_names.html.jinja")
     rules = {"MISSING": MISSING, "SAME": SAME, "DROP": DROP, "EARLIER": EARLIER}
     hands = found.work.manual_grading.by_hand if found.work.manual_grading else {}
     people = to_talk_to(found)
     return template.render(title=title, today=today, rows=rows, State=State, people=people, hands=hands, **rules)
 
 
-def templates() -> Environment:
+def load_templates() -> Environment:
     """The kit's templates, in which everything of a student's is escaped and made legible."""
     made = Environment(
         loader=FunctionLoader(lambda name: (TEMPLATES / name).read_text("utf-8")),
@@ -207,10 +217,10 @@ def templates() -> Environment:
         finalize=_make_legible,
     )
     made.filters |= {
-        "percent": percent,
-        "points": points,
+        "percent": format_percent,
+        "points": format_points,
         "signed": with_sign,
-        "plural": plural,
+        "plural": format_count,
         "rich": lambda text: Markup(rich(legible(text))),
         "median": median,
         "indent": lambda line: len(line) - len(line.lstrip()),
@@ -222,38 +232,38 @@ def _make_legible(value: Any) -> Any:
     return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _names(work: ClassWork) -> set[str]:
+def _collect_student_names(work: ClassWork) -> set[str]:
     """All that is known of who the students are."""
     names = {each.student for each in work.handed_in if each.student}
     return names | set(work.manual_grading.names if work.manual_grading else ())
 
 
-def _released_sources(work: ClassWork) -> Iterable[str]:
+def _list_released_sources(work: ClassWork) -> Iterable[str]:
     for lesson in work.lessons:
         yield from (cell.source for cell in lesson.released.cells) if lesson.released else ()
         yield from lesson.released.model_answers.values() if lesson.released else ()
 
 
-def _card(mistake: Mistake, examples: Examples) -> MistakeCard:
+def _make_card(mistake: Mistake, examples: Examples) -> MistakeCard:
     name = mistake.misconception.name
     fits = examples.of(mistake.answers.values(), lambda each: bool(each.check and each.check.misconception == name))
     return MistakeCard(mistake, fits)
 
 
-def _exercises_with_answers(found: Tally) -> list[ExerciseTally]:
+def _without_unanswered(found: Tally) -> list[ExerciseTally]:
     return [each for each in found.exercises if each.answers]
 
 
-def _term_picture(rows: Sequence[LessonRow], students: int) -> str:
-    return course([(row.name, row.students / students if students else 0.0, row.quartiles) for row in rows])
+def _draw_term(rows: Sequence[LessonRow], students: int) -> str:
+    return draw_course([(row.name, row.students / students if students else 0.0, row.quartiles) for row in rows])
 
 
-def _notable_groups(groups: Sequence[UnexplainedGroup]) -> list[UnexplainedGroup]:
+def _choose_notable_groups(groups: Sequence[UnexplainedGroup]) -> list[UnexplainedGroup]:
     """The largest groups; of answers that are like no other only a few."""
     return [each for place, each in enumerate(groups[:GROUPS]) if place < ALONE or len(each.answers) > 1]
 
 
-def _worst_checks(exercises: Iterable[ExerciseTally]) -> list[tuple[ExerciseTally, CheckTally]]:
+def _find_worst_checks(exercises: Iterable[ExerciseTally]) -> list[tuple[ExerciseTally, CheckTally]]:
     """The checks that fail most often, of the answers that could be evaluated; of an exercise only a few."""
     worst = []
     for exercise in exercises:
@@ -270,13 +280,13 @@ def _count_reasons(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -
     return dict(sorted(found.items(), key=lambda item: -item[1].total()))
 
 
-def _waits(work: ClassWork) -> Counter[str]:
-    """What the exercises that are not graded yet wait for: file, line and error, as far as they are known."""
+def _count_waits(work: ClassWork) -> Counter[str]:
+    """Return what the exercises that are not graded yet wait for: file, line and error, as far as they are known."""
     results = [each.result for each in work.handed_in if each.result]
     return Counter(cause or f"the checks of {name}" for each in results for name, cause in each.waits_for.items())
 
 
-def _reasons(work: ClassWork, anonymizer: Anonymizer) -> list[tuple[str, int]]:
+def _count_lost_reasons(work: ClassWork, anonymizer: Anonymizer) -> list[tuple[str, int]]:
     """Why files were rejected, or lost, without names and paths."""
     texts = [each.reason or "" for each in work.in_state(State.REJECTED, State.ERROR)]
     counts = Counter(_without_paths(anonymizer.text(text)) for text in texts)
@@ -325,10 +335,14 @@ def write_report(
         raise ReportError(f"the page of names would be the lecture's page, {out}; name another file")
     if path.is_file() and path.resolve() in {place.resolve() for place in (out, names) if place}:
         raise ReportError(f"the page would take the place of {path}; name another file")
-    title, day, found = work.name if lesson is None else f"{work.name}, {lesson}", today or date.today(), tally(work)
-    pages = {out: lecture_page(found, title, day)}
+    title, day, found = (
+        work.name if lesson is None else f"{work.name}, {lesson}",
+        today or date.today(),
+        count_class(work),
+    )
+    pages = {out: render_lecture_page(found, title, day)}
     if names:
-        pages[names] = private_page(found, title, day)
+        pages[names] = render_private_page(found, title, day)
     for place, text in pages.items():
         write(place, text.encode(), 0o600 if place == names else None)
-    return Written(out, names, tuple(sentences(found)), work)
+    return Written(out, names, tuple(write_sentences(found)), work)

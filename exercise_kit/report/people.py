@@ -46,18 +46,20 @@ class Person:
 
 def to_talk_to(found: Tally) -> list[Person]:
     """The students with a reason; those with most reasons first."""
-    shares = _shares(found)
+    shares = _find_shares(found)
     book = found.work.manual_grading
     students = dict.fromkeys((*(each.who for each in found.work.handed_in), *(book.students if book else ())))
-    people = [Person(who, tuple(_concerns(found, who, shares, len(students)))) for who in students]
+    people = [Person(who, tuple(_find_concerns(found, who, shares, len(students)))) for who in students]
     return sorted(
         (each for each in people if each.concerns), key=lambda each: (-len(each.concerns), each.who.casefold())
     )
 
 
-def _concerns(found: Tally, who: str, shares: Mapping[str, Mapping[str, float]], students: int) -> Iterator[Concern]:
+def _find_concerns(
+    found: Tally, who: str, shares: Mapping[str, Mapping[str, float]], students: int
+) -> Iterator[Concern]:
     theirs = {each.lesson for each in found.work.handed_in if each.who == who}
-    due = [lesson.name for lesson in found.work.lessons if _students(found, lesson.name) >= DUE * students]
+    due = [lesson.name for lesson in found.work.lessons if _count_students(found, lesson.name) >= DUE * students]
     missing = [name for name in due if name not in theirs]
     if len(missing) >= MISSING:
         yield Concern(Why.MISSING, ", ".join(missing))
@@ -85,11 +87,11 @@ def _without_points(found: Tally, who: str) -> Iterator[str]:
             yield f"{each.result.points} in {each.lesson}"
 
 
-def _students(found: Tally, lesson: str) -> int:
+def _count_students(found: Tally, lesson: str) -> int:
     return len({each.who for each in found.work.handed_in if each.lesson == lesson})
 
 
-def _shares(found: Tally) -> dict[str, dict[str, float]]:
+def _find_shares(found: Tally) -> dict[str, dict[str, float]]:
     """By lesson, in the course's order, and student the share of the points; of several files the best."""
     shares: dict[str, dict[str, float]] = {lesson.name: {} for lesson in found.work.lessons}
     for each in found.work.handed_in:
@@ -100,7 +102,7 @@ def _shares(found: Tally) -> dict[str, dict[str, float]]:
 
 
 def _describe_drop(who: str, shares: Mapping[str, Mapping[str, float]]) -> str:
-    """How far a student fell in their last lesson against the class, measured from their own past; "": not far."""
+    """Say how far a student fell in their last lesson against the class, measured from their own past; "": not far."""
     against = {name: here[who] - median(here.values()) for name, here in shares.items() if who in here}
     *earlier, last = against or [""]
     if len(earlier) < EARLIER:
@@ -109,10 +111,10 @@ def _describe_drop(who: str, shares: Mapping[str, Mapping[str, float]]) -> str:
     if past - now < DROP:
         return ""
     return (
-        f"{100 * shares[last][who]:.0f} % in {last}, {_away(now)} the class's median; "
-        f"in the lessons before it was {_away(past)} it, in the mean"
+        f"{100 * shares[last][who]:.0f} % in {last}, {_describe_distance(now)} the class's median; "
+        f"in the lessons before it was {_describe_distance(past)} it, in the mean"
     )
 
 
-def _away(distance: float) -> str:
+def _describe_distance(distance: float) -> str:
     return f"{abs(100 * distance):.0f} points of 100 {'above' if distance >= 0 else 'below'}"

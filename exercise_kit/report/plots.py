@@ -47,7 +47,7 @@ _SETTINGS: dict[Any, Any] = {
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 
 
-def figure(height: float, above: float = 0.0, width: float = WIDTH) -> Figure:
+def make_figure(height: float, above: float = 0.0, width: float = WIDTH) -> Figure:
     """An empty figure, ``height`` inches high, of which some ``above`` are left free for legends."""
     layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - above / height))
     made = Figure(figsize=(width, height), layout=layout)
@@ -90,14 +90,14 @@ def as_svg(made: Figure, name: str, alt: str) -> str:
 Course = Sequence[tuple[str, float, tuple[float, float, float] | None]]
 
 
-def course(lessons: Course) -> str:
+def draw_course(lessons: Course) -> str:
     """The term: above the middle half of the notebooks and their median, below how many students handed in.
 
     Args:
         lessons: of each its name, the share of the students who handed in, and the quartiles of the points' shares.
     """
     with drawing("course"):
-        made = figure(3.4, width=NARROW)
+        made = make_figure(3.4, width=NARROW)
         above, below = made.subplots(2, 1, sharex=True, height_ratios=(3, 1.2))
         graded = [(place, each[2]) for place, each in enumerate(lessons) if each[2]]
         places = [place for place, _ in graded]
@@ -144,13 +144,13 @@ _LOST_LOOKS: dict[Lost, Look] = {
 }
 
 
-def scores(shares: Mapping[str, Sequence[float]]) -> str:
+def draw_scores(shares: Mapping[str, Sequence[float]]) -> str:
     """A row for each lesson: how many files earned which tenth of the points."""
     with drawing("scores"):
-        made = figure(0.75 + 0.85 * len(shares))
+        made = make_figure(0.75 + 0.85 * len(shares))
         rows = made.subplots(len(shares), 1, sharex=True, squeeze=False)[:, 0]
         for axes, (lesson, values) in zip(rows, shares.items(), strict=True):
-            _tenths(axes, lesson, values)
+            _draw_tenths(axes, lesson, values)
         rows[-1].set_xlabel("share of the points, in tenths")
         summary = "; ".join(f"{lesson}: median {median(values):.0%}" for lesson, values in shares.items() if values)
         return as_svg(
@@ -158,16 +158,16 @@ def scores(shares: Mapping[str, Sequence[float]]) -> str:
         )
 
 
-def tenths(values: Sequence[float]) -> list[int]:
-    """How many values lie in which tenth; all points are in the last."""
+def count_tenths(values: Sequence[float]) -> list[int]:
+    """Count how many values lie in which tenth; all points are in the last."""
     counts = [0] * TENTHS
     for value in values:
         counts[min(int(value * TENTHS + 1e-9), TENTHS - 1)] += 1
     return counts
 
 
-def _tenths(axes: Axes, lesson: str, values: Sequence[float]) -> None:
-    counts = tenths(values)
+def _draw_tenths(axes: Axes, lesson: str, values: Sequence[float]) -> None:
+    counts = count_tenths(values)
     places = [10 * index + 5 for index in range(TENTHS)]
     axes.bar(places, counts, width=9.2, color=[BLUE if index == TENTHS - 1 else SKY for index in range(TENTHS)])
     top = max(counts) or 1
@@ -184,14 +184,14 @@ def _tenths(axes: Axes, lesson: str, values: Sequence[float]) -> None:
     axes.set_ylabel(lesson, rotation=0, ha="right", va="center")
 
 
-def exercises(tallies: Sequence[ExerciseTally]) -> str:
+def draw_exercises(tallies: Sequence[ExerciseTally]) -> str:
     """A row for each exercise: what its answers earned; and beside it the points that the class lost, and to what."""
     with drawing("exercises"):
-        made = figure(1.4 + _ROW * len(tallies), above=0.65)
+        made = make_figure(1.4 + _ROW * len(tallies), above=0.65)
         left, right = made.subplots(1, 2, sharey=True, width_ratios=(5, 4))
         places = range(len(tallies))
         for index, (label, look) in enumerate(zip(BINS, _BIN_LOOKS, strict=True)):
-            _stack(left, [_shares(each.bins) for each in tallies], index, label, look, "{:.0%}")
+            _stack(left, [_divide_by_sum(each.bins) for each in tallies], index, label, look, "{:.0%}")
         for index, why in enumerate(Lost):
             lost = [[each.lost.get(reason, 0.0) for reason in Lost] for each in tallies]
             _stack(right, lost, index, why, _LOST_LOOKS[why], "{:.0f}")
@@ -216,7 +216,7 @@ def exercises(tallies: Sequence[ExerciseTally]) -> str:
         return as_svg(made, "exercises", f"Points earned and lost in each exercise. {summary}. The table follows.")
 
 
-def _shares(counts: Sequence[int]) -> list[float]:
+def _divide_by_sum(counts: Sequence[int]) -> list[float]:
     total = sum(counts)
     return [count / total if total else 0.0 for count in counts]
 
@@ -237,10 +237,10 @@ def _stack(axes: Axes, rows: Sequence[Sequence[float]], index: int, label: str, 
             axes.text(start + length / 2, row, text, ha="center", va="center", fontsize=8, color=ink, bbox=boxed)
 
 
-def mistakes(found: Sequence[Mistake]) -> str:
+def draw_mistakes(found: Sequence[Mistake]) -> str:
     """The costliest misconceptions: points lost, and how many students."""
     with drawing("mistakes"):
-        made = figure(0.7 + _ROW * len(found))
+        made = make_figure(0.7 + _ROW * len(found))
         axes = made.subplots()
         lost = [each.lost for each in found]
         axes.barh(range(len(found)), lost, height=0.7, color=BLUE)
@@ -258,11 +258,11 @@ def mistakes(found: Sequence[Mistake]) -> str:
         return as_svg(made, "mistakes", f"The misconceptions that cost the class most. {summary}.")
 
 
-def seconds(tallies: Sequence[ExerciseTally]) -> str:
-    """How long grading an answer took: the middle 80 of 100 answers as a line, the median as a dot."""
+def draw_seconds(tallies: Sequence[ExerciseTally]) -> str:
+    """Draw how long grading an answer took: the middle 80 of 100 answers as a line, the median as a dot."""
     timed = [each for each in tallies if each.seconds]
     with drawing("seconds"):
-        made = figure(0.7 + _ROW * len(timed))
+        made = make_figure(0.7 + _ROW * len(timed))
         axes = made.subplots()
         for row, each in enumerate(timed):
             values = [1000 * value for value in each.seconds]

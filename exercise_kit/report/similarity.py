@@ -20,7 +20,7 @@ from copydetect.utils import filter_code, get_token_coverage, hashed_kgrams, hig
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.files import put, write
 from exercise_kit.quoting import legible
-from exercise_kit.report.page import templates
+from exercise_kit.report.page import load_templates
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import Unreadable
 from exercise_kit.submission.parse import open_answers
@@ -69,7 +69,7 @@ class Pair:
     right: str
 
 
-def texts_of(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[ReleasedLesson, list[Text]]]:
+def read_texts(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[ReleasedLesson, list[Text]]]:
     """Everybody's answers by lesson; what cannot be read or is as it was released is left out.
 
     Raises:
@@ -84,7 +84,7 @@ def texts_of(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[Rele
     found: dict[str, tuple[ReleasedLesson, list[Text]]] = {}
     handed_in = find([class_dir], lessons.names, class_dir) if (class_dir / SUBMITTED).is_dir() else []
     for each in handed_in:
-        if lesson in (None, each.assignment) and (opened := _text(each, lessons)):
+        if lesson in (None, each.assignment) and (opened := _read_text(each, lessons)):
             released, text = opened
             found.setdefault(released.name, (released, []))[1].append(text)
     if not found:
@@ -92,7 +92,7 @@ def texts_of(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[Rele
     return found
 
 
-def _text(handed_in: FoundFile, lessons: Lessons) -> tuple[ReleasedLesson, Text] | None:
+def _read_text(handed_in: FoundFile, lessons: Lessons) -> tuple[ReleasedLesson, Text] | None:
     try:
         opened = open_answers(handed_in, lessons)
     except (Unreadable, NoSubmission, ReleasedError):
@@ -104,8 +104,8 @@ def _text(handed_in: FoundFile, lessons: Lessons) -> tuple[ReleasedLesson, Text]
     return opened.lesson, Text(handed_in.student or handed_in.path.stem, opened.lesson.name, source + "\n")
 
 
-def base_code(lesson: ReleasedLesson) -> str:
-    """What everybody was given: the code of the lesson's cells, answers not yet written."""
+def read_base_code(lesson: ReleasedLesson) -> str:
+    """Return what everybody was given: the code of the lesson's cells, answers not yet written."""
     return "\n\n\n".join(cell.source for cell in lesson.cells if cell.code) + "\n"
 
 
@@ -119,29 +119,30 @@ def export(found: dict[str, tuple[ReleasedLesson, list[Text]]], folder: Path) ->
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SimilarityError(f"{folder} exists and is not empty; name a new folder")
     for lesson, texts in found.values():
-        put(folder / lesson.name / "basecode" / "basecode.py", base_code(lesson).encode("utf-8", "backslashreplace"))
+        base_code = read_base_code(lesson).encode("utf-8", "backslashreplace")
+        put(folder / lesson.name / "basecode" / "basecode.py", base_code)
         for text in texts:
             source = text.source.encode("utf-8", "backslashreplace")  # not every character in a notebook is one
             put(folder / lesson.name / "submissions" / f"{text.student}.py", source)
     return sum(len(texts) for _, texts in found.values())
 
 
-def pairs(lesson: ReleasedLesson, texts: Sequence[Text]) -> list[Pair]:
+def find_pairs(lesson: ReleasedLesson, texts: Sequence[Text]) -> list[Pair]:
     """The pairs that are alike beyond the task, most alike first.
 
     Args:
         lesson: as it was released, with its model answers where they are there.
         texts: everybody's answers to it.
     """
-    given = _grams(base_code(lesson)) | _grams("\n\n".join(lesson.model_answers.values()))
-    parts = _alike(texts, given | _written_by_many(texts, HARDLY_ANY, FEWEST))
-    whole = _alike(texts, given | _written_by_many(texts, MANY, FEW))
+    given = _split_into_grams(read_base_code(lesson)) | _split_into_grams("\n\n".join(lesson.model_answers.values()))
+    parts = _find_alike(texts, given | _find_common_grams(texts, HARDLY_ANY, FEWEST))
+    whole = _find_alike(texts, given | _find_common_grams(texts, MANY, FEW))
     found = {pair.students: pair for pair in parts if pair.alike >= LEAST_PART}
     found |= {pair.students: pair for pair in whole if min(pair.shares) >= LEAST_SHARE}
     return sorted(found.values(), key=lambda pair: (-max(pair.shares), -pair.alike, pair.students))[:MOST_PAIRS]
 
 
-def _alike(texts: Sequence[Text], common: set[int]) -> list[Pair]:
+def _find_alike(texts: Sequence[Text], common: set[int]) -> list[Pair]:
     """All pairs with something alike beyond what is ``common``."""
     import copydetect
 
@@ -153,10 +154,10 @@ def _alike(texts: Sequence[Text], common: set[int]) -> list[Pair]:
         made.token_coverage = get_token_coverage(made.hash_idx, GRAM, len(made.filtered_code))
         prints.append(made)
     couples = combinations(zip(texts, prints, strict=True), 2)
-    return [pair for one, two in couples if (pair := _pair(*one, *two))]
+    return [pair for one, two in couples if (pair := _compare_pair(*one, *two))]
 
 
-def _pair(one: Text, print_one: Any, two: Text, print_two: Any) -> Pair | None:
+def _compare_pair(one: Text, print_one: Any, two: Text, print_two: Any) -> Pair | None:
     import copydetect
 
     alike, shares, slices = copydetect.compare_files(print_one, print_two)
@@ -170,13 +171,13 @@ def _pair(one: Text, print_one: Any, two: Text, print_two: Any) -> Pair | None:
     return Pair(one.lesson, (one.student, two.student), int(alike), (left, right), *marked)
 
 
-def _written_by_many(texts: Sequence[Text], share: float, least: int) -> set[int]:
+def _find_common_grams(texts: Sequence[Text], share: float, least: int) -> set[int]:
     """The grams of more students than a ``share`` of the class, and than ``least``."""
-    counts = Counter(gram for text in texts for gram in _grams(text.source))
+    counts = Counter(gram for text in texts for gram in _split_into_grams(text.source))
     return {gram for gram, count in counts.items() if count > max(least, share * len(texts))}
 
 
-def _grams(source: str) -> set[int]:
+def _split_into_grams(source: str) -> set[int]:
     """The fingerprints of all places of a text, names made one letter."""
     code, _ = filter_code(source, "answers.py")
     return {int(each) for each in hashed_kgrams(code, GRAM)}
@@ -189,8 +190,10 @@ def write_page(class_dir: Path, out: Path, lesson: str | None = None, today: dat
         SimilarityError: as :func:`texts_of` does.
         OSError: the page cannot be written.
     """
-    lessons = [(released, texts, pairs(released, texts)) for released, texts in texts_of(class_dir, lesson).values()]
+    lessons = [
+        (released, texts, find_pairs(released, texts)) for released, texts in read_texts(class_dir, lesson).values()
+    ]
     values = {"lessons": lessons, "today": today or date.today(), "MOST_PAIRS": MOST_PAIRS}
-    page = templates().get_template("similarity.html.jinja").render(title=class_dir.resolve().name, **values)
+    page = load_templates().get_template("similarity.html.jinja").render(title=class_dir.resolve().name, **values)
     write(out, legible(page).encode(), 0o600)
     return sum(len(found) for _, _, found in lessons)

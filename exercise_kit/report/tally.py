@@ -26,11 +26,11 @@ from exercise_kit.report.answers import (
     ExerciseTally,
     GradedAnswer,
     Lost,
-    failures,
-    first_unexplained,
+    find_first_unexplained,
     is_unevaluated,
     is_unwritten,
-    lost_points,
+    list_failures,
+    split_lost_points,
 )
 from exercise_kit.report.collect import ClassWork, LessonPlan
 
@@ -46,9 +46,9 @@ class KnownMistake:
     in_training: str = ""
 
 
-def known(exercise: str, name: str) -> Iterator[KnownMistake]:
+def find_known_mistakes(exercise: str, name: str) -> Iterator[KnownMistake]:
     """The misconception of that name, or the two of which it is made."""
-    library = _library(exercise)
+    library = _load_library(exercise)
     parts = name.split(BETWEEN)
     if name not in library and len(parts) > 1 and all(part in library for part in parts):
         yield from (library[part] for part in parts)
@@ -57,7 +57,7 @@ def known(exercise: str, name: str) -> Iterator[KnownMistake]:
 
 
 @cache
-def _library(exercise: str) -> dict[str, KnownMistake]:
+def _load_library(exercise: str) -> dict[str, KnownMistake]:
     found = course().exercises.get(exercise)
     return {each.name: _describe(each) for each in found.misconceptions} if found else {}
 
@@ -155,10 +155,10 @@ class Tally:
         return sorted(each.result.seconds for each in self.work.handed_in if each.result and each.result.seconds)
 
 
-def tally(work: ClassWork) -> Tally:
+def count_class(work: ClassWork) -> Tally:
     """Count."""
     counting = _Counting(work)
-    for answer in _answers(work):
+    for answer in _list_answers(work):
         counting.count(answer)
     ranked = sorted(counting.mistakes.values(), key=lambda each: (-each.lost, -each.students, each.misconception.name))
     first_unexplained, unevaluated = _by_size(counting.unexplained), _by_size(counting.unevaluated)
@@ -169,7 +169,7 @@ def tally(work: ClassWork) -> Tally:
 
 class _Counting:
     def __init__(self, work: ClassWork) -> None:
-        self.exercises = _exercises(work.lessons)
+        self.exercises = _make_exercise_tallies(work.lessons)
         self.mistakes: dict[KnownMistake, Mistake] = {}
         self.unexplained: dict[tuple[str, ...], UnexplainedGroup] = {}
         self.unevaluated: dict[tuple[str, ...], UnexplainedGroup] = {}
@@ -182,7 +182,7 @@ class _Counting:
         if exercise is None:  # of an older release of the lesson
             return
         exercise.answers.append(answer)
-        follows = self._follows(answer, self._builds_on[lesson].get(result.name, frozenset()))
+        follows = self._builds_on_wrong(answer, self._builds_on[lesson].get(result.name, frozenset()))
         named = _count_lost(exercise, answer, self.mistakes, follows)
         if is_unwritten(result):
             return
@@ -190,19 +190,19 @@ class _Counting:
             _group(self.unevaluated, answer, result.kind, ())
             return
         _count_checks(exercise, result)
-        check = None if named else first_unexplained(result)
+        check = None if named else find_first_unexplained(result)
         if check and follows:
             self.following[result.name] += 1
         elif check:
-            _group(self.unexplained, GradedAnswer(answer.work, result, check), check.kind, _claims(result))
+            _group(self.unexplained, GradedAnswer(answer.work, result, check), check.kind, _list_failed_claims(result))
 
-    def _follows(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
-        """Whether an answer builds on another one of the same notebook that is wrong."""
+    def _builds_on_wrong(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
+        """Say whether an answer builds on another one of the same notebook that is wrong."""
         others = answer.work.result.exercises if answer.work.result else ()
         return any(each.name in earlier and each.score < each.max_score and not each.waits for each in others)
 
 
-def _exercises(lessons: Sequence[LessonPlan]) -> dict[tuple[str, str], ExerciseTally]:
+def _make_exercise_tallies(lessons: Sequence[LessonPlan]) -> dict[tuple[str, str], ExerciseTally]:
     return {
         (lesson.name, name): ExerciseTally(name, lesson.name, points)
         for lesson in lessons
@@ -210,7 +210,7 @@ def _exercises(lessons: Sequence[LessonPlan]) -> dict[tuple[str, str], ExerciseT
     }
 
 
-def _answers(work: ClassWork) -> Iterator[GradedAnswer]:
+def _list_answers(work: ClassWork) -> Iterator[GradedAnswer]:
     for each in work.handed_in:
         for result in each.result.exercises if each.result else ():
             if not result.waits:
@@ -231,12 +231,12 @@ def _count_lost(
 ) -> bool:
     """Count the points that an answer lost; whether some of them went to a misconception."""
     named = False
-    for share in lost_points(answer.result, follows):
+    for share in split_lost_points(answer.result, follows):
         exercise.lost[share.why] = exercise.lost.get(share.why, 0.0) + share.points
         if share.check is None or not share.name:
             continue
         named = True
-        parts = list(known(exercise.name, share.name))
+        parts = list(find_known_mistakes(exercise.name, share.name))
         for part in parts:
             mistake = mistakes.setdefault(part, Mistake(part))
             mistake.lost += share.points / len(parts)
@@ -247,8 +247,8 @@ def _count_lost(
     return named
 
 
-def _claims(result: ExerciseResult) -> tuple[str, ...]:
-    return tuple(check.claim or check.name for check in failures(result))
+def _list_failed_claims(result: ExerciseResult) -> tuple[str, ...]:
+    return tuple(check.claim or check.name for check in list_failures(result))
 
 
 def _group(
@@ -303,15 +303,15 @@ class Discrimination:
         return "students who do well elsewhere do well here" + ("" if self.index >= CLEAR else ", a little")
 
 
-def discriminations(exercises: Sequence[ExerciseTally]) -> list[Discrimination]:
+def rank_discriminations(exercises: Sequence[ExerciseTally]) -> list[Discrimination]:
     """Of every exercise with answers, how much it tells students apart: the most first, the unknown last."""
     answered = [each for each in exercises if each.answers and each.points]
-    earned = _best_answers(answered)
-    found = [_discrimination(each, earned) for each in answered]
+    earned = _find_best_answers(answered)
+    found = [_measure_discrimination(each, earned) for each in answered]
     return sorted(found, key=lambda each: (each.index is None, -(each.index or 0.0)))
 
 
-def _best_answers(exercises: Sequence[ExerciseTally]) -> Mapping[str, Mapping[_Place, GradedAnswer]]:
+def _find_best_answers(exercises: Sequence[ExerciseTally]) -> Mapping[str, Mapping[_Place, GradedAnswer]]:
     """Each student's answers; of several to one exercise the best."""
     earned: dict[str, dict[_Place, GradedAnswer]] = {}
     for exercise in exercises:
@@ -322,7 +322,9 @@ def _best_answers(exercises: Sequence[ExerciseTally]) -> Mapping[str, Mapping[_P
     return earned
 
 
-def _discrimination(exercise: ExerciseTally, earned: Mapping[str, Mapping[_Place, GradedAnswer]]) -> Discrimination:
+def _measure_discrimination(
+    exercise: ExerciseTally, earned: Mapping[str, Mapping[_Place, GradedAnswer]]
+) -> Discrimination:
     key = exercise.lesson, exercise.name
     here, elsewhere = [], []
     for theirs in earned.values():

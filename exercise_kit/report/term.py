@@ -50,18 +50,18 @@ class LessonRow:
     to_pass: TimeToPass
 
 
-def class_size(found: Tally) -> int:
-    """How many students there are: those of the gradebook, and whoever handed in."""
+def count_students(found: Tally) -> int:
+    """Return how many students there are: those of the gradebook, and whoever handed in."""
     book = found.work.manual_grading
     return len({*(book.students if book else ()), *(each.who for each in found.work.handed_in)})
 
 
-def lesson_rows(found: Tally) -> list[LessonRow]:
+def make_lesson_rows(found: Tally) -> list[LessonRow]:
     """All lessons with work in them, in the course's order."""
-    return [_row(found, lesson.name) for lesson in found.work.lessons]
+    return [_make_row(found, lesson.name) for lesson in found.work.lessons]
 
 
-def _row(found: Tally, lesson: str) -> LessonRow:
+def _make_row(found: Tally, lesson: str) -> LessonRow:
     here = [each for each in found.work.handed_in if each.lesson == lesson]
     shares = found.shares(lesson)
     first, middle, last = quantiles(shares, n=4, method="inclusive") if len(shares) > 1 else (shares * 3 or [0] * 3)
@@ -77,7 +77,7 @@ def _row(found: Tally, lesson: str) -> LessonRow:
 
 
 def _time_to_pass(folder: Path | None, lesson: str, works: Sequence[SubmittedWork]) -> TimeToPass:
-    passed = [each for each in works if each.result and each.result.worth and _passes(each)]
+    passed = [each for each in works if each.result and each.result.worth and _has_passed(each)]
     students = len({each.who for each in passed})
     if folder is None:
         return TimeToPass((), students, "not known: a file of results holds no times")
@@ -85,28 +85,28 @@ def _time_to_pass(folder: Path | None, lesson: str, works: Sequence[SubmittedWor
     if not release.is_file():
         return TimeToPass((), students, f"not known: there is no release/{lesson}/{lesson}.ipynb")
     released = datetime.fromtimestamp(release.stat().st_mtime, UTC)
-    if any(time < released for time in _times(works).values()):
+    if any(time < released for time in _find_first_times(works).values()):
         return TimeToPass((), students, "not known: the released notebook is newer than some that were handed in")
-    times = _times(passed)
+    times = _find_first_times(passed)
     days = sorted((time - released).total_seconds() / _DAY for time in times.values())
     return TimeToPass(tuple(days), students, "" if days else f"not known: no {TIMESTAMP} beside a notebook that passes")
 
 
-def _passes(work: SubmittedWork) -> bool:
+def _has_passed(work: SubmittedWork) -> bool:
     return bool(work.result and work.result.score >= HALF * work.result.worth)
 
 
-def _times(works: Iterable[SubmittedWork]) -> dict[str, datetime]:
+def _find_first_times(works: Iterable[SubmittedWork]) -> dict[str, datetime]:
     """When each student handed in first, of those files of which it is known."""
     times: dict[str, datetime] = {}
     for each in works:
-        time = _handed_in(each.path.parent / TIMESTAMP)
+        time = _read_timestamp(each.path.parent / TIMESTAMP)
         if time:
             times[each.who] = min(time, times.get(each.who, time))
     return times
 
 
-def _handed_in(file: Path) -> datetime | None:
+def _read_timestamp(file: Path) -> datetime | None:
     """The time in a file of nbgrader's, which writes UTC; None: there is none that can be read."""
     try:
         text = read_bytes(file, _MOST_BYTES).decode().strip()

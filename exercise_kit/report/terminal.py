@@ -16,7 +16,7 @@ from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import LogKind, Result
 from exercise_kit.quoting import legible, one_line
-from exercise_kit.submission.flags import explained
+from exercise_kit.submission.flags import explain_flags
 
 COLORS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 WITHOUT_COUNT = {
@@ -103,7 +103,7 @@ def remarks(result: Result) -> str:
     named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
     parts = [
         *(f"[{flag}]" for flag in result.flags),
-        *explained(result.notes),
+        *explain_flags(result.notes),
         *([result.reason] if result.reason else ()),
         *named,
     ]

@@ -81,14 +81,14 @@ class CallbackService:
             with self._budget.timed():
                 if "callback_gradients" in question:
                     return self._gradients(question["callback_gradients"], question.get("cotangents"))
-                return self._called(question)
+                return self._call(question)
         except _TooLarge as error:
             return {"raised": {"kinds": ["ValueError"], "words": str(error)}}
         except Exception as error:  # its own words and lines would tell which function this is
             kind = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
             return {"raised": {"kinds": [kind.__name__], "words": _REFUSED}}
 
-    def _called(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, question: dict[str, Any]) -> dict[str, Any]:
         function = self._callables[_number(question["callback"])]
         inputs, options = tuple(question["inputs"]), dict(question["options"])
         given = list(tensors_in((inputs, options)))
@@ -98,15 +98,15 @@ class CallbackService:
         if question["gradients"] is not True or not room:
             with torch.no_grad():
                 result = function(*inputs, **options)
-            return {"result": result, "call": -1, "changed": _changed(given, versions)}
+            return {"result": result, "call": -1, "changed": _find_changed_tensors(given, versions)}
         with torch.enable_grad():
             for tensor in given:
                 tensor.requires_grad_(tensor.is_floating_point())
             result = function(*inputs, **options)
         self._numbers_kept += numbers
         self._calls.append((given, list(tensors_in(result))))
-        changed = _changed(given, versions)
-        return {"result": _detached(result), "call": len(self._calls) - 1, "changed": changed}
+        changed = _find_changed_tensors(given, versions)
+        return {"result": _detach(result), "call": len(self._calls) - 1, "changed": changed}
 
     def _gradients(self, number: Any, cotangents: Any) -> dict[str, Any]:
         given, outputs = self._calls[_number(number)]
@@ -125,7 +125,7 @@ def _number(value: Any) -> int:
     return value
 
 
-def _changed(given: Sequence[Tensor], versions: Sequence[int]) -> list[tuple[int, Tensor]]:
+def _find_changed_tensors(given: Sequence[Tensor], versions: Sequence[int]) -> list[tuple[int, Tensor]]:
     """Place and numbers of the tensors that have been written into since they had these versions."""
     return [
         (place, tensor.detach())
@@ -134,11 +134,11 @@ def _changed(given: Sequence[Tensor], versions: Sequence[int]) -> list[tuple[int
     ]
 
 
-def _detached(value: Any) -> Any:
+def _detach(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach()
     if isinstance(value, tuple | list):
-        return type(value)(_detached(each) for each in value)
+        return type(value)(_detach(each) for each in value)
     return value
 
 

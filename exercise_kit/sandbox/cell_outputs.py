@@ -92,7 +92,7 @@ def _text(claimed: Any) -> str:
 
 
 def characters(output: dict[str, Any]) -> int:
-    """How much text an output holds."""
+    """Return how much text an output holds."""
     parts: Sequence[str] = (
         *(output.get(name, "") for name in ("text", "ename", "evalue")),
         *output.get("traceback", ()),

@@ -13,7 +13,7 @@ class DeviceError(ValueError):
     """No student's code can be graded on the device; the message says why, and what can be named."""
 
 
-def checked(name: str, *, here: bool = True) -> str:
+def resolve_device(name: str, *, here: bool = True) -> str:
     """The device in full: "cpu", "cuda:0".
 
     Args:
@@ -51,7 +51,7 @@ def _look_for(number: int) -> None:
 
 
 def missing_protections(device: str) -> Mapping[str, str]:
-    """What this machine lacks for keeping students' code apart, each with what to do; empty where it has enough."""
+    """List what this machine lacks for keeping students' code apart, each with what to do; empty if it has enough."""
     from exercise_kit.worker.capabilities import probe_capabilities
 
     protections = probe_capabilities()

@@ -78,7 +78,7 @@ class GraderFailed(Exception):
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out in this process, as Python or as torch's allocator says it."""
+    """Say whether memory ran out in this process, as Python or as torch's allocator says it."""
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and "can't allocate memory" in str(error)[:1000]
     )

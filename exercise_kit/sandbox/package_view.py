@@ -26,7 +26,7 @@ from pathlib import Path
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.files import user_folder
-from exercise_kit.submission.slice import definitions
+from exercise_kit.submission.slice import list_definitions
 
 _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
@@ -178,7 +178,7 @@ def _whose(first: int, number: int) -> str:
 
 
 def _withheld(source: bytes, holds: str) -> bytes:
-    """What stands in the place of a module: each public name that it defines, and of no name more than that.
+    """Return what stands in the place of a module: each public name that it defines, and of no name more than that.
 
     Args:
         source: of the module.
@@ -187,14 +187,14 @@ def _withheld(source: bytes, holds: str) -> bytes:
     text = _WITHHELD
     for statement in ast.parse(source).body:
         form = _WITHHELD_FUNCTION if isinstance(statement, ast.FunctionDef) else _WITHHELD_CLASS
-        for name in sorted(definitions(ast.Module([statement], []))):
+        for name in sorted(list_definitions(ast.Module([statement], []))):
             if not name.startswith("_"):
                 text += form.format(name=name, why=f"{name} cannot be used while grading: {holds}")
     return text.encode()
 
 
 def _holds(view: Path, files: dict[str, bytes]) -> bool:
-    """Whether a view is there and as it was written."""
+    """Say whether a view is there and as it was written."""
     try:
         return all((view / name).read_bytes() == source for name, source in files.items())
     except OSError:

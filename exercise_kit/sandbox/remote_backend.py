@@ -95,7 +95,7 @@ class RemoteModule:
         """Ask for another forward pass, and for what its parts are given and give; what is no tensor is left out."""
         with self._line.reading():
             reply = self._request("parts", names=list(names), inputs=inputs, options=dict(options))
-            found = {} if reply.raised else reply.named("parts", object)
+            found = {} if reply.raised else reply.read_dict("parts", object)
             return CallResult({key: each for key, each in found.items() if isinstance(each, Tensor)}, reply.raised)
 
     def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
@@ -112,7 +112,7 @@ class RemoteModule:
                 raise ValueError("a module in a worker can be differentiated from its last output only")
         with self._line.reading():
             reply = self._request("backward", cotangents=list(pulled))
-            return CallResult(None if reply.raised else reply.named("gradients", Tensor, type(None)), reply.raised)
+            return CallResult(None if reply.raised else reply.read_dict("gradients", Tensor, type(None)), reply.raised)
 
     def parameter_info(self) -> CallResult:
         """Ask for the names and shapes of what it holds."""
@@ -120,8 +120,8 @@ class RemoteModule:
             reply = self._build_reply or self._request("parameters")
             if reply.raised:
                 return CallResult(raised=reply.raised)
-            parameters = {name: (sizes(each), True) for name, each in reply.named("parameters", list).items()}
-            buffers = {name: (sizes(each), False) for name, each in reply.named("buffers", list).items()}
+            parameters = {name: (sizes(each), True) for name, each in reply.read_dict("parameters", list).items()}
+            buffers = {name: (sizes(each), False) for name, each in reply.read_dict("buffers", list).items()}
             waiting = {as_name(str(name)): (None, True) for name in reply.of("lazy", list)}
             return CallResult({**parameters, **buffers, **waiting})
 
@@ -129,7 +129,7 @@ class RemoteModule:
         """Ask for its state."""
         with self._line.reading():
             reply = self._request("state")
-            return CallResult(None if reply.raised else reply.named("tensors", Tensor), reply.raised)
+            return CallResult(None if reply.raised else reply.read_dict("tensors", Tensor), reply.raised)
 
     def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """Send values for its parameters."""

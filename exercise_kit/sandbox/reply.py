@@ -91,12 +91,12 @@ class WorkerConnection:
         except GraderFailed:
             raise GraderErrorUndecided from None
         except Exception as error:
-            self._worker.failed(error)
+            self._worker.end_after(error)
             raise GraderErrorUndecided from error
 
 
 def _take_new_seed() -> bool:
-    """Whether the seed was set and nothing drawn since; it draws a number, so that the next call says no."""
+    """Say whether the seed was set and nothing drawn since; it draws a number, so that the next call says no."""
     generator = torch.default_generator
     seeded = torch.Generator().manual_seed(torch.initial_seed()).get_state()
     is_seeded = torch.equal(generator.get_state(), seeded)
@@ -117,28 +117,28 @@ class Reply:
             self._said = line.request(kind, fields)
         except WorkerLost as lost:
             raise WorkerStopped(subject, lost.kind, lost.words) from None
-        self.raised = self._raised() if self.has("raised") else None
+        self.raised = self._read_raised() if self.has("raised") else None
 
     def has(self, key: str) -> bool:
-        """Whether it says anything about ``key``."""
+        """Say whether it says anything about ``key``."""
         return self._said.get(key) is not None
 
     def of(self, key: str, *kinds: type) -> Any:
-        """What it says about ``key``, which is one of these kinds of value."""
+        """Return what it says about ``key``, which is one of these kinds of value."""
         value = self._said.get(key)
-        return value if isinstance(value, kinds) else self._malformed(key)
+        return value if isinstance(value, kinds) else self._refuse(key)
 
-    def listed(self, key: str, count: int, *kinds: type) -> list[Any]:
+    def read_list(self, key: str, count: int, *kinds: type) -> list[Any]:
         """``count`` values of these kinds under ``key``."""
         values = self.of(key, list, tuple)
         right = len(values) == count and all(isinstance(each, kinds) for each in values)
-        return list(values) if right else self._malformed(key)
+        return list(values) if right else self._refuse(key)
 
-    def named(self, key: str, *kinds: type) -> dict[str, Any]:
+    def read_dict(self, key: str, *kinds: type) -> dict[str, Any]:
         """Values of these kinds, by name, under ``key``."""
         values = self.of(key, dict)
         right = all(isinstance(name, str) and isinstance(each, kinds) for name, each in values.items())
-        return {as_name(name): each for name, each in values.items()} if right else self._malformed(key)
+        return {as_name(name): each for name, each in values.items()} if right else self._refuse(key)
 
     @property
     def result(self) -> Any:
@@ -150,7 +150,7 @@ class Reply:
         if self.raised:
             return CallResult(raised=self.raised)
         result = self.result
-        after = self.listed("inputs", len(inputs), object)
+        after = self.read_list("inputs", len(inputs), object)
         changed = tuple(place for place, given in enumerate(inputs) if has_changed(given, after[place]))
         left = [
             given if each is None or isinstance(given, Tensor) else value_of(each)
@@ -168,15 +168,15 @@ class Reply:
             inputs=tuple(left),
             changed=changed,
             shares=self.of("shares", bool),
-            gradients=tuple(self.listed("gradients", len(inputs), Tensor, type(None))) if gradients else (),
+            gradients=tuple(self.read_list("gradients", len(inputs), Tensor, type(None))) if gradients else (),
         )
 
     def _place(self, number: object, inputs: Sequence[object]) -> int:
         if type(number) is int and 0 <= number < len(inputs):
             return number
-        self._malformed("inputs")
+        self._refuse("inputs")
 
-    def _raised(self) -> Raised:
+    def _read_raised(self) -> Raised:
         claimed = self.of("raised", dict)
         kinds, functions = (_texts(claimed.get(key)) for key in _LISTS)
         words, line = (each if isinstance(each, str) else "" for each in (claimed.get("words"), claimed.get("line")))
@@ -185,7 +185,7 @@ class Reply:
             names or ("an exception",), words, quoted(line), tuple(functions), _tensors(claimed.get("tensors"))
         )
 
-    def _malformed(self, key: str) -> NoReturn:
+    def _refuse(self, key: str) -> NoReturn:
         raise WorkerStopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
 
 

@@ -47,7 +47,7 @@ class RequestClock:
         self.deadline = self._began + min(seconds, _FIRST_LOOK)
         self.interrupted = False
 
-    def spent(self) -> float:
+    def count_seconds(self) -> float:
         """The seconds that count so far."""
         passed = time.monotonic() - self._began
         if self._queued_before is None:
@@ -67,7 +67,7 @@ class RequestClock:
         """
         if self._queued_before is None:
             self._queued_before = self._queued()
-        left = min(self._seconds - self.spent(), self._began + BACKSTOP * self._seconds - time.monotonic())
+        left = min(self._seconds - self.count_seconds(), self._began + BACKSTOP * self._seconds - time.monotonic())
         if left <= 0:
             if self._interrupt is None or self.interrupted:
                 raise Late

@@ -32,7 +32,7 @@ from exercise_kit.sandbox.limits import (
 )
 from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
-from exercise_kit.submission.slice import parse, python_of
+from exercise_kit.submission.slice import convert_to_python, parse
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.preload import packages_used
 from exercise_kit.worker.values import Packer, Unpacker
@@ -77,7 +77,7 @@ class Worker:
         self.lost: WorkerLost | None = None
         self.failure: GraderFailed | None = None
         self._closed = False
-        self._socket, theirs = _connected()
+        self._socket, theirs = _make_socket_pair()
         caps = Caps(_HEADER_BYTES, limits.reply_bytes)
         self._wire = Wire(self._socket.fileno(), caps, blocking=False)
         with theirs:
@@ -131,7 +131,7 @@ class Worker:
         """
         for cell in cells:
             with _of_cell(cell):
-                text = python_of(cell.source)
+                text = convert_to_python(cell.source)
                 self.request("compile", index=cell.index, source=text or cell.source, readable=text is not None)
         for cell in cells:
             with _of_cell(cell):
@@ -165,7 +165,7 @@ class Worker:
         """
         seconds = self._limits.call_seconds
         left = self._limits.total_seconds - self.spent
-        return self._request(kind, seconds, fields, RequestClock(min(seconds, left), self._queued))
+        return self._request(kind, seconds, fields, RequestClock(min(seconds, left), self._count_queued_seconds))
 
     def _run(self, cell: CellSource, until: int | None) -> CellRun:
         """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
@@ -173,7 +173,7 @@ class Worker:
         fields = {"index": cell.index, "limit": limit, "until": until}
         left = self._limits.total_seconds - self.spent
         interrupt = self._interrupt if limit < left else None  # after the last second there is nothing to go on with
-        clock = RequestClock(min(limit, left), self._queued, interrupt, _GRACE)
+        clock = RequestClock(min(limit, left), self._count_queued_seconds, interrupt, _GRACE)
         reply = self._request("cell", limit, fields, clock)
         try:
             outputs = outputs_of(reply.get("outputs"), self._limits)
@@ -182,7 +182,7 @@ class Worker:
         except ValueError as error:
             raise self._mark_lost(broken_protocol(str(error))) from None
         except Exception as error:
-            raise self.failed(error) from error
+            raise self.end_after(error) from error
         self._characters += sum(map(characters, outputs))
         self._pictures += sum("image/png" in output.get("data", {}) for output in outputs)
         if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
@@ -207,14 +207,14 @@ class Worker:
         except WireError as error:
             raise self._mark_lost(broken_protocol(str(error))) from None
         except Exception as error:
-            raise self.failed(error) from error
+            raise self.end_after(error) from error
         finally:
-            self.spent += clock.spent()
+            self.spent += clock.count_seconds()
 
-    def _queued(self) -> float:
-        """How long worker and judge have stood in line for a core; what is not known counts as no time."""
+    def _count_queued_seconds(self) -> float:
+        """Return how long worker and judge have stood in line for a core; what is not known counts as no time."""
         try:
-            return queued_seconds() + self._warm.waited(self._child)
+            return queued_seconds() + self._warm.ask_queued_seconds(self._child)
         except WarmProcessLost:
             return queued_seconds()
 
@@ -222,7 +222,7 @@ class Worker:
         with contextlib.suppress(WarmProcessLost):
             self._warm.interrupt(self._child)
 
-    def failed(self, error: Exception) -> GraderFailed:
+    def end_after(self, error: Exception) -> GraderFailed:
         """End the worker because the grader's own code has failed with ``error``; what to raise.
 
         Raises:
@@ -248,7 +248,7 @@ class Worker:
         self._wire.send({"number": self._number, "request": request}, packer.tensors, clock.deadline)
         service = CallbackService(packer.callables, self._budget)
         while True:
-            key, value = self._received(clock.deadline)
+            key, value = self._receive(clock.deadline)
             if key == "reply":
                 return value
             started = time.monotonic()
@@ -257,7 +257,7 @@ class Worker:
             clock.leave_out(time.monotonic() - started)
             self._wire.send({"number": self._number, "answer": packed}, answer.tensors, clock.deadline)
 
-    def _received(self, deadline: float) -> tuple[str, dict[str, Any]]:
+    def _receive(self, deadline: float) -> tuple[str, dict[str, Any]]:
         body, tensors = self._wire.receive(deadline)
         keys = body.keys() - {"number", "noted"} if isinstance(body, dict) else set()
         if keys not in ({"reply"}, {"question"}) or body.get("number") != self._number:
@@ -313,7 +313,7 @@ def _note(names_noted: dict[str, None], names: Any, most: int) -> None:
             names_noted[name[:_LONGEST_NAME]] = None
 
 
-def _connected() -> tuple[socket.socket, socket.socket]:
+def _make_socket_pair() -> tuple[socket.socket, socket.socket]:
     """Two ends of a line; the first, the judge's, does not block."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)

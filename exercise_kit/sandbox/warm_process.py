@@ -62,7 +62,7 @@ class WarmProcess:
         self.is_lost = False
         remove_abandoned_homes()
         self._home = tempfile.TemporaryDirectory(prefix=_HOME, ignore_cleanup_errors=True)
-        self._lock = _locked(Path(self._home.name))
+        self._lock = _lock_folder(Path(self._home.name))
         scratch = Path(self._home.name, "scratch")
         Path(self._home.name).chmod(0o711)  # a worker may be of another user
         scratch.mkdir(mode=0o700)
@@ -136,7 +136,7 @@ class WarmProcess:
         self.is_lost |= reply.get("clean") is False  # the next child must not see what this one left
         return reply["ended"], bool(reply.get("by_itself"))
 
-    def waited(self, number: int) -> float:
+    def ask_queued_seconds(self, number: int) -> float:
         """Seconds for which the child of that number has stood in line for a core; 0 where nobody knows."""
         self._send_message({"do": "waited", "child": number})
         return float(self._answer(_SECONDS_TO_OBEY)["waited"])
@@ -199,14 +199,14 @@ def remove_abandoned_homes() -> None:
         with suppress(OSError):
             facts = folder.lstat()
             if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > _YOUNG_SECONDS:
-                lock = _locked(folder)
+                lock = _lock_folder(folder)
                 if lock is not None:
                     clear_folder(str(folder))
                     folder.rmdir()
                     os.close(lock)
 
 
-def _locked(folder: Path) -> int | None:
+def _lock_folder(folder: Path) -> int | None:
     """A descriptor that holds the lock on a folder; None: another process holds it, or it can have none."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -12,15 +12,15 @@ from exercise_kit.engine.course_named import package
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import unrecognized_pair
 from exercise_kit.engine.two_mistakes import pairs_of
-from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, crashing, hostile
-from exercise_kit.simulate.cells import cell_of
+from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, make_crashing, make_hostile
+from exercise_kit.simulate.cells import write_cell
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.scopes import restyled, with_own
+from exercise_kit.simulate.scopes import restyle, with_own
 from exercise_kit.submission.copied_reference import copied_words
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS
-from exercise_kit.submission.possible_bypass import possible_bypass
+from exercise_kit.submission.possible_bypass import find_possible_bypass
 from exercise_kit.submission.released import ReleasedLesson
-from exercise_kit.submission.slice import parse, used_globals
+from exercise_kit.submission.slice import find_used_globals, parse
 from exercise_kit.submission.submission import CellSource
 
 Variants = Mapping[str, tuple[tuple[Any, ...], ...]]
@@ -44,7 +44,7 @@ class AnswerPool:
             return ()
         model = self._model
         own = [self._answer(Kind.RIGHT, name, source, Outcome.PASSES) for name, source in model.items()]
-        return (*own, *self._variants())
+        return (*own, *self._make_variants())
 
     @property
     def misconceptions(self) -> tuple[Misconception, ...]:
@@ -53,13 +53,13 @@ class AnswerPool:
 
     def left_out(self) -> dict[str, str]:
         """Misconceptions of which no cell can be made → why."""
-        made = {each.name: self._wrong(each, Kind.MISCONCEPTION) for each in self.misconceptions}
+        made = {each.name: self._make_wrong(each, Kind.MISCONCEPTION) for each in self.misconceptions}
         return {name: each for name, each in made.items() if isinstance(each, str)}
 
     @cache  # noqa: B019  # a shelf lives as long as its class is made
-    def of_mistake(self, wrong: Misconception) -> SimulatedAnswer | None:
+    def answer_with_mistake(self, wrong: Misconception) -> SimulatedAnswer | None:
         """A misconception as an answer; None where no cell can be made of it."""
-        made = self._wrong(wrong, Kind.MISCONCEPTION)
+        made = self._make_wrong(wrong, Kind.MISCONCEPTION)
         return made if isinstance(made, SimulatedAnswer) else None
 
     @cached_property
@@ -74,11 +74,15 @@ class AnswerPool:
         if self.exercise.file:
             return ()
         right = self.right[1]
-        return tuple(map(self._flagged, crashing(self.exercise, right.source or "", right.uses)))
+        return tuple(map(self._add_flags, make_crashing(self.exercise, right.source or "", right.uses)))
 
     def hostile(self, wrong: SimulatedAnswer) -> tuple[SimulatedAnswer, ...]:
         """Attacks that go with a wrong answer; none where there is a rule, as attacks look like a bypass."""
-        return () if self.exercise.name in course().rules else tuple(map(self._flagged, hostile(wrong, self.points)))
+        return (
+            ()
+            if self.exercise.name in course().rules
+            else tuple(map(self._add_flags, make_hostile(wrong, self.points)))
+        )
 
     @cached_property
     def two(self) -> tuple[Misconception, ...]:
@@ -86,29 +90,29 @@ class AnswerPool:
         return () if self.exercise.file else pairs_of(self.exercise)
 
     @cache  # noqa: B019  # a shelf lives as long as its class is made
-    def of_pair(self, pair: Misconception) -> SimulatedAnswer | None:
+    def answer_with_pair(self, pair: Misconception) -> SimulatedAnswer | None:
         """Two mistakes at once as an answer; None where no cell can be made of them, or where one hides the other."""
-        made = self._wrong(pair, Kind.TWO)
+        made = self._make_wrong(pair, Kind.TWO)
         return made if isinstance(made, SimulatedAnswer) and not unrecognized_pair(self.exercise, pair) else None
 
     def alone(self, answer: SimulatedAnswer) -> SimulatedAnswer:
         """The same answer with its own copy of what it takes from other exercises of the lesson."""
         if not answer.uses:
             return answer
-        pools = list(self.lesson.needed_by(answer.uses))
+        pools = list(self.lesson.find_needed(answer.uses))
         names = {name: f"{self.exercise.name}_{name}" for each in pools for name in each.exercise.objects}
         required_cells = [each.right[0].source or "" for each in pools]
-        return self._flagged(replace(answer, source=with_own(answer.source or "", required_cells, names), uses=()))
+        return self._add_flags(replace(answer, source=with_own(answer.source or "", required_cells, names), uses=()))
 
     @property
     def _model(self) -> dict[str, str]:
         source = self.lesson.models[self.exercise.name]
-        return {"model answer": source, "model answer in other words": restyled(source)}
+        return {"model answer": source, "model answer in other words": restyle(source)}
 
-    def _variants(self) -> Iterator[SimulatedAnswer]:
+    def _make_variants(self) -> Iterator[SimulatedAnswer]:
         for objects in self.lesson.variants.get(self.exercise.name, ()):
             source = self._cell(objects)
-            if source is not None and not self._suspicious(source):
+            if source is not None and not self._find_suspicious(source):
                 name = " and ".join(each.__name__.replace("_", " ") for each in objects)
                 yield self._answer(Kind.RIGHT, name, source, Outcome.PASSES)
 
@@ -118,47 +122,47 @@ class AnswerPool:
         Raises:
             NoSource: none can be made.
         """
-        return cell_of(self._named(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
+        return write_cell(self._by_name(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
 
-    def _wrong(self, wrong: Misconception, kind: Kind) -> SimulatedAnswer | str:
+    def _make_wrong(self, wrong: Misconception, kind: Kind) -> SimulatedAnswer | str:
         """The answer that holds a misconception, or why there is none."""
         try:
             source = self.cell(wrong)
         except NoSource as reason:
             return str(reason)
-        if used := self._suspicious(source):
+        if used := self._find_suspicious(source):
             return f"it uses {used}, which no answer needs"
         return replace(
             self._answer(kind, wrong.name, source, Outcome.ASK), objects=tuple(wrong.objects), misconception=wrong.name
         )
 
     def _answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> SimulatedAnswer:
-        uses = self.lesson.used_by(self, source)
-        return self._flagged(SimulatedAnswer(self.exercise.name, kind, name, source, outcome, uses=uses))
+        uses = self.lesson.find_used(self, source)
+        return self._add_flags(SimulatedAnswer(self.exercise.name, kind, name, source, outcome, uses=uses))
 
-    def _flagged(self, answer: SimulatedAnswer) -> SimulatedAnswer:
+    def _add_flags(self, answer: SimulatedAnswer) -> SimulatedAnswer:
         """The same answer, with the flags that its cell, as it stands, gets from whoever reads it."""
         name, objects, source = answer.exercise, self.exercise.objects, answer.source or ""
         cells = CellSource(0, "import torch\nfrom torch import nn"), CellSource(1, source)
         found = {
             COPIED: copied_words(name, objects, source, self.lesson.released),
-            POSSIBLE_BYPASS: possible_bypass(name, objects, cells),
+            POSSIBLE_BYPASS: find_possible_bypass(name, objects, cells),
         }
         flags = [flag for flag in answer.flags if flag not in found]
         return replace(answer, flags=(*flags, *(flag for flag, why in found.items() if why)))
 
     def _cell(self, objects: tuple[Any, ...]) -> str | None:
         try:
-            return cell_of(self._named(objects), self.exercise.name, self.lesson.keeps)
+            return write_cell(self._by_name(objects), self.exercise.name, self.lesson.keeps)
         except NoSource:
             return None
 
-    def _named(self, objects: Sequence[Any]) -> dict[str, Any]:
+    def _by_name(self, objects: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
-    def _suspicious(self, source: str) -> str:
-        """What a person would look at in a cell; "": nothing."""
-        found = possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
+    def _find_suspicious(self, source: str) -> str:
+        """Return what a person would look at in a cell; "": nothing."""
+        found = find_possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
         return found.used if found else ""
 
     @property
@@ -185,18 +189,18 @@ class LessonPools:
         }
 
     def keeps(self, module: str) -> bool:
-        """Whether a module of the package is there when this lesson is graded."""
+        """Say whether a module of the package is there when this lesson is graded."""
         name = module.removeprefix(package()).lstrip(".").replace(".", "/") or "__init__"
         return course().modules.are_there(name, self._number)
 
-    def used_by(self, pool: AnswerPool, source: str) -> tuple[str, ...]:
+    def find_used(self, pool: AnswerPool, source: str) -> tuple[str, ...]:
         """The other exercises of the lesson whose objects a cell calls."""
         tree = parse(source)
-        used = used_globals(tree) or frozenset() if tree else frozenset()
+        used = find_used_globals(tree) or frozenset() if tree else frozenset()
         others = (each for each in self.pools.values() if each is not pool)
         return tuple(each.exercise.name for each in others if not used.isdisjoint(each.exercise.objects))
 
-    def needed_by(self, exercises: tuple[str, ...]) -> Iterator[AnswerPool]:
+    def find_needed(self, exercises: tuple[str, ...]) -> Iterator[AnswerPool]:
         """The exercises and those that their model answers use, these first."""
         for pool in self.pools.values():  # a lesson's exercises build on those before
             chain = set(exercises)

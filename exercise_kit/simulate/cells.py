@@ -28,14 +28,14 @@ from exercise_kit.simulate.modules import (
     is_ours,
     is_put_together,
     is_written,
-    module_of,
+    read_module,
 )
-from exercise_kit.simulate.scopes import renamed
+from exercise_kit.simulate.scopes import rename_outer_names
 
 _HAS_FIELDS = frozenset({"dataclass", "NamedTuple"})
 
 
-def bare(statement: ast.stmt, is_ours: Callable[[str], bool]) -> ast.stmt:
+def strip_definition(statement: ast.stmt, is_ours: Callable[[str], bool]) -> ast.stmt:
     """A copy of a definition, without docstrings, annotations, and those decorators whose first name ``is_ours``."""
     stripped: ast.stmt = _Stripped(is_ours).visit(copy.deepcopy(statement))
     return stripped
@@ -55,7 +55,7 @@ class _Stripped(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        marks = {_root(each) for each in (*node.decorator_list, *node.bases)}
+        marks = {_find_root(each) for each in (*node.decorator_list, *node.bases)}
         self._strip(node)
         fields, self._fields = self._fields, not marks.isdisjoint(_HAS_FIELDS)
         self.generic_visit(node)
@@ -73,13 +73,13 @@ class _Stripped(ast.NodeTransformer):
         return ast.Assign([node.target], node.value, lineno=node.lineno) if node.value is not None else None
 
     def _strip(self, node: ast.FunctionDef | ast.ClassDef) -> None:
-        node.decorator_list = [each for each in node.decorator_list if not self._is_ours(_root(each))]
+        node.decorator_list = [each for each in node.decorator_list if not self._is_ours(_find_root(each))]
         first = node.body[0] if node.body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             node.body = node.body[1:] or [ast.Pass()]
 
 
-def _root(node: ast.expr) -> str:
+def _find_root(node: ast.expr) -> str:
     """The first name of a decorator, or of a base: ``one_hot`` of ``@one_hot.misconception(...)``."""
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
@@ -116,40 +116,40 @@ class _Cell:
 
     def define(self, place: _Place) -> str:
         """Write the definition of ``place``, and before it all that it needs; gives its name in the cell."""
-        name = self.named.setdefault(place, self._private(place.name))
+        name = self.named.setdefault(place, self._make_private_name(place.name))
         if place in self._done:
             return name
         self._done.add(place)
-        statement = module_of(place.module).statement(place.name)
+        statement = read_module(place.module).statement(place.name)
         if statement is None:
             raise NoSource(f"{place.name} is no definition of {place.module}")
-        statement = bare(statement, lambda root: is_ours(place.module, root))
-        self.parts.append(ast.unparse(self._translated(place, statement)))
+        statement = strip_definition(statement, lambda root: is_ours(place.module, root))
+        self.parts.append(ast.unparse(self._translate(place, statement)))
         return name
 
-    def _seen(self, owner: _Place, used: str) -> str:
+    def _resolve(self, owner: _Place, used: str) -> str:
         """The name in the cell of what ``used`` stands for in the module of ``owner``."""
         if used == owner.name:
             return self.named[owner]
         first, _, attribute = used.partition(".")
-        module = module_of(owner.module)
+        module = read_module(owner.module)
         if used in self._instead:
             return self._stand_in(used)
         if attribute:
-            return self._fetched(module.modules()[first], attribute)
+            return self._fetch(module.modules()[first], attribute)
         if module.statement(first) is not None:
             return self.define(_Place(owner.module, first))
         if first in module.from_imports:
             origin, name = module.from_imports[first]
             if is_inlined(origin):
-                return self._fetched(origin, name)
+                return self._fetch(origin, name)
         if first in module.import_lines:
             self._import(first, module.import_lines[first])
         elif first not in vars(builtins):
             raise NoSource(f"nobody knows what {first} is in {owner.module}")
         return first
 
-    def _fetched(self, origin: str, name: str) -> str:
+    def _fetch(self, origin: str, name: str) -> str:
         """The name in the cell of what one of our modules offers as ``name``."""
         value = getattr(import_module(origin), name)
         defines = inspect.isfunction(value) or inspect.isclass(value)
@@ -164,26 +164,26 @@ class _Cell:
     def root(self, name: str, value: Any) -> None:
         """Write one of the objects of which the cell is made, which may have been put together of others."""
         if is_written(value):
-            self.define(_place_of(value))
+            self.define(_find_place(value))
         elif isinstance(value, partial):
-            called = self._expression(value.func)
-            given = [*map(self._expression, value.args), "*inputs"]
-            given += [f"{key}={self._expression(each)}" for key, each in value.keywords.items()]
+            called = self._write_expression(value.func)
+            given = [*map(self._write_expression, value.args), "*inputs"]
+            given += [f"{key}={self._write_expression(each)}" for key, each in value.keywords.items()]
             self.parts.append(f"def {name}(*inputs):\n    return {called}({', '.join(given)})")
         elif is_put_together(value):
-            self.parts.append(f"class {name}({', '.join(map(self._expression, value.__bases__))}):\n    pass")
+            self.parts.append(f"class {name}({', '.join(map(self._write_expression, value.__bases__))}):\n    pass")
         else:
             raise NoSource(f"nobody can write {value!r} down")
 
-    def _expression(self, value: Any) -> str:
-        """What gives ``value`` in the cell."""
+    def _write_expression(self, value: Any) -> str:
+        """Return what gives ``value`` in the cell."""
         if is_written(value):
-            return self.define(_place_of(value))
+            return self.define(_find_place(value))
         if isinstance(value, Layout):
             self._import("SimpleNamespace", "from types import SimpleNamespace")
-            return f"SimpleNamespace(right={self._expression(value.right)})"
+            return f"SimpleNamespace(right={self._write_expression(value.right)})"
         if isinstance(value, partial) or is_lambda(value) or is_put_together(value):
-            name = self._private("part")
+            name = self._make_private_name("part")
             self.named[_Place("", name)] = name
             if is_lambda(value):
                 self.parts.append(f"{name} = {self._lambda(value)}")
@@ -191,13 +191,13 @@ class _Cell:
                 self.root(name, value)
             return name
         if isinstance(value, tuple):
-            return f"({''.join(f'{self._expression(each)}, ' for each in value)})"
+            return f"({''.join(f'{self._write_expression(each)}, ' for each in value)})"
         if isinstance(value, int | float | str | None) or value in vars(builtins).values():
             return getattr(value, "__name__", repr(value))
-        return self._of_a_library(value)
+        return self._import_from_library(value)
 
-    def _of_a_library(self, value: Any) -> str:
-        """What gives something of torch or of Python's own modules."""
+    def _import_from_library(self, value: Any) -> str:
+        """Return what gives something of torch or of Python's own modules."""
         if isinstance(value, torch.dtype):
             self._import("torch", "import torch")
             return repr(value)
@@ -213,15 +213,15 @@ class _Cell:
         raise NoSource(f"nobody can write {value!r} down")
 
     def _lambda(self, function: FunctionType) -> str:
-        node = module_of(function.__module__).lambda_of(function)
-        return ast.unparse(self._translated(_Place(function.__module__, "<lambda>"), node))
+        node = read_module(function.__module__).find_lambda(function)
+        return ast.unparse(self._translate(_Place(function.__module__, "<lambda>"), node))
 
-    def _translated(self, owner: _Place, node: ast.AST) -> ast.AST:
+    def _translate(self, owner: _Place, node: ast.AST) -> ast.AST:
         """``node``, which stands in the module of ``owner``, with the names that it has in the cell."""
-        modules = module_of(owner.module).modules()
-        return renamed(
+        modules = read_module(owner.module).modules()
+        return rename_outer_names(
             node,
-            lambda used: self._seen(owner, used),
+            lambda used: self._resolve(owner, used),
             lambda dotted: dotted in self._instead or dotted.partition(".")[0] in modules,
         )
 
@@ -231,7 +231,7 @@ class _Cell:
         if place not in self.named:
             function = ast.parse(self._instead[used]).body[0]
             assert isinstance(function, ast.FunctionDef), "a stand-in is a function"
-            self.named[place] = function.name = self._private(function.name)
+            self.named[place] = function.name = self._make_private_name(function.name)
             for name, line in (("torch", "import torch"), ("F", "import torch.nn.functional as F")):
                 self._import(name, line)
             self.parts.append(ast.unparse(function))
@@ -242,7 +242,7 @@ class _Cell:
             raise NoSource(f"{name} is imported twice: {line}; {self._bound[name]}")
         self.imports[line] = None
 
-    def _private(self, name: str) -> str:
+    def _make_private_name(self, name: str) -> str:
         wanted = f"{self._prefix}_{name.strip('_')}"
         taken, count = set(self.named.values()), 1
         while (free := wanted if count == 1 else f"{wanted}_{count}") in taken:
@@ -250,7 +250,7 @@ class _Cell:
         return free
 
 
-def cell_of(
+def write_cell(
     objects: Mapping[str, Any],
     prefix: str,
     keeps: Callable[[str], bool] = lambda module: False,
@@ -267,7 +267,7 @@ def cell_of(
     Raises:
         NoSource: one of the objects was made in a way that leaves no source.
     """
-    places = {name: _place_of(each) for name, each in objects.items() if is_written(each)}
+    places = {name: _find_place(each) for name, each in objects.items() if is_written(each)}
     if len(set(places.values())) < len(places):
         raise NoSource("one object has two names")
     cell = _Cell({place: name for name, place in places.items()}, prefix, keeps, instead or {})
@@ -277,5 +277,5 @@ def cell_of(
     return "\n\n".join(filter(None, ["\n".join(imports), *cell.parts]))
 
 
-def _place_of(value: Any) -> _Place:
+def _find_place(value: Any) -> _Place:
     return _Place(value.__module__, value.__name__)

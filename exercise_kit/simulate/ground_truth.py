@@ -55,8 +55,8 @@ class Oracle:
         self._replays: dict[str, Replays] = {}
         self._named: dict[tuple[str, str, tuple[str, ...]], str | None] = {}
 
-    def expected(self, answer: SimulatedAnswer, key: Callable[[], bytes]) -> Expected:
-        """What the checks of an answer's exercise find.
+    def predict(self, answer: SimulatedAnswer, key: Callable[[], bytes]) -> Expected:
+        """Return what the checks of an answer's exercise find.
 
         A mistake may show in a check at some sizes only (2 x 2 patches hide what 3 x 3 patches show), so verdicts are
         found with the submission's own key. While the same checks fail, the name of the mistake does not depend on the
@@ -67,21 +67,21 @@ class Oracle:
             key: from which the checks draw when its submission is graded.
         """
         if answer.outcome != Outcome.ASK:
-            return self._certain(answer)
+            return self._predict_certain(answer)
         replays = Replays(self._checks, answer.exercise, key())
-        outcomes = self._outcomes(answer, replays)
+        outcomes = self._run_checks(answer, replays)
         verdicts = {each.check.name: str(each.result.verdict) for each in outcomes}
         counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
         earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
         share = earned / sum(each.check.worth for each in counted) if counted else 0.0
         return Expected(verdicts, share, self._name(answer, outcomes, replays))
 
-    def _outcomes(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:
-        """What the checks find about an answer: of one that is a mistake of the library, in its replays."""
+    def _run_checks(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:
+        """Return what the checks find about an answer: of one that is a mistake of the library, in its replays."""
         exercise = course().exercises[answer.exercise]
-        if wrong := _of_library(exercise, answer):
+        if wrong := _find_in_library(exercise, answer):
             return [replays.outcome(wrong, each.name) for each in self._checks.exercises()[exercise.name]]
-        objects = answer.objects or _defined(answer.source or "", exercise.objects)
+        objects = answer.objects or _run_cell(answer.source or "", exercise.objects)
         answer_objects = dict(zip(exercise.objects, objects, strict=True))
         return list(self._checks.run(exercise.name, lambda: isolated_student(answer_objects), replays.key))
 
@@ -89,36 +89,36 @@ class Oracle:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
             return commonest(name_failures(course().exercises[answer.exercise], outcomes, replays))
-        failed = _failed(outcomes)
+        failed = _list_failed_checks(outcomes)
         place = answer.exercise, answer.misconception or answer.name, failed
         if place not in self._named:
             if answer.exercise not in self._replays:
                 self._replays[answer.exercise] = Replays(self._checks, answer.exercise, _KEY)
             shared = self._replays[answer.exercise]
-            same = self._outcomes(answer, shared)
-            if failed != _failed(same):
+            same = self._run_checks(answer, shared)
+            if failed != _list_failed_checks(same):
                 same, shared = list(outcomes), replays
             self._named[place] = commonest(name_failures(course().exercises[answer.exercise], same, shared))
         return self._named[place]
 
-    def _certain(self, answer: SimulatedAnswer) -> Expected:
+    def _predict_certain(self, answer: SimulatedAnswer) -> Expected:
         verdict = Verdict.PASS if answer.outcome == Outcome.PASSES else Verdict.FAIL
         names = (each.name for each in self._checks.exercises()[answer.exercise])
         return Expected({name: str(verdict) for name in names}, float(verdict == Verdict.PASS))
 
 
-def _of_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
+def _find_in_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
     """The mistake of the library, or two of them, that an answer is made of."""
     library = pairs_of(exercise) if answer.kind == Kind.TWO else exercise.misconceptions
     return next((each for each in library if each.objects == answer.objects), None)
 
 
-def _failed(outcomes: Sequence[Found]) -> tuple[str, ...]:
+def _list_failed_checks(outcomes: Sequence[Found]) -> tuple[str, ...]:
     return tuple(each.check.name for each in outcomes if each.result.verdict == Verdict.FAIL)
 
 
-def _defined(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What a cell that needs no other defines."""
+def _run_cell(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return what a cell that needs no other defines."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(source, "<a simulated answer>", "exec"), namespace)  # the source is ours
     return tuple(namespace[name] for name in names)

@@ -35,7 +35,7 @@ class Module:
         self.import_lines: dict[str, str] = {}
         self.from_imports: dict[str, tuple[str, str]] = {}
         for statement in self._tree.body:
-            for each in _names_of(statement):
+            for each in _list_defined_names(statement):
                 self._statements[each] = statement
             self._note_imports(statement)
 
@@ -43,13 +43,13 @@ class Module:
         """The definition of a name, or None."""
         return self._statements.get(name)
 
-    def lambda_of(self, function: FunctionType) -> ast.Lambda:
+    def find_lambda(self, function: FunctionType) -> ast.Lambda:
         """The expression that made a function, found by its line and by its code."""
         code = function.__code__
         lambdas = (node for node in ast.walk(self._tree) if isinstance(node, ast.Lambda))
         for node in lambdas:
             made = compile(ast.Expression(node), "", "eval").co_consts[0]
-            if node.lineno == code.co_firstlineno and _parts(made) == _parts(code):
+            if node.lineno == code.co_firstlineno and _describe_code(made) == _describe_code(code):
                 return copy.deepcopy(node)
         raise NoSource(f"nobody can tell which lambda stands in line {code.co_firstlineno} of {function.__module__}")
 
@@ -71,49 +71,49 @@ class Module:
 
 
 def is_written(value: Any) -> bool:
-    """Whether a value is a function or class that stands at the top of a module of ours."""
+    """Say whether a value is a function or class that stands at the top of a module of ours."""
     if not isinstance(value, FunctionType | type) or not is_inlined(value.__module__) or "." in value.__qualname__:
         return False
     return value.__name__ in vars(import_module(value.__module__)) and not is_lambda(value)
 
 
-def _parts(code: CodeType) -> tuple[object, ...]:
-    """What tells two short functions of one line apart."""
-    constants = tuple(_parts(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+def _describe_code(code: CodeType) -> tuple[object, ...]:
+    """Return what tells two short functions of one line apart."""
+    constants = tuple(_describe_code(each) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.co_names, code.co_varnames, constants
 
 
 def is_put_together(value: Any) -> bool:
-    """Whether a value is a class of ours that inherits all that it has."""
+    """Say whether a value is a class of ours that inherits all that it has."""
     ours = isinstance(value, type) and is_inlined(value.__module__) and not is_written(value)
     return ours and vars(value).keys() <= _IN_AN_EMPTY_CLASS
 
 
 def is_lambda(value: object) -> bool:
-    """Whether it is a function without a name."""
+    """Say whether it is a function without a name."""
     return isinstance(value, FunctionType) and value.__name__ == "<lambda>"
 
 
 @cache
-def module_of(name: str) -> Module:
+def read_module(name: str) -> Module:
     """The module of a name, read once."""
     return Module(name)
 
 
 def is_inlined(module: str) -> bool:
-    """Whether a module is the course's own, or the kit's, so that what it holds is copied into cells."""
+    """Say whether a module is the course's own, or the kit's, so that what it holds is copied into cells."""
     return module.partition(".")[0] in (package(), _KIT, "tests")
 
 
 def is_ours(module: str, root: str) -> bool:
-    """Whether what a decorator begins with belongs to the course."""
-    known = module_of(module)
+    """Say whether what a decorator begins with belongs to the course."""
+    known = read_module(module)
     if root in known.from_imports:
         return is_inlined(known.from_imports[root][0])
     return known.statement(root) is not None
 
 
-def _names_of(statement: ast.stmt) -> Iterator[str]:
+def _list_defined_names(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         yield statement.name
     elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
@@ -121,7 +121,7 @@ def _names_of(statement: ast.stmt) -> Iterator[str]:
         yield from (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
-def right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
+def load_right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
     """Each exercise's right variants, as tuples of its objects; a wheel has none.
 
     A module that needs a package which is not installed here is left out.
@@ -131,7 +131,7 @@ def right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
     found: dict[str, tuple[tuple[Any, ...], ...]] = {}
     for name in claims:
         path = Path(str(sys.modules[name].__file__)).with_name("variants.py")
-        module = _loaded(f"{name.rpartition('.')[0]}.variants", path) if path.exists() else None
+        module = _load(f"{name.rpartition('.')[0]}.variants", path) if path.exists() else None
         for exercise, variants in getattr(module, "RIGHT", {}).items():
             made = tuple(each if isinstance(each, tuple) else (each,) for each in variants)
             found[exercise] = found.get(exercise, ()) + made
@@ -139,11 +139,11 @@ def right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
 
 
 def is_variant(value: Any) -> bool:
-    """Whether a function or class is written in a module of right variants."""
+    """Say whether a function or class is written in a module of right variants."""
     return bool(value.__module__.endswith(".variants"))
 
 
-def _loaded(name: str, path: Path) -> ModuleType | None:
+def _load(name: str, path: Path) -> ModuleType | None:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -41,18 +41,20 @@ class StudentProfile:
     silent: float = 0.1
 
 
-def _weights(right: float, misconception: float, two: float, unwritten: float, crashing: float) -> dict[Kind, float]:
+def _make_weights(
+    right: float, misconception: float, two: float, unwritten: float, crashing: float
+) -> dict[Kind, float]:
     wrong = {Kind.MISCONCEPTION: misconception, Kind.TWO: two, Kind.UNWRITTEN: unwritten, Kind.CRASHING: crashing}
     return {Kind.RIGHT: right, **wrong}
 
 
 HOSTILE = "hostile"
 PROFILES: Sequence[StudentProfile] = (
-    StudentProfile("strong", 0.28, _weights(93, 5, 0, 1, 1), silent=0.02),
-    StudentProfile("steady", 0.41, _weights(68, 21, 4, 4, 3)),
-    StudentProfile("struggling", 0.20, _weights(30, 38, 12, 12, 8), late=0.15, silent=0.3),
-    StudentProfile("gives up", 0.08, _weights(50, 25, 5, 15, 5), fades=True, late=0.2, silent=0.6),
-    StudentProfile(HOSTILE, 0.03, _weights(40, 40, 5, 12, 3), silent=0.5),
+    StudentProfile("strong", 0.28, _make_weights(93, 5, 0, 1, 1), silent=0.02),
+    StudentProfile("steady", 0.41, _make_weights(68, 21, 4, 4, 3)),
+    StudentProfile("struggling", 0.20, _make_weights(30, 38, 12, 12, 8), late=0.15, silent=0.3),
+    StudentProfile("gives up", 0.08, _make_weights(50, 25, 5, 15, 5), fades=True, late=0.2, silent=0.6),
+    StudentProfile(HOSTILE, 0.03, _make_weights(40, 40, 5, 12, 3), silent=0.5),
 )
 # of those who are right: as the lesson's own answer stands, in other words, in another way
 _RIGHT = {"model answer": 4, "model answer in other words": 48}
@@ -61,7 +63,7 @@ _OTHER_WAYS = 48
 _TRIES = 5
 
 
-def profiles(count: int, draw: random.Random) -> list[StudentProfile]:
+def draw_profiles(count: int, draw: random.Random) -> list[StudentProfile]:
     """The sort of each student: as near to the shares as whole students allow, in an order that is drawn.
 
     Of six students or more one is hostile.
@@ -91,14 +93,14 @@ class Drawing:
 
     def __init__(self, pools: LessonPools, seed: int) -> None:
         self._pools = pools
-        self._mistakes = {name: _shuffled(pool.misconceptions, seed, name) for name, pool in pools.pools.items()}
-        self._pairs = {name: _shuffled(pool.two, seed, name) for name, pool in pools.pools.items()}
+        self._mistakes = {name: _shuffle(pool.misconceptions, seed, name) for name, pool in pools.pools.items()}
+        self._pairs = {name: _shuffle(pool.two, seed, name) for name, pool in pools.pools.items()}
 
     def answers(self, sort: StudentProfile, draw: random.Random) -> dict[str, SimulatedAnswer]:
         """A student's answers by exercise, in the lesson's order."""
         pools = self._pools.pools
         stops = draw.randrange(len(pools) + 1) if sort.fades else len(pools)
-        attacked = self._attacked(draw) if sort.name == HOSTILE else None
+        attacked = self._choose_attacked_exercise(draw) if sort.name == HOSTILE else None
         given: dict[str, SimulatedAnswer] = {}
         for place, (name, pool) in enumerate(pools.items()):
             kind = draw.choices(list(sort.weights), list(sort.weights.values()))[0]
@@ -115,51 +117,51 @@ class Drawing:
     def _answer(self, pool: AnswerPool, kind: Kind, draw: random.Random) -> SimulatedAnswer:
         """An answer of a kind; where the exercise has none of it, one that is not written."""
         if kind == Kind.RIGHT and pool.right:
-            return self._right(pool.right, draw)
-        if kind == Kind.TWO and (pair := self._two(pool, draw)):
+            return self._draw_right(pool.right, draw)
+        if kind == Kind.TWO and (pair := self._draw_two(pool, draw)):
             return pair
-        if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._mistake(pool, draw)):
+        if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._draw_mistake(pool, draw)):
             return mistake
         if kind == Kind.CRASHING and pool.crashing:
             return draw.choice(pool.crashing)
         return pool.unwritten[0]
 
-    def _right(self, right: Sequence[SimulatedAnswer], draw: random.Random) -> SimulatedAnswer:
+    def _draw_right(self, right: Sequence[SimulatedAnswer], draw: random.Random) -> SimulatedAnswer:
         others = sum(each.name not in _RIGHT for each in right)
         return draw.choices(right, [_RIGHT.get(each.name, _OTHER_WAYS / max(others, 1)) for each in right])[0]
 
-    def _mistake(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
-        return _first(pool.of_mistake, self._mistakes[pool.exercise.name], draw)
+    def _draw_mistake(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
+        return _draw_first(pool.answer_with_mistake, self._mistakes[pool.exercise.name], draw)
 
-    def _two(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
-        return _first(pool.of_pair, self._pairs[pool.exercise.name], draw)
+    def _draw_two(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
+        return _draw_first(pool.answer_with_pair, self._pairs[pool.exercise.name], draw)
 
-    def _attacked(self, draw: random.Random) -> str | None:
+    def _choose_attacked_exercise(self, draw: random.Random) -> str | None:
         """The exercise that a hostile student attacks; None where there is none that can be."""
         pools, rules = self._pools.pools, course().rules
         can = [name for name, pool in pools.items() if pool.misconceptions and name not in rules]
         return draw.choice(can) if can else None
 
     def _attack(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer:
-        mistake = self._mistake(pool, draw)
+        mistake = self._draw_mistake(pool, draw)
         return draw.choice(pool.hostile(mistake)) if mistake else pool.unwritten[0]
 
 
-def _shuffled(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
+def _shuffle(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
     shuffled = list(things)
     random.Random(f"{seed} {name}").shuffle(shuffled)  # a rehearsal, no secret
     return shuffled
 
 
-def _first(
+def _draw_first(
     answer_of: Callable[[Misconception], SimulatedAnswer | None], wrong: Sequence[Misconception], draw: random.Random
 ) -> SimulatedAnswer | None:
     """The first of a few draws of which an answer can be made."""
-    tried = (answer_of(_by_rank(wrong, draw)) for _ in range(_TRIES if wrong else 0))
+    tried = (answer_of(_draw_by_rank(wrong, draw)) for _ in range(_TRIES if wrong else 0))
     return next((each for each in tried if each is not None), None)
 
 
-def _by_rank(things: Sequence[_Any], draw: random.Random) -> _Any:
+def _draw_by_rank(things: Sequence[_Any], draw: random.Random) -> _Any:
     return draw.choices(things, [1 / (1 + rank) for rank in range(len(things))])[0]
 
 
@@ -182,7 +184,7 @@ _NAMES: Sequence[tuple[str, str]] = (
 _WEIGHTS = (12, 8, 3, 2, 2, 2, 3, 4, 2, 2, 1, 2)
 
 
-def names(count: int, draw: random.Random) -> list[str]:
+def draw_names(count: int, draw: random.Random) -> list[str]:
     """So many different names, which are the names of folders too; the same draws give the same names."""
     taken: dict[str, None] = {}
     while len(taken) < count:

@@ -12,7 +12,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def renamed(
+def rename_outer_names(
     node: _Node, rename: Callable[[str], str], is_one_name: Callable[[str], bool] = lambda dotted: False
 ) -> _Node:
     """A definition with other names for what it looks up outside of itself; ``node`` is changed.
@@ -34,7 +34,7 @@ class _OuterNames(ast.NodeTransformer):
         self._scopes: list[tuple[frozenset[str], bool]] = []
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.copy_location(ast.Name(self._renamed(node.id), node.ctx), node)
+        return ast.copy_location(ast.Name(self._rename_unless_hidden(node.id), node.ctx), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.value, ast.Name) and not self._is_hidden(node.value.id):
@@ -45,7 +45,7 @@ class _OuterNames(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.name = node.name if self._scopes else self._rename(node.name)
-        node.decorator_list = self._each(node.decorator_list)
+        node.decorator_list = self._visit_each(node.decorator_list)
         return self._in_function(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -53,10 +53,10 @@ class _OuterNames(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.name = node.name if self._scopes else self._rename(node.name)
-        node.decorator_list, node.bases = self._each(node.decorator_list), self._each(node.bases)
-        node.keywords = self._each(node.keywords)
-        self._scopes.append((_bound(node.body), True))
-        node.body = self._each(node.body)
+        node.decorator_list, node.bases = self._visit_each(node.decorator_list), self._visit_each(node.bases)
+        node.keywords = self._visit_each(node.keywords)
+        self._scopes.append((_find_bound_names(node.body), True))
+        node.body = self._visit_each(node.body)
         self._scopes.pop()
         return node
 
@@ -79,32 +79,35 @@ class _OuterNames(ast.NodeTransformer):
     def _in_function(self, node: _Node) -> _Node:
         assert isinstance(node, _Function)
         arguments = node.args
-        arguments.defaults, arguments.kw_defaults = self._each(arguments.defaults), self._each(arguments.kw_defaults)
+        arguments.defaults, arguments.kw_defaults = (
+            self._visit_each(arguments.defaults),
+            self._visit_each(arguments.kw_defaults),
+        )
         names = {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
         body = [node.body] if isinstance(node, ast.Lambda) else node.body
-        self._scopes.append((_bound(body) | names, False))
-        visited = self._each(body)
+        self._scopes.append((_find_bound_names(body) | names, False))
+        visited = self._visit_each(body)
         node.body = visited[0] if isinstance(node, ast.Lambda) else visited
         self._scopes.pop()
         return node
 
-    def _each(self, nodes: Iterable[Any]) -> list[Any]:
+    def _visit_each(self, nodes: Iterable[Any]) -> list[Any]:
         return [node and self.visit(node) for node in nodes]
 
-    def _renamed(self, name: str) -> str:
+    def _rename_unless_hidden(self, name: str) -> str:
         return name if self._is_hidden(name) else self._rename(name)
 
     def _is_hidden(self, name: str) -> bool:
-        """Whether a name means something in a scope that is open; a class's own are not seen in its methods."""
+        """Say whether a name means something in a scope that is open; a class's own are not seen in its methods."""
         if self._scopes and name in self._scopes[-1][0]:
             return True
         return any(name in names for names, of_class in self._scopes if not of_class)
 
 
-def _bound(body: Iterable[ast.AST]) -> frozenset[str]:
+def _find_bound_names(body: Iterable[ast.AST]) -> frozenset[str]:
     """The names that the statements of a scope bind in it."""
     found, elsewhere = set[str](), set[str]()
-    for node in _of_this_scope(body):
+    for node in _walk_scope(body):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found.add(node.id)
         elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -116,17 +119,17 @@ def _bound(body: Iterable[ast.AST]) -> frozenset[str]:
     return frozenset(found - elsewhere)
 
 
-def _of_this_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def _walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     for node in nodes:
         yield node
         if not isinstance(node, (*_SCOPES, *_LOOPS)):
-            yield from _of_this_scope(ast.iter_child_nodes(node))
+            yield from _walk_scope(ast.iter_child_nodes(node))
 
 
 _RESULTS = ("result", "answer", "outcome", "given_back")
 
 
-def restyled(source: str) -> str:
+def restyle(source: str) -> str:
     """The same code, laid out as Python writes it, with a name for all that a function returns."""
     tree = ast.parse(source)
     taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -143,7 +146,7 @@ def with_own(source: str, required_cells: Sequence[str], names: Mapping[str, str
         names: what those define → what it is called here.
     """
     statements = (statement for part in (*required_cells, source) for statement in ast.parse(part).body)
-    return "\n\n".join(ast.unparse(renamed(each, lambda name: names.get(name, name))) for each in statements)
+    return "\n\n".join(ast.unparse(rename_outer_names(each, lambda name: names.get(name, name))) for each in statements)
 
 
 class _NamesResults(ast.NodeTransformer):

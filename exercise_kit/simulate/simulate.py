@@ -16,9 +16,9 @@ from uuid import uuid4
 from exercise_kit.batch.locations import secret_at
 from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_in_use
 from exercise_kit.simulate.ground_truth import Oracle
-from exercise_kit.simulate.modules import right_variants
-from exercise_kit.simulate.profiles import names, profiles
-from exercise_kit.simulate.submissions import SimulatedLesson, random_of
+from exercise_kit.simulate.modules import load_right_variants
+from exercise_kit.simulate.profiles import draw_names, draw_profiles
+from exercise_kit.simulate.submissions import SimulatedLesson, make_random
 from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 
 _ROUNDING = 1e-3  # scores are kept with four digits, and sums of some of them add up their roundings
@@ -33,39 +33,39 @@ def compare(truth: Mapping[str, Any], graded: Mapping[str, Any]) -> list[str]:
     """
     expected = {(each["student"], each["lesson"]): each for each in truth["submissions"]}
     found = {(each["student"], each["assignment"]): each for each in graded["submissions"]}
-    differences = [f"{_whose(each)}: it was not graded" for each in expected if each not in found]
-    differences += [f"{_whose(each)}: nobody handed it in" for each in found if each not in expected]
+    differences = [f"{_label_place(each)}: it was not graded" for each in expected if each not in found]
+    differences += [f"{_label_place(each)}: nobody handed it in" for each in found if each not in expected]
     for place, each in expected.items():
         if place in found:
-            differences += [f"{_whose(place)}: {text}" for text in _of_submission(each, found[place])]
+            differences += [f"{_label_place(place)}: {text}" for text in _compare_submission(each, found[place])]
     return differences
 
 
-def _whose(place: tuple[Any, Any]) -> str:
+def _label_place(place: tuple[Any, Any]) -> str:
     return f"{place[0]}, {place[1]}"
 
 
-def _of_submission(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+def _compare_submission(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     if found["status"] != expected["status"]:
         yield f"it is {found['status']} ({found['reason']}), and should be {expected['status']}"
         return
     flags = set(found["flags"]) - {NOT_SANDBOXED, WEAKER_SANDBOX}
     for flag in sorted(flags ^ set(expected["flags"])):
         yield f"it has the flag {flag}" if flag in flags else f"it lacks the flag {flag}"
-    yield from _scores("all exercises", expected, found)
+    yield from _compare_scores("all exercises", expected, found)
     by_name = {each["name"]: each for each in found["exercises"]}
     for exercise in expected["exercises"]:
         if exercise["name"] not in by_name:
             yield f"{exercise['name']} was not graded"
         else:
-            yield from _of_exercise(exercise, by_name.pop(exercise["name"]))
+            yield from _compare_exercise(exercise, by_name.pop(exercise["name"]))
     yield from (f"{name} is no exercise of this lesson" for name in by_name)
 
 
-def _of_exercise(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+def _compare_exercise(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     name = expected["name"]
     answer_label = f"{name} ({expected['kind']}: {expected['answer']})"
-    yield from _scores(answer_label, expected, found)
+    yield from _compare_scores(answer_label, expected, found)
     if found["misconception"] != expected["named"]:
         yield f"{answer_label} is named {found['misconception']}, and should be {expected['named']}"
     # a check that waits for another one has failed, and a first cause is no check
@@ -80,14 +80,14 @@ def _of_exercise(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Itera
             yield f"{answer_label}: {check} is {one}, and should be {other}"
 
 
-def _scores(what: str, expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+def _compare_scores(what: str, expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     for score in ("score", "max_score"):
         if abs(found[score] - expected[score]) > _ROUNDING:
             yield f"{what}: the {score.replace('_', ' ')} is {found[score]:g}, and should be {expected[score]:g}"
 
 
 def share_named(truth: Mapping[str, Any]) -> tuple[int, int]:
-    """How many answers hold one or two known mistakes, and how many of them get exactly the right name."""
+    """Return how many answers hold one or two known mistakes, and how many of them get exactly the right name."""
     wrong: Sequence[Mapping[str, Any]] = [
         exercise for each in truth["submissions"] for exercise in each["exercises"] if exercise["misconception"]
     ]
@@ -142,7 +142,7 @@ def simulate(
     """
     if students < 1:
         raise SimulationError(f"a class of {students} students has nobody in it; give --students 1 or more")
-    wanted = wanted_lessons(root, lessons)
+    wanted = choose_lessons(root, lessons)
     directory = directory.resolve()
     refuse_in_use(directory)
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
@@ -157,7 +157,7 @@ def simulate(
     return Simulated(directory, tuple(wanted), students, kinds)
 
 
-def wanted_lessons(root: Path, lessons: Sequence[str]) -> list[str]:
+def choose_lessons(root: Path, lessons: Sequence[str]) -> list[str]:
     """The lessons to hand in, in the course's order.
 
     Raises:
@@ -173,18 +173,22 @@ def _fill(
     folder: Path, root: Path, students: int, seed: int, lessons: Sequence[str], advance: Callable[[], None]
 ) -> dict[str, int]:
     """Hand in, and write the truth down; gives how many answers there are of each kind."""
-    variants = right_variants()
+    variants = load_right_variants()
     handed_in = [SimulatedLesson(name, folder, root, variants, seed, week) for week, name in enumerate(lessons)]
     secret = hashlib.sha256(f"simulated class {seed}".encode()).hexdigest().encode()
-    people = zip(names(students, random_of(seed, "names")), profiles(students, random_of(seed, "sorts")), strict=True)
+    people = zip(
+        draw_names(students, make_random(seed, "names")),
+        draw_profiles(students, make_random(seed, "sorts")),
+        strict=True,
+    )
     kinds = Counter[str]()
 
-    def entries(oracle: Oracle) -> Iterator[dict[str, Any]]:
+    def make_entries(oracle: Oracle) -> Iterator[dict[str, Any]]:
         for student, sort in people:
             for lesson in handed_in:
-                submitted = lesson.submitted(student, sort)
+                submitted = lesson.draw_submission(student, sort)
                 lesson.write(folder / "submitted", submitted)
-                entry = lesson.truth(submitted, secret, oracle)
+                entry = lesson.describe_truth(submitted, secret, oracle)
                 kinds.update(each["kind"] for each in entry["exercises"])
                 yield entry
                 advance()
@@ -195,7 +199,7 @@ def _fill(
         "seed": seed,
         "due": {lesson.name: lesson.due for lesson in handed_in},
     }
-    _write_truth(folder / TRUTH, head, entries(Oracle(folder / "hidden")))
+    _write_truth(folder / TRUTH, head, make_entries(Oracle(folder / "hidden")))
     _keep_secret(folder / ".vit_course" / "secret", secret)
     return dict(kinds)
 

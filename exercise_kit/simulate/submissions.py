@@ -49,19 +49,19 @@ class Written:
     points: Mapping[str, float]
 
 
-def filled_in(released: Mapping[str, Any], written: Written) -> bytes:
+def fill_in(released: Mapping[str, Any], written: Written) -> bytes:
     """The bytes of a submitted notebook.
 
     Args:
         released: the notebook that students got.
         written: what this one wrote.
     """
-    cells = [filled for cell in released["cells"] for filled in _filled(cell, written)]
+    cells = [filled for cell in released["cells"] for filled in _fill_cell(cell, written)]
     text = json.dumps({**released, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True)
     return (text + "\n").encode()
 
 
-def _filled(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[str, Any]]:
+def _fill_cell(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[str, Any]]:
     """The cell in the place of a released one; none where the student has deleted it."""
     name = cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")
     answer = written.answers.get(name) if name else None
@@ -87,7 +87,7 @@ def _check_cell(cell: Mapping[str, Any], answer: SimulatedAnswer, points: float)
     return (changed,)
 
 
-def released_notebook(path: Path) -> dict[str, Any]:
+def read_released_notebook(path: Path) -> dict[str, Any]:
     """A built notebook, as JSON has it."""
     notebook: dict[str, Any] = json.loads(path.read_bytes())
     return notebook
@@ -100,7 +100,7 @@ _STAMP = "%Y-%m-%d %H:%M:%S UTC"
 _COMMENTED, _SHORT = 0.25, 0.4
 
 
-def random_of(seed: int, what: str) -> random.Random:
+def make_random(seed: int, what: str) -> random.Random:
     """Draws that depend on the class's seed and on what is drawn, and on nothing that was drawn before."""
     return random.Random(f"{seed} {what}")  # a rehearsal, no secret
 
@@ -136,7 +136,7 @@ class SimulatedLesson:
     def __init__(self, name: str, class_dir: Path, root: Path, variants: Variants, seed: int, week: int) -> None:
         self.name, self._seed = name, seed
         self._released = Lessons(class_dir, root).get(name)
-        self._notebook = released_notebook(root / "notebooks" / f"{name}.ipynb")
+        self._notebook = read_released_notebook(root / "notebooks" / f"{name}.ipynb")
         self._models = model_answers(class_dir, name)
         self.pools = LessonPools(self._released, self._models, variants)
         self._drawing = Drawing(self.pools, seed)
@@ -153,19 +153,19 @@ class SimulatedLesson:
         """When it is due, as nbgrader reads it."""
         return self._due.strftime(_STAMP)
 
-    def submitted(self, student: str, sort: StudentProfile) -> Submitted:
+    def draw_submission(self, student: str, sort: StudentProfile) -> Submitted:
         """Draw what a student of a sort hands in."""
-        draw = random_of(self._seed, f"{student} {self.name}")
+        draw = make_random(self._seed, f"{student} {self.name}")
         answers = self._drawing.answers(sort, draw)
         late = draw.random() < sort.late
         hours = draw.uniform(0.2, 40) if late else -draw.expovariate(1 / 30)
         comments = {name: draw.choice(COMMENTS) for name in answers if draw.random() < _COMMENTED}
-        questions = {name: self._written(name, draw) for name in self.questions if draw.random() >= sort.silent}
-        notebook = filled_in(self._notebook, Written(answers, comments, questions, self.points))
+        questions = {name: self._answer_question(name, draw) for name in self.questions if draw.random() >= sort.silent}
+        notebook = fill_in(self._notebook, Written(answers, comments, questions, self.points))
         answered_questions = {name: name in questions for name in self.questions}
         return Submitted(student, answers, answered_questions, notebook, self._due + timedelta(hours=hours), late)
 
-    def _written(self, name: str, draw: random.Random) -> str:
+    def _answer_question(self, name: str, draw: random.Random) -> str:
         text = self._models[name]
         if draw.random() >= _SHORT:
             return text
@@ -178,14 +178,14 @@ class SimulatedLesson:
         (place / f"{self.name}.ipynb").write_bytes(submitted.notebook)
         (place / "timestamp.txt").write_text(f"{submitted.handed_in.strftime(_STAMP)}\n", encoding="utf-8")
 
-    def truth(self, submitted: Submitted, secret: bytes, oracle: Oracle) -> dict[str, Any]:
-        """What grading has to find in a submission, as JSON has it."""
+    def describe_truth(self, submitted: Submitted, secret: bytes, oracle: Oracle) -> dict[str, Any]:
+        """Return what grading has to find in a submission, as JSON has it."""
 
         def key() -> bytes:
             digest = hashlib.sha256(submitted.notebook).hexdigest()
             return hmac.new(secret, digest.encode(), hashlib.sha256).digest()
 
-        exercises = [self._true(answer, oracle, key) for answer in submitted.answers.values()]
+        exercises = [self._describe_exercise(answer, oracle, key) for answer in submitted.answers.values()]
         return {
             "student": submitted.student,
             "lesson": self.name,
@@ -202,8 +202,8 @@ class SimulatedLesson:
             ],
         }
 
-    def _true(self, answer: SimulatedAnswer, oracle: Oracle, key: Any) -> dict[str, Any]:
-        expected, points = oracle.expected(answer, key), self.points[answer.exercise]
+    def _describe_exercise(self, answer: SimulatedAnswer, oracle: Oracle, key: Any) -> dict[str, Any]:
+        expected, points = oracle.predict(answer, key), self.points[answer.exercise]
         return {
             "name": answer.exercise,
             "kind": str(answer.kind),

@@ -15,11 +15,18 @@ from exercise_kit.reasons import Reason
 from exercise_kit.submission.notebook_file import SubmittedCell
 from exercise_kit.submission.released import ReleasedExercise, ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile
-from exercise_kit.submission.slice import begun, definitions, has_dynamic_names, imports, is_empty, parse
+from exercise_kit.submission.slice import (
+    find_begun_definitions,
+    has_dynamic_names,
+    is_empty,
+    list_definitions,
+    list_imports,
+    parse,
+)
 from exercise_kit.submission.submission import ExerciseAnswer, Part
 
 
-def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]:
+def find_parts(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]:
     """The parts of an answer, in the lesson's order, with those that their model solutions call.
 
     Only what stands earlier in the lesson can be one: of two answers that each undo the other, both would be right.
@@ -57,7 +64,7 @@ def parts_of(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]
 
 
 def _overrides_forward(source: str) -> bool:
-    """Whether a class in it has a forward of its own that does not hand the work on to the class above."""
+    """Say whether a class in it has a forward of its own that does not hand the work on to the class above."""
     tree = parse(source)
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)) if tree else ()
     forwards = (node for each in classes for node in each.body if isinstance(node, ast.FunctionDef))
@@ -96,7 +103,7 @@ def _names(source: str) -> frozenset[str]:
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) if tree else frozenset()
 
 
-def answers_of(
+def find_answers(
     cells: Sequence[SubmittedCell],
     lesson: ReleasedLesson,
     only: Collection[str] | None,
@@ -156,7 +163,7 @@ def _candidates(
     found = list(_by_tree(written, marked, exercise))
     yield from found
     if all(cell.source.strip() == exercise.stub.strip() for cell in found):
-        yield from (cell for cell in written if not begun(cell.source).isdisjoint(exercise.objects))
+        yield from (cell for cell in written if not find_begun_definitions(cell.source).isdisjoint(exercise.objects))
 
 
 def _by_tree(
@@ -164,7 +171,7 @@ def _by_tree(
 ) -> Iterator[SubmittedCell]:
     for cell in written:
         tree = parse(cell.source)
-        defined = definitions(tree) | (imports(tree) if cell in marked else frozenset())
+        defined = list_definitions(tree) | (list_imports(tree) if cell in marked else frozenset())
         unclear = cell in marked and (tree is None or has_dynamic_names(cell.source))
         if unclear or not defined.isdisjoint(exercise.objects):
             yield cell
@@ -178,7 +185,7 @@ def _answer(
         return _without_answer(base, exercise, marked)
     problem = reason = None
     for name in exercise.objects:
-        defining = {cell.source.strip() for cell in candidates if name in definitions(parse(cell.source))}
+        defining = {cell.source.strip() for cell in candidates if name in list_definitions(parse(cell.source))}
         if len(defining) > 1:
             problem = f"there are {len(defining)} answers for {exercise.name}; the last one counts"
             reason = Reason.SEVERAL_ANSWERS

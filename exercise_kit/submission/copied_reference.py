@@ -42,7 +42,7 @@ class Function:
 
 
 def copied_words(exercise: str, objects: Iterable[str], answer: str, lesson: ReleasedLesson) -> str | None:
-    """What is alike in an answer and the course's own code, as a clause; None: it is no copy.
+    """Return what is alike in an answer and the course's own code, as a clause; None: it is no copy.
 
     It is one when each longer function of it is one of the model solution's or of the package's reference.
 
@@ -54,8 +54,8 @@ def copied_words(exercise: str, objects: Iterable[str], answer: str, lesson: Rel
     """
     if exercise in course().prescribed:
         return None
-    shown = _shown(tuple(cell.source for cell in lesson.cells if cell.code))
-    written = [each for each in _longer_functions_of(parse(answer)) if len(_beyond(each, shown)) >= LEAST_STATEMENTS]
+    shown = _collect_shown_statements(tuple(cell.source for cell in lesson.cells if cell.code))
+    written = [each for each in _list_longer_functions(parse(answer)) if len(_beyond(each, shown)) >= LEAST_STATEMENTS]
     if not written:
         return None
     models = {each.tree for name in objects for each in _package_functions(name)}
@@ -74,26 +74,26 @@ def _beyond(function: Function, shown: frozenset[str]) -> list[str]:
 
 
 @cache
-def _shown(sources: tuple[str, ...]) -> frozenset[str]:
+def _collect_shown_statements(sources: tuple[str, ...]) -> frozenset[str]:
     """The statements of a lesson's own cells, and an exception with a sentence, which docstrings ask for."""
     trees = filter(None, map(parse, (*sources, "raise ValueError('')")))
     return frozenset(each for tree in trees for each in _statements(tree))
 
 
-def _longer_functions_of(tree: ast.AST | None) -> Iterator[Function]:
+def _list_longer_functions(tree: ast.AST | None) -> Iterator[Function]:
     """The functions of a cell that have enough statements to be a copy; to write one down takes a while."""
     for node in _functions(tree):
         if sum(isinstance(each, ast.stmt) and not _is_no_work(each) for each in ast.walk(node)) >= LEAST_STATEMENTS:
-            yield from _compared(node)
+            yield from _normalize_function(node)
 
 
-def _functions_of(tree: ast.AST | None) -> Iterator[Function]:
+def _list_functions(tree: ast.AST | None) -> Iterator[Function]:
     """The functions and methods of a cell."""
     for node in _functions(tree):
-        yield from _compared(node)
+        yield from _normalize_function(node)
 
 
-def _compared(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Function]:
+def _normalize_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Function]:
     # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         yield Function(node.name, _bare(node), tuple(_statements(node)))
@@ -136,7 +136,7 @@ def _bare(node: ast.stmt) -> str:
 @cache
 def _model_functions(source: str) -> tuple[Function, ...]:
     """Those of a lesson's model answer."""
-    return tuple(_functions_of(parse(source)))
+    return tuple(_list_functions(parse(source)))
 
 
 @cache
@@ -147,7 +147,7 @@ def _package_functions(name: str) -> tuple[Function, ...]:
     for module in course().copied_from:
         for node in ast.parse((folder / f"{module}.py").read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-                found += _functions_of(node)
+                found += _list_functions(node)
     return tuple(found)
 
 
@@ -170,14 +170,14 @@ class _Stripped(ast.NodeTransformer):
         return self.visit(ast.Assign(targets=[node.target], value=node.value))
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
-        return ast.arg(arg=self._named(node.arg))
+        return ast.arg(arg=self._anonymize(node.arg))
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.Name(id=self._named(node.id), ctx=ast.Load())
+        return ast.Name(id=self._anonymize(node.id), ctx=ast.Load())
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         of_self = isinstance(node.value, ast.Name) and self.names.get(node.value.id) == "name0"
-        name = self._named(f".{node.attr}") if of_self else node.attr
+        name = self._anonymize(f".{node.attr}") if of_self else node.attr
         return ast.Attribute(value=self.visit(node.value), attr=name, ctx=ast.Load())
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
@@ -186,5 +186,5 @@ class _Stripped(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return ast.Constant(value="") if isinstance(node.value, str) else node
 
-    def _named(self, name: str) -> str:
+    def _anonymize(self, name: str) -> str:
         return self.names.setdefault(name, f"name{len(self.names)}")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.flags import CHECK_FILES
-from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES, Unreachable, cannot_be_read
+from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES, Unreachable, explain_unreadable
 from exercise_kit.submission.released import CLONE, SUBMITTED, is_class, is_from_students
 
 _NAMES = frozenset(
@@ -24,13 +24,13 @@ _NAMES = frozenset(
 _MOST_FOLDERS, _DEEPEST = 1000, 16
 
 
-def beside(folder: Path) -> bool:
-    """Whether one of these names lies in a folder."""
+def is_beside(folder: Path) -> bool:
+    """Say whether one of these names lies in a folder."""
     return not _NAMES.isdisjoint(_names(folder))
 
 
-def below(folder: Path) -> bool:
-    """Whether one of these names lies in a folder or below it; no link is followed."""
+def is_below(folder: Path) -> bool:
+    """Say whether one of these names lies in a folder or below it; no link is followed."""
     return any(not _NAMES.isdisjoint((*folders, *files)) for folders, files in _walk(folder))
 
 
@@ -92,13 +92,13 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
     """
     known = frozenset(lessons)
     found: dict[str, FoundFile] = {}
-    has_below = lru_cache(below)
+    has_below = lru_cache(is_below)
     for path in paths:
         seems = looks_like_class(path)
         is_strange = seems is not None and (class_dir is None or seems.resolve() != class_dir.resolve())
         for each in _find(path, known, class_dir):
             folders = tuple(_candidate_folders(each, path, class_dir)) if each.student is None else ()
-            flagged = is_strange or any(map(beside, folders)) or (each.student and has_below(_own_folder(each)))
+            flagged = is_strange or any(map(is_beside, folders)) or (each.student and has_below(_own_folder(each)))
             found.setdefault(os.path.abspath(each.path), replace(each, flags=(CHECK_FILES,)) if flagged else each)
     return list(found.values())
 
@@ -114,17 +114,17 @@ def looks_like_class(path: Path) -> Path | None:
 
 def _find(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
     try:
-        yield from list(_of_path(path, lessons, class_dir))
+        yield from list(_find_at_path(path, lessons, class_dir))
     except OSError as error:
-        yield _refused(FoundFile(path, named=True), error)
+        yield _with_read_error(FoundFile(path, named=True), error)
 
 
-def _refused(place: FoundFile, error: OSError) -> FoundFile:
-    why = cannot_be_read(error, "the folder")
+def _with_read_error(place: FoundFile, error: OSError) -> FoundFile:
+    why = explain_unreadable(error, "the folder")
     return replace(place, problem=str(why), unreachable=isinstance(why, Unreachable))
 
 
-def _of_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
+def _find_at_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
     if looks_like_class(path) == path.absolute() or (class_dir and path.resolve() == class_dir.resolve()):
         path = path / SUBMITTED
     place = _below_submitted(path, class_dir)
@@ -133,7 +133,7 @@ def _of_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Ite
     elif path.is_dir():
         if place is None and _is_tree(path, lessons):
             place = ()
-        yield from _in_tree(path, place, lessons) if place is not None else _unsorted(FoundFile(path))
+        yield from _find_in_tree(path, place, lessons) if place is not None else _walk_files(FoundFile(path))
     else:
         student, assignment, *_ = (*(place or ())[:-1], None, None)
         yield FoundFile(path, student, assignment, _link_or_archive(path), named=True)
@@ -166,31 +166,33 @@ def _candidate_folders(each: FoundFile, given: Path, class_dir: Path | None) -> 
 
 
 def _is_tree(folder: Path, lessons: frozenset[str]) -> bool:
-    return any((child / lesson).is_dir() for child in _folders(folder) for lesson in lessons)
+    return any((child / lesson).is_dir() for child in _list_folders(folder) for lesson in lessons)
 
 
-def _in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:
-    """What is handed in at a place of a tree: all students' work, one student's, or one assignment."""
+def _find_in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:
+    """Yield what is handed in at a place of a tree: all students' work, one student's, or one assignment."""
     student, assignment, *_ = (*place, None, None)
     here = FoundFile(folder, student, assignment)
     try:
         if folder.is_symlink() and place:
             yield replace(here, problem=ADVICE["link"])
         elif len(place) >= 2:
-            yield from list(_of_assignment(here, is_lesson=place[1] in lessons))
+            yield from list(_find_in_assignment(here, is_lesson=place[1] in lessons))
         else:
-            below = [each for child in _folders(folder) for each in _of_child(child, (*place, child.name), lessons)]
-            below += [replace(here, path=file, problem=_link_or_archive(file)) for file in _files(folder)]
-            below += out_of_place(folder, lessons) if not place else ()
+            below = [
+                each for child in _list_folders(folder) for each in _find_in_child(child, (*place, child.name), lessons)
+            ]
+            below += [replace(here, path=file, problem=_link_or_archive(file)) for file in _list_files(folder)]
+            below += find_out_of_place(folder, lessons) if not place else ()
             if place and not below:
                 below = [replace(here, problem=NO_NOTEBOOK)]
             yield from below
     except OSError as error:
-        yield _refused(here, error)
+        yield _with_read_error(here, error)
 
 
-def out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]:
-    """What lies where students' folders do and is none: hidden folders with work in them, links that lead nowhere.
+def find_out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]:
+    """Yield what lies beside students' folders and is none: hidden folders with work in them, links that lead nowhere.
 
     nbgrader and this module pass over both, and whose they are is left without a grade.
     """
@@ -216,7 +218,7 @@ def stray_files(submitted: Path) -> str | None:
     """A sentence on the files that lie beside students' folders and that no command looks at; None: there are none."""
     names = []
     with suppress(OSError):
-        files = [each.name for each in _visible(submitted) if not _is_folder(each) and not each.is_symlink()]
+        files = [each.name for each in _list_visible(submitted) if not _is_folder(each) and not each.is_symlink()]
         names = [one_line(name) for name in files if Path(name).suffix.lower() not in SUFFIXES]
     if not names:
         return None
@@ -227,11 +229,11 @@ def stray_files(submitted: Path) -> str | None:
 
 def _holds_work(folder: Path, lessons: Iterable[str]) -> bool:
     with suppress(OSError):
-        return any(os.path.isdir(folder / lesson) for lesson in lessons) or bool(_files(folder))
+        return any(os.path.isdir(folder / lesson) for lesson in lessons) or bool(_list_files(folder))
     return False
 
 
-def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:
+def _find_in_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:
     """A student's or an assignment's folder; of a student who handed in files without a lesson's folder, all files.
 
     A folder that nbgrader did not make is taken for a tree by one lesson's folder, which anybody can hand in.
@@ -239,14 +241,14 @@ def _of_child(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> 
     of_student = len(place) == 1 and SUBMITTED not in folder.absolute().parts
     if of_student and not folder.is_symlink() and not any(os.path.isdir(folder / lesson) for lesson in lessons):
         here = FoundFile(folder, student=place[0])
-        yield from list(_unsorted(here)) or [replace(here, problem=NO_NOTEBOOK)]
+        yield from list(_walk_files(here)) or [replace(here, problem=NO_NOTEBOOK)]
     else:
-        yield from _in_tree(folder, place, lessons)
+        yield from _find_in_tree(folder, place, lessons)
 
 
-def _of_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile]:
+def _find_in_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile]:
     """The one file that counts in STUDENT/ASSIGNMENT: the notebook of its name, else the only one."""
-    lesson, files = place.assignment or "", _files(place.path)
+    lesson, files = place.assignment or "", _list_files(place.path)
     notebooks = [file for file in files if file.suffix.lower() == ".ipynb"]
     exact = [file for file in notebooks if file.stem == lesson]
     renamed = [file for file in notebooks if lesson in file.stem]
@@ -257,21 +259,21 @@ def _of_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile]:
     if named := exact or renamed[-1:]:
         yield replace(place, path=named[0], problem=_link_or_archive(named[0]))
     elif len(notebooks) == 1:
-        yield _renamed(place, notebooks[0], lesson)
+        yield _accept_misnamed(place, notebooks[0], lesson)
     elif notebooks:
         yield replace(place, problem=f"it holds {len(notebooks)} notebooks, and none is named {lesson}.ipynb")
     elif alone and not archives and is_lesson:
-        yield _renamed(place, alone[0], lesson)
+        yield _accept_misnamed(place, alone[0], lesson)
     elif scripts or archives:
         file = (scripts or archives)[0]
         yield replace(place, path=file, problem=_link_or_archive(file))
     elif is_lesson:
-        yield from _one_deeper(place)
+        yield from _find_one_deeper(place)
 
 
-def _one_deeper(place: FoundFile) -> Iterator[FoundFile]:
+def _find_one_deeper(place: FoundFile) -> Iterator[FoundFile]:
     """The file in the only folder with a notebook in STUDENT/ASSIGNMENT: many programs unpack an archive so."""
-    inner = [folder for folder in _folders(place.path) if not folder.is_symlink() and _holds_notebook(folder)]
+    inner = [folder for folder in _list_folders(place.path) if not folder.is_symlink() and _holds_notebook(folder)]
     if not inner:
         yield replace(place, problem=NO_NOTEBOOK)
     elif len(inner) > 1:
@@ -279,29 +281,29 @@ def _one_deeper(place: FoundFile) -> Iterator[FoundFile]:
         yield replace(place, problem=f"{NO_NOTEBOOK} itself, and {names} in it do; leave the one that counts")
     else:
         deeper = f"its file lies one folder deeper, in {one_line(inner[0].name)}"
-        for each in _of_assignment(replace(place, path=inner[0]), is_lesson=False):
+        for each in _find_in_assignment(replace(place, path=inner[0]), is_lesson=False):
             yield replace(each, note="; ".join(filter(None, (deeper, each.note))))
 
 
 def _holds_notebook(folder: Path) -> bool:
-    return any(file.suffix.lower() == ".ipynb" for file in _files(folder))
+    return any(file.suffix.lower() == ".ipynb" for file in _list_files(folder))
 
 
-def _renamed(place: FoundFile, file: Path, lesson: str) -> FoundFile:
+def _accept_misnamed(place: FoundFile, file: Path, lesson: str) -> FoundFile:
     name = file.name.encode("utf-8", "replace").decode()
     note = f"its file is named {name}, not {lesson}{file.suffix.lower()}"
     return replace(place, path=file, problem=_link_or_archive(file), note=note)
 
 
-def _unsorted(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
+def _walk_files(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
     """All notebooks and Python files in a folder and below it."""
     if depth > DEEPEST:
         yield replace(place, problem=f"its folders are more than {DEEPEST} deep; hand in the notebook alone")
         return
     try:
-        files, folders = _files(place.path), _folders(place.path)
+        files, folders = _list_files(place.path), _list_folders(place.path)
     except OSError as error:
-        yield _refused(place, error)
+        yield _with_read_error(place, error)
         return
     for file in files:
         yield replace(place, path=file, problem=_link_or_archive(file))
@@ -309,25 +311,25 @@ def _unsorted(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
         if folder.is_symlink():
             yield replace(place, path=folder, problem=ADVICE["link"])
         elif not os.path.lexists(folder / "__init__.py"):  # a package beside the work is no submission
-            yield from _unsorted(replace(place, path=folder), depth + 1)
+            yield from _walk_files(replace(place, path=folder), depth + 1)
 
 
-def _files(folder: Path) -> list[Path]:
-    named = [each for each in _visible(folder) if Path(each.name).suffix.lower() in SUFFIXES]
+def _list_files(folder: Path) -> list[Path]:
+    named = [each for each in _list_visible(folder) if Path(each.name).suffix.lower() in SUFFIXES]
     return [folder / each.name for each in named if not _is_folder(each)]
 
 
-def _folders(folder: Path) -> list[Path]:
-    return [folder / each.name for each in _visible(folder) if _is_folder(each) and each.name != "__pycache__"]
+def _list_folders(folder: Path) -> list[Path]:
+    return [folder / each.name for each in _list_visible(folder) if _is_folder(each) and each.name != "__pycache__"]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is one, or a link to one; where a link of a student's leads is no reason for an error."""
+    """Say whether it is one, or a link to one; where a link of a student's leads is no reason for an error."""
     return os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()
 
 
-def _visible(folder: Path) -> list[os.DirEntry[str]]:
-    """What lies in a folder, by name; OSError where the system does not say."""
+def _list_visible(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what lies in a folder, by name; OSError where the system does not say."""
     with os.scandir(folder) as entries:
         return sorted(
             (each for each in entries if not each.name.startswith(".")), key=lambda each: os.fsencode(each.name)

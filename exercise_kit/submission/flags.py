@@ -43,8 +43,8 @@ MEANINGS = {
 _SAID_IN_THE_REASON = frozenset({POSSIBLE_BYPASS, FORBIDDEN_FUNCTION, TIMEOUT, STOPPED})
 
 
-def explained(notes: Iterable[FlagNote]) -> list[str]:
-    """What was seen behind those flags about which a submission's reason says nothing."""
+def explain_flags(notes: Iterable[FlagNote]) -> list[str]:
+    """Return what was seen behind those flags about which a submission's reason says nothing."""
     return [each.words for each in notes if each.flag not in _SAID_IN_THE_REASON]
 
 

@@ -58,7 +58,7 @@ class Unreachable(Unreadable):
 _OF_STUDENTS = {errno.ELOOP, errno.ENAMETOOLONG}  # a link that took a file's place, and chains of folders
 
 
-def cannot_be_read(error: OSError, what: str = "it") -> Unreadable:
+def explain_unreadable(error: OSError, what: str = "it") -> Unreadable:
     """The exception for a file or folder that the system refuses; :class:`Unreachable` if no student can cause it."""
     if error.errno in _OF_STUDENTS:
         return Unreadable(f"{what} cannot be read: {error.strerror}")
@@ -68,7 +68,7 @@ def cannot_be_read(error: OSError, what: str = "it") -> Unreadable:
 
 
 def load(content: bytes, stills: bool = False) -> Any:
-    """What a notebook's JSON says, without the outputs of its cells.
+    """Return what a notebook's JSON says, without the outputs of its cells.
 
     Args:
         content: UTF-8, with or without a byte-order mark, UTF-16 or UTF-32.
@@ -77,23 +77,23 @@ def load(content: bytes, stills: bool = False) -> Any:
     Raises:
         Unreadable: it is no text, no JSON, or exceeds a limit.
     """
-    kept = _Scan(_utf8(content), MAX_STILLS if stills else 0).kept()
+    kept = _Scan(_convert_to_utf8(content), MAX_STILLS if stills else 0).strip_outputs()
     try:
         return json.loads(kept)
     except RecursionError:
         raise Unreadable("it is nested deeper than any notebook") from None
     except ValueError as error:
-        raise Unreadable(f"it is no notebook, for it is not JSON ({_clause(error)})") from None
+        raise Unreadable(f"it is no notebook, for it is not JSON ({_describe_error(error)})") from None
 
 
-def encoding_of(content: bytes) -> str:
+def find_encoding(content: bytes) -> str:
     """The encoding of JSON text by its first bytes, as ``json`` itself finds it."""
     return json.detect_encoding(content[:4])
 
 
-def _utf8(content: bytes) -> bytes:
+def _convert_to_utf8(content: bytes) -> bytes:
     """The text as UTF-8 without a mark; decoded in parts, since a whole text can take four times its bytes."""
-    encoding = encoding_of(content)
+    encoding = find_encoding(content)
     parts = (content[start : start + _CHUNK] for start in range(0, len(content), _CHUNK))
     try:
         if encoding == "utf-8":
@@ -105,7 +105,7 @@ def _utf8(content: bytes) -> bytes:
         raise Unreadable("it is no text: neither UTF-8 nor UTF-16") from None
 
 
-def _clause(error: ValueError) -> str:
+def _describe_error(error: ValueError) -> str:
     words = str(error)
     return words[0].lower() + words[1:120] if words else "unreadable"
 
@@ -117,19 +117,19 @@ class _Scan:
         self.text, self.stills = text, stills
         self.pieces = self.attached = 0
 
-    def kept(self) -> bytes:
+    def strip_outputs(self) -> bytes:
         """The text with empty outputs, some of them with a picture.
 
         Raises:
             Unreadable: a limit is exceeded.
         """
-        parts = list(self._parts())
+        parts = list(self._split())
         if sum(map(len, parts)) > MAX_KEPT_BYTES:
             much = f"it has more than {MAX_KEPT_BYTES >> 20} MB beside its outputs"
             raise Unreadable(f"{much}; remove what is pasted into its cells and hand it in again")
         return b"".join(parts)
 
-    def _parts(self) -> Iterator[memoryview | bytes]:
+    def _split(self) -> Iterator[memoryview | bytes]:
         text, start, place, depth, kept = memoryview(self.text), 0, 0, 0, 0
         while (piece := _PIECE.search(self.text, place)) is not None:
             place, kept = piece.end(), kept + 1
@@ -147,21 +147,21 @@ class _Scan:
                 raise Unreadable("it is nested deeper than any notebook")
             if piece[1] and self._is_left_out(piece[1], place):
                 yield text[start:place]
-                start = self._closing(place)
+                start = self._find_closing(place)
                 if piece[1] == b"outputs" and piece[0].endswith(b"["):
-                    yield self._still(place, start)
+                    yield self._find_still(place, start)
                 place = start
         yield text[start:]
 
     def _is_left_out(self, key: bytes, place: int) -> bool:
         if key == b"attachments":
-            size = self._closing(place) - place
+            size = self._find_closing(place) - place
             if self.attached + size <= MAX_ATTACHED_BYTES:
                 self.attached += size
                 return False
         return True
 
-    def _still(self, place: int, end: int) -> bytes:
+    def _find_still(self, place: int, end: int) -> bytes:
         """The first still picture in an output, as a string of JSON; nothing where there is none."""
         begins = _STILL_BEGINS.search(self.text, place, end) if self.stills else None
         found = _STILL.match(self.text, begins.end(), end) if begins else None
@@ -170,7 +170,7 @@ class _Scan:
         self.stills -= 1
         return b'"%b"' % found[1]
 
-    def _closing(self, place: int) -> int:
+    def _find_closing(self, place: int) -> int:
         """Where the bracket stands that closes the one before ``place``."""
         depth = 1
         while (piece := _SKIPPED.search(self.text, place)) is not None:
@@ -254,7 +254,7 @@ def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
                 raise Unreadable(ADVICE["special"])
             content = b"" if facts.st_size > most else file.read(most + 1)
     except OSError as error:
-        raise cannot_be_read(error) from None
+        raise explain_unreadable(error) from None
     if facts.st_size > most or len(content) > most:
         advice = "clear its outputs and " if path.suffix.lower() == ".ipynb" else "make it smaller and "
         raise Unreadable(ADVICE["large"].format(most=most >> 20, advice=advice))
@@ -271,7 +271,7 @@ def open_script(content: bytes) -> SubmittedFile:
     """
     if len(content) > SCRIPT_BYTES:
         raise Unreadable(ADVICE["large"].format(most=SCRIPT_BYTES >> 20, advice="make it smaller and "))
-    text = _text(content)
+    text = _decode(content)
     if "\0" in text:
         raise Unreadable("it is no text file")
     starts = [0, *(mark.start() for mark in CELL_MARK.finditer(text) if mark.start())]
@@ -288,25 +288,25 @@ def open_notebook(content: bytes) -> SubmittedFile:
         Unreadable: it is no notebook, or one that is too large to be anybody's work.
     """
     notebook, oddities = load(content, stills=True), []
-    encoding = encoding_of(content)
+    encoding = find_encoding(content)
     if not encoding.startswith("utf-8"):
         oddities.append(f"it was saved as {encoding[:6].upper()}, where notebooks are UTF-8")
     if not isinstance(notebook, dict):
         raise Unreadable("it is JSON, but no notebook")
     if "worksheets" in notebook or notebook.get("nbformat") in (1, 2, 3):
-        notebook = _upgraded(load(content))
+        notebook = _upgrade(load(content))
         oddities.append("it is in an old notebook format (before version 4) and was converted")
     cells = notebook.get("cells")
     if not isinstance(cells, list):
         raise Unreadable("it is JSON, but no notebook: it has no list of cells")
-    read = [_cell(index, cell) for index, cell in enumerate(cells[: MAX_CELLS + 1])]
+    read = [_read_cell(index, cell) for index, cell in enumerate(cells[: MAX_CELLS + 1])]
     broken = len(read) - sum(cell is not None for cell in read)
     if broken:
         oddities.append(f"{broken} of its cells {'is' if broken == 1 else 'are'} not what a cell should be, left out")
     return SubmittedFile(_within_limits([cell for cell in read if cell]), tuple(oddities))
 
 
-def _text(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return content.decode(encoding)
@@ -314,7 +314,7 @@ def _text(content: bytes) -> str:
         raise Unreadable("it is no text: neither UTF-8 nor UTF-16") from None
 
 
-def _upgraded(notebook: dict[str, Any]) -> dict[str, Any]:
+def _upgrade(notebook: dict[str, Any]) -> dict[str, Any]:
     import nbformat
     from nbformat.notebooknode import from_dict
 
@@ -327,7 +327,7 @@ def _upgraded(notebook: dict[str, Any]) -> dict[str, Any]:
     return upgraded
 
 
-def _cell(index: int, cell: object) -> SubmittedCell | None:
+def _read_cell(index: int, cell: object) -> SubmittedCell | None:
     if not isinstance(cell, dict):
         return None
     source = cell.get("source")
@@ -340,7 +340,7 @@ def _cell(index: int, cell: object) -> SubmittedCell | None:
     metadata = cell.get("metadata")
     mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     mark = mark if isinstance(mark, dict) else {}
-    names = (_string(mark.get("grade_id")), _string(mark.get("checksum")), _string(cell.get("id")))
+    names = (_read_string(mark.get("grade_id")), _read_string(mark.get("checksum")), _read_string(cell.get("id")))
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     experiment = isinstance(tags, list) and EXPERIMENT_TAG in tags
     kind, still = cell.get("cell_type"), cell.get("outputs")
@@ -356,7 +356,7 @@ def _cell(index: int, cell: object) -> SubmittedCell | None:
     )
 
 
-def _string(value: object) -> str | None:
+def _read_string(value: object) -> str | None:
     return value[:1000] if isinstance(value, str) and value else None
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import FlagNote
-from exercise_kit.submission.answer_cells import answers_of, parts_of
+from exercise_kit.submission.answer_cells import find_answers, find_parts
 from exercise_kit.submission.copied_reference import copied_words
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_notes
@@ -28,7 +28,14 @@ from exercise_kit.submission.notebook_file import (
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 from exercise_kit.submission.released_cells import with_released_types, with_released_versions
 from exercise_kit.submission.result_file import ResultFile, find_result
-from exercise_kit.submission.slice import Runnable, begun, definitions, is_empty, parse, required_cells
+from exercise_kit.submission.slice import (
+    Runnable,
+    choose_required_cells,
+    find_begun_definitions,
+    is_empty,
+    list_definitions,
+    parse,
+)
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, NoSubmission, Submission
 
 _LESSON = re.compile(r"[0-9]{2}_[a-z]+")  # of another lesson, in a folder that holds all of one student's
@@ -64,8 +71,8 @@ def read(handed_in: FoundFile, lessons: Lessons, exercise: str | None = None) ->
         content = read_bytes(handed_in.path)
         base = replace(base, digest=hashlib.sha256(content).hexdigest())
         file = open_script(content) if script else open_notebook(content)
-        found = _lesson(handed_in, file, lessons, exercise, script)
-        return _submission(base, file, found, handed_in, exercise, script)
+        found = _find_lesson(handed_in, file, lessons, exercise, script)
+        return _make_submission(base, file, found, handed_in, exercise, script)
     except (NoSubmission, ReleasedError, Unreachable):
         raise
     except Unreadable as error:
@@ -95,14 +102,14 @@ def open_answers(handed_in: FoundFile, lessons: Lessons) -> OpenedSubmission:
     script = handed_in.path.suffix.lower() == ".py"
     content = read_bytes(handed_in.path)
     file = open_script(content) if script else open_notebook(content)
-    lesson = _lesson(handed_in, file, lessons, None, script).lesson
+    lesson = _find_lesson(handed_in, file, lessons, None, script).lesson
     if not script:
         file, _ = with_released_types(with_released_versions(file, lesson), lesson)
-    answers, _ = answers_of(file.cells, lesson, None, not script, lambda name: ResultFile(name, ""))
+    answers, _ = find_answers(file.cells, lesson, None, not script, lambda name: ResultFile(name, ""))
     return OpenedSubmission(file, lesson, answers)
 
 
-def rejection(handed_in: FoundFile, lessons: Lessons) -> str | None:
+def explain_rejection(handed_in: FoundFile, lessons: Lessons) -> str | None:
     """Why a file cannot be graded, as far as a glance at its cells tells; None: nothing speaks against it.
 
     Raises:
@@ -117,21 +124,23 @@ def rejection(handed_in: FoundFile, lessons: Lessons) -> str | None:
     return None
 
 
-def _lesson(handed_in: FoundFile, file: SubmittedFile, lessons: Lessons, exercise: str | None, script: bool) -> _Found:
+def _find_lesson(
+    handed_in: FoundFile, file: SubmittedFile, lessons: Lessons, exercise: str | None, script: bool
+) -> _Found:
     """The lesson that a file belongs to: by nbgrader's marks, else by the names that its cells define."""
     by_mark, by_name = Counter[str](), Counter[str]()
     marks = {cell.grade_id for cell in file.cells}
-    defined = frozenset().union(*(_defined(cell, script) for cell in file.cells if cell.code))
+    defined = frozenset().union(*(_find_definitions(cell, script) for cell in file.cells if cell.code))
     for lesson in lessons:
         by_mark[lesson.name] = sum(cell.name in marks for cell in lesson.cells if cell.role in ("exercise", "check"))
         by_name[lesson.name] = sum(not defined.isdisjoint(each.objects) for each in lesson.exercises)
-    if script and not any(by_name.values()) and (problem := _syntax_error(file)):
+    if script and not any(by_name.values()) and (problem := _describe_syntax_error(file)):
         raise Unreadable(problem)
     wanted = next((name for name in lessons.names if name in (handed_in.assignment or handed_in.path.stem)), None)
     counts = by_mark if any(by_mark.values()) else by_name
     best = max(counts.values(), default=0)
     holds = [name for name in lessons.names if best and counts[name] == best]
-    if exercise and (owner := lessons.of_exercise(exercise)) and (counts[owner.name] or handed_in.named):
+    if exercise and (owner := lessons.find_by_exercise(exercise)) and (counts[owner.name] or handed_in.named):
         return _Found(owner, ())
     if not holds:
         if script and not handed_in.named and handed_in.assignment is None:
@@ -145,12 +154,12 @@ def _lesson(handed_in: FoundFile, file: SubmittedFile, lessons: Lessons, exercis
     return _Found(lessons.get(holds[0]), (odd,) if wanted else ())
 
 
-def _defined(cell: SubmittedCell, script: bool) -> frozenset[str]:
-    """What a cell defines; one of a notebook with an error in its syntax, what it begins to define."""
-    return definitions(parse(cell.source)) | (frozenset() if script else begun(cell.source))
+def _find_definitions(cell: SubmittedCell, script: bool) -> frozenset[str]:
+    """Return what a cell defines; one of a notebook with an error in its syntax, what it begins to define."""
+    return list_definitions(parse(cell.source)) | (frozenset() if script else find_begun_definitions(cell.source))
 
 
-def _syntax_error(file: SubmittedFile) -> str | None:
+def _describe_syntax_error(file: SubmittedFile) -> str | None:
     for cell in file.cells:
         if parse(cell.source) is None:
             try:
@@ -162,7 +171,7 @@ def _syntax_error(file: SubmittedFile) -> str | None:
     return None
 
 
-def _submission(
+def _make_submission(
     base: Submission, file: SubmittedFile, found: _Found, handed_in: FoundFile, exercise: str | None, script: bool
 ) -> Submission:
     lesson = found.lesson
@@ -170,20 +179,20 @@ def _submission(
     if not script:
         file, retyped = with_released_types(with_released_versions(file, lesson), lesson)
     only = (exercise,) if exercise else None
-    files = partial(_result, handed_in, lesson.name)
-    answers, stubs = answers_of(file.cells, lesson, only, not script or bool(exercise), files)
+    files = partial(_find_result_file, handed_in, lesson.name)
+    answers, stubs = find_answers(file.cells, lesson, only, not script or bool(exercise), files)
     answered = {each.cell for each in answers}
     skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
-    cells = required_cells(tuple(_runnable(file.cells, lesson, skipped)))
+    cells = choose_required_cells(tuple(_choose_runnable(file.cells, lesson, skipped)))
     objects = {each.name: each.objects for each in lesson.exercises}
-    answers = tuple(replace(each, parts=parts_of(each, lesson)) for each in answers)
+    answers = tuple(replace(each, parts=find_parts(each, lesson)) for each in answers)
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
     notes = [*retyped]
     if not script:
-        reasons += _version_reasons(file.cells, lesson)
+        reasons += _explain_versions(file.cells, lesson)
         notes += sorted(test_cell_notes(file.cells, lesson), key=lambda note: note.flag)
-    notes += _copied(answers, objects, lesson)  # no reason: it asks for no word to the student
-    suspects = list(_suspects(answers, objects, cells))
+    notes += _flag_copied(answers, objects, lesson)  # no reason: it asks for no word to the student
+    suspects = list(_flag_suspects(answers, objects, cells))
     reasons += [f"{each.words}: a person should look at it" for each in suspects]
     reasons += [each.problem for each in answers if each.problem]
     notes += suspects
@@ -199,7 +208,7 @@ def _submission(
     )
 
 
-def _result(handed_in: FoundFile, lesson: str, name: str) -> ResultFile:
+def _find_result_file(handed_in: FoundFile, lesson: str, name: str) -> ResultFile:
     """The file of that name beside the notebook, unless it could as well be another student's."""
     folder = handed_in.path.parent
     found = find_result(folder, name)
@@ -213,7 +222,7 @@ def _result(handed_in: FoundFile, lesson: str, name: str) -> ResultFile:
     return found
 
 
-def _copied(
+def _flag_copied(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], lesson: ReleasedLesson
 ) -> Iterator[FlagNote]:
     for each in answers:
@@ -221,15 +230,15 @@ def _copied(
             yield FlagNote(COPIED, each.name, words)
 
 
-def _suspects(
+def _flag_suspects(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], cells: tuple[CellSource, ...]
 ) -> Iterator[FlagNote]:
     # imports torch, which nbgrader's process does not need
-    from exercise_kit.submission.possible_bypass import possible_bypass
+    from exercise_kit.submission.possible_bypass import find_possible_bypass
 
     told = set()
     for each in answers:
-        if each.source and (found := possible_bypass(each.name, objects[each.name], cells)):
+        if each.source and (found := find_possible_bypass(each.name, objects[each.name], cells)):
             if not found.by_answer and found in told:  # one cell is around all answers
                 continue
             told.add(found)
@@ -238,7 +247,9 @@ def _suspects(
             yield FlagNote(POSSIBLE_BYPASS, each.name, f"{who} uses {quoted(found.used)}{where}")
 
 
-def _runnable(cells: Sequence[SubmittedCell], lesson: ReleasedLesson, skipped: frozenset[int]) -> Iterator[Runnable]:
+def _choose_runnable(
+    cells: Sequence[SubmittedCell], lesson: ReleasedLesson, skipped: frozenset[int]
+) -> Iterator[Runnable]:
     """The code cells that may run: no checks, no experiments, no stub beside its answer."""
     checks = lesson.by_name("check")
     locked = lesson.by_name("locked")
@@ -256,7 +267,7 @@ def _runnable(cells: Sequence[SubmittedCell], lesson: ReleasedLesson, skipped: f
             yield Runnable(cell.index, cell.source, students=cell.source.strip() not in given)
 
 
-def _version_reasons(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> Iterator[str]:
+def _explain_versions(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> Iterator[str]:
     marks = {cell.name: cell for cell in lesson.cells if cell.name and cell.role != "locked"}
     marked = [cell for cell in cells if cell.grade_id in marks]
     if not marked:

@@ -18,16 +18,16 @@ from exercise_kit.engine.call_trace import OPERATORS
 from exercise_kit.engine.course import course
 from exercise_kit.submission.static_rules import (
     DEFINED,
-    defined_after_import,
-    dotted_name,
+    find_defined_after_import,
+    find_reachable_statements,
+    find_used_imports,
     import_names,
-    outermost_names,
-    reachable_statements,
-    statements_of,
-    used_imports,
+    list_statements,
+    resolve_dotted_name,
+    walk_outermost_names,
 )
 from exercise_kit.submission.submission import CellSource
-from exercise_kit.submission.usual_code import unusual_anywhere, unusual_in_answer
+from exercise_kit.submission.usual_code import find_unusual_anywhere, find_unusual_in_answer
 
 _PACKAGES = ("torch", "torchvision", "timm", "transformers")
 
@@ -47,8 +47,8 @@ class Suspect:
     by_answer: bool = True
 
 
-def possible_bypass(exercise: str, objects: Iterable[str], cells: Sequence[CellSource]) -> Suspect | None:
-    """What an answer, or the notebook around it, uses and no answer needs; None where there is nothing.
+def find_possible_bypass(exercise: str, objects: Iterable[str], cells: Sequence[CellSource]) -> Suspect | None:
+    """Return what an answer, or the notebook around it, uses and no answer needs; None where there is nothing.
 
     Args:
         exercise: its name; where it has a rule, that is no second opinion on what is forbidden.
@@ -56,34 +56,34 @@ def possible_bypass(exercise: str, objects: Iterable[str], cells: Sequence[CellS
         cells: the cells that run.
     """
     try:
-        return next(_found(course().rules.get(exercise), frozenset(objects), statements_of(cells)), None)
+        return next(_find_suspects(course().rules.get(exercise), frozenset(objects), list_statements(cells)), None)
     except RecursionError:
         return Suspect("code nested too deeply to be read", "")
 
 
-def _found(rule: Rule | None, objects: frozenset[str], statements: Sequence[ast.stmt]) -> Iterator[Suspect]:
+def _find_suspects(rule: Rule | None, objects: frozenset[str], statements: Sequence[ast.stmt]) -> Iterator[Suspect]:
     names = import_names(statements)
-    found, wanted = reachable_statements(statements, objects, names)
-    own = {name: place for name, place in defined_after_import(statements).items() if name in names}
+    found, wanted = find_reachable_statements(statements, objects, names)
+    own = {name: place for name, place in find_defined_after_import(statements).items() if name in names}
     for place, statement in found:
         if rule and isinstance(statement, DEFINED) and getattr(statement, "name", None) in rule.others:
-            yield Suspect(str(getattr(statement, "name", "")), first_line(statement, statement))
+            yield Suspect(str(getattr(statement, "name", "")), unparse_first_line(statement, statement))
         hidden = {name for name, at in own.items() if at <= place or isinstance(statement, DEFINED)}
         seen = {name: dotted for name, dotted in names.items() if name not in hidden} if hidden else names
         imported = frozenset(wanted - own.keys())
-        dotted = [dotted_name(node, seen) for node in outermost_names(statement) if not _is_stored(node)]
-        for used in (*filter(None, dotted), *used_imports(statement, imported)) if rule else ():
+        dotted = [resolve_dotted_name(node, seen) for node in walk_outermost_names(statement) if not _is_stored(node)]
+        for used in (*filter(None, dotted), *find_used_imports(statement, imported)) if rule else ():
             if rule and not _is_allowed(used, rule):
-                yield Suspect(used, first_line(statement, statement))
-        for each in unusual_in_answer(statement, seen, imported):
-            yield Suspect(each.used, first_line(statement, each.node))
+                yield Suspect(used, unparse_first_line(statement, statement))
+        for each in find_unusual_in_answer(statement, seen, imported):
+            yield Suspect(each.used, unparse_first_line(statement, each.node))
     reached = {place for place, _ in found}
     for place, statement in enumerate(statements):
-        for each in unusual_anywhere(statement, names) if place not in reached else ():
-            yield Suspect(each.used, first_line(statement, each.node), by_answer=False)
+        for each in find_unusual_anywhere(statement, names) if place not in reached else ():
+            yield Suspect(each.used, unparse_first_line(statement, each.node), by_answer=False)
 
 
-def first_line(statement: ast.stmt, node: ast.AST) -> str:
+def unparse_first_line(statement: ast.stmt, node: ast.AST) -> str:
     """The first line of the innermost statement that holds a node, as Python writes it."""
     holds = [each for each in ast.walk(statement) if isinstance(each, ast.stmt) and node in ast.walk(each)]
     return ast.unparse(holds[-1] if holds else statement).partition("\n")[0]
@@ -94,7 +94,7 @@ def _is_stored(node: ast.expr) -> bool:
 
 
 def _is_allowed(dotted: str, rule: Rule) -> bool:
-    """Whether a library's function or class may be called, as far as this process has imported the library."""
+    """Say whether a library's function or class may be called, as far as this process has imported the library."""
     root, *parts = dotted.split(".")
     if root not in _PACKAGES:
         return True

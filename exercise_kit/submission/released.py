@@ -81,7 +81,7 @@ class ReleasedLesson:
         return tuple(each.name for each in self.exercises)
 
 
-def current_class(graded: Sequence[Path] = ()) -> Path | None:
+def find_current_class(graded: Sequence[Path] = ()) -> Path | None:
     """The class folder that the command runs in: the working folder or its nearest parent with a configuration.
 
     A student who hands in an ``nbgrader_config.py`` must not choose the checks. So two kinds of folders are passed
@@ -101,20 +101,20 @@ def current_class(graded: Sequence[Path] = ()) -> Path | None:
     return None if found and any(_is_beside_config(path, found) for path in graded) else found
 
 
-def unclaimed_class(graded: Sequence[Path]) -> Path | None:
-    """What looks like a class folder and is to be graded as a whole, where this account never said that it is one.
+def find_unclaimed_class(graded: Sequence[Path]) -> Path | None:
+    """Find what looks like a class folder and is to be graded as a whole, but was never said by this account to be one.
 
     Args:
         graded: the paths that are to be graded.
     """
-    found = current_class()
-    if found is None or current_class(graded) is not None or not (found / SUBMITTED).is_dir():
+    found = find_current_class()
+    if found is None or find_current_class(graded) is not None or not (found / SUBMITTED).is_dir():
         return None
     return found if any(Path(os.path.realpath(path)) == found.resolve() for path in graded) else None
 
 
 def _is_beside_config(path: Path, folder: Path) -> bool:
-    """Whether a path lies in a class folder, but not where nbgrader puts notebooks; links do not lead out of it."""
+    """Say whether a path lies in a class folder, but not where nbgrader puts notebooks; links do not lead out of it."""
     return any(_lies_beside(Path(each), folder) for each in (os.path.abspath(path), os.path.realpath(path)))
 
 
@@ -132,7 +132,7 @@ def remember_class(folder: Path) -> None:
         folder: that the account has made as a class, or named as one.
     """
     with suppress(OSError):
-        mark = _mark_of(folder)
+        mark = _find_mark(folder)
         for each in (mark.parent.parent, mark.parent):
             each.mkdir(parents=True, exist_ok=True, mode=0o700)
         write(mark, f"{folder.resolve()}\n".encode("utf-8", "surrogateescape"), 0o600)
@@ -140,23 +140,23 @@ def remember_class(folder: Path) -> None:
 
 def _is_remembered(folder: Path) -> bool:
     try:
-        return os.path.exists(_mark_of(folder))
+        return os.path.exists(_find_mark(folder))
     except OSError:
         return False
 
 
-def _mark_of(folder: Path) -> Path:
+def _find_mark(folder: Path) -> Path:
     name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
     return user_folder("config") / "classes" / name
 
 
 def is_class(folder: Path) -> bool:
-    """Whether a folder has the configuration of a class; a student's folder can have one too."""
+    """Say whether a folder has the configuration of a class; a student's folder can have one too."""
     return (folder / CONFIG).is_file()
 
 
 def is_from_students(path: Path) -> bool:
-    """Whether a path lies in a folder into which nbgrader puts students' files."""
+    """Say whether a path lies in a folder into which nbgrader puts students' files."""
     return not _STUDENT_FOLDERS.isdisjoint(path.absolute().parts)
 
 
@@ -193,19 +193,19 @@ class Lessons:
         if name not in self._read:
             if name not in self.names:
                 raise KeyError(name)
-            self._read[name] = _read_lesson(self.class_dir, self.clone, name, self._stamps(name))
+            self._read[name] = _read_lesson(self.class_dir, self.clone, name, self._stamp_files(name))
         return self._read[name]
 
     def __iter__(self) -> Iterator[ReleasedLesson]:
         return (self.get(name) for name in self.names)
 
-    def of_exercise(self, exercise: str) -> ReleasedLesson | None:
+    def find_by_exercise(self, exercise: str) -> ReleasedLesson | None:
         """The lesson that has an exercise; None: there is no such exercise."""
         return next((lesson for lesson in self if exercise in lesson.names), None)
 
-    def _notebooks(self, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    def _read_notebooks(self, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """The released notebook, and the one with model answers where there is one."""
-        places, released = self._with_answers(name), self._released(name)
+        places, released = self._with_answers(name), self._list_released(name)
         answers = next((_read(path) for path in places if path.is_file()), None)
         if self.class_dir and not released[0].is_file() and places[0].is_file():
             return _as_released(_read(places[0])), answers
@@ -215,17 +215,17 @@ class Lessons:
         own = [self.class_dir / "source" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "solutions" / f"{name}.ipynb"]
 
-    def _released(self, name: str) -> list[Path]:
+    def _list_released(self, name: str) -> list[Path]:
         own = [self.class_dir / "release" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "notebooks" / f"{name}.ipynb"]
 
-    def _earlier(self, name: str) -> list[Path]:
-        return sorted(earlier_releases(self.class_dir, name).glob("*.ipynb")) if self.class_dir else []
+    def _list_earlier(self, name: str) -> list[Path]:
+        return sorted(find_earlier_releases(self.class_dir, name).glob("*.ipynb")) if self.class_dir else []
 
-    def _stamps(self, name: str) -> Stamps:
+    def _stamp_files(self, name: str) -> Stamps:
         """Which files a lesson is read from, and by what a change of one shows."""
         stamps = []
-        for file in (*self._with_answers(name), *self._released(name), *self._earlier(name)):
+        for file in (*self._with_answers(name), *self._list_released(name), *self._list_earlier(name)):
             with suppress(OSError):
                 found = file.stat()
                 stamps.append((str(file), found.st_ino, found.st_mtime_ns, found.st_size))
@@ -235,23 +235,23 @@ class Lessons:
 @lru_cache(maxsize=64)  # nbgrader's road makes Lessons anew for every notebook
 def _read_lesson(class_dir: Path | None, clone: Path, name: str, _: Stamps) -> ReleasedLesson:
     lessons = Lessons(class_dir, clone)
-    lesson = _lesson(name, *lessons._notebooks(name))
-    earlier = [_cell(cell) for path in lessons._earlier(name) for cell in _read(path)["cells"]]
-    cells = (replace(cell, earlier=_versions(cell, earlier)) for cell in lesson.cells)
+    lesson = _make_lesson(name, *lessons._read_notebooks(name))
+    earlier = [_make_cell(cell) for path in lessons._list_earlier(name) for cell in _read(path)["cells"]]
+    cells = (replace(cell, earlier=_list_versions(cell, earlier)) for cell in lesson.cells)
     return replace(lesson, cells=tuple(cells))
 
 
-def _versions(cell: ReleasedCell, earlier: Sequence[ReleasedCell]) -> tuple[tuple[str | None, str], ...]:
+def _list_versions(cell: ReleasedCell, earlier: Sequence[ReleasedCell]) -> tuple[tuple[str | None, str], ...]:
     found = ((each.checksum, each.source) for each in earlier if cell.name and each.name == cell.name)
     return tuple(dict.fromkeys(each for each in found if each != (cell.checksum, cell.source)))
 
 
-def earlier_releases(class_dir: Path, lesson: str) -> Path:
+def find_earlier_releases(class_dir: Path, lesson: str) -> Path:
     """The folder in which a class keeps what students were given of a lesson, one notebook a version."""
     return class_dir / ".vit_course" / "released" / lesson
 
 
-def cell_source(cell: dict[str, Any]) -> str:
+def read_cell_source(cell: dict[str, Any]) -> str:
     """A trusted cell's source, which a file may hold as a list of lines."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)
@@ -267,7 +267,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _as_released(source: dict[str, Any]) -> dict[str, Any]:
-    """What ``nbgrader generate_assignment`` would make of a source notebook."""
+    """Return what ``nbgrader generate_assignment`` would make of a source notebook."""
     import nbformat
     from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, ComputeChecksums
 
@@ -275,7 +275,7 @@ def _as_released(source: dict[str, Any]) -> dict[str, Any]:
 
     notebook = nbformat.from_dict(json.loads(json.dumps(source)))
     for cell in notebook.cells:
-        cell.source = cell_source(cell)
+        cell.source = read_cell_source(cell)
     stubs = {"code_stub": {"python": CODE_STUB}, "text_stub": TEXT_STUB}
     notebook, _ = ClearPredictions().preprocess(notebook, {})
     notebook, _ = ClearSolutions(**stubs).preprocess(notebook, {})
@@ -285,23 +285,23 @@ def _as_released(source: dict[str, Any]) -> dict[str, Any]:
     return released
 
 
-def _lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | None) -> ReleasedLesson:
-    cells = tuple(_cell(cell) for cell in notebook["cells"])
+def _make_lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | None) -> ReleasedLesson:
+    cells = tuple(_make_cell(cell) for cell in notebook["cells"])
     exercises = []
     stubs = {cell.name: cell for cell in cells if cell.role == "exercise"}
     points = {_mark(cell).get("grade_id"): _mark(cell).get("points", 0) for cell in notebook["cells"]}
     for cell in cells:
-        if cell.role == "check" and (named := checked_file(cell.source)):
+        if cell.role == "check" and (named := read_checked_file(cell.source)):
             exercises.append(ReleasedExercise(named[0], float(points[cell.name] or 0), (), "", named[1]))
             continue
         for exercise, stub in stubs.items():
             if cell.role == "check" and exercise and cell.name == check_grade_id(exercise):
                 worth = float(points[cell.name] or 0)
-                exercises.append(ReleasedExercise(exercise, worth, checked_objects(cell.source), stub.source))
+                exercises.append(ReleasedExercise(exercise, worth, read_checked_objects(cell.source), stub.source))
     parts = [[cell.role, cell.name, cell.source, points.get(cell.name)] for cell in cells]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     model = {
-        mark["grade_id"]: cell_source(cell)
+        mark["grade_id"]: read_cell_source(cell)
         for cell in (answers or {"cells": ()})["cells"]
         if (mark := _mark(cell)).get("grade_id") in stubs
     }
@@ -313,7 +313,7 @@ def _mark(cell: dict[str, Any]) -> dict[str, Any]:
     return mark
 
 
-def _cell(cell: dict[str, Any]) -> ReleasedCell:
+def _make_cell(cell: dict[str, Any]) -> ReleasedCell:
     mark, code = _mark(cell), cell.get("cell_type") == "code"
     if not mark.get("grade_id"):
         role = "plain"
@@ -323,25 +323,25 @@ def _cell(cell: dict[str, Any]) -> ReleasedCell:
         role = "check" if mark.get("grade") else "locked"
     experiment = EXPERIMENT_TAG in cell.get("metadata", {}).get("tags", ())
     return ReleasedCell(
-        role, mark.get("grade_id"), cell.get("id"), cell_source(cell), code, mark.get("checksum"), experiment
+        role, mark.get("grade_id"), cell.get("id"), read_cell_source(cell), code, mark.get("checksum"), experiment
     )
 
 
-def checked_objects(check: str) -> tuple[str, ...]:
+def read_checked_objects(check: str) -> tuple[str, ...]:
     """The names that a check cell hands over: ``check("split", split, merge)`` → both functions."""
-    arguments = _arguments_of_check(check)
+    arguments = _read_check_arguments(check)
     return tuple(argument.id for argument in arguments[1:] if isinstance(argument, ast.Name))
 
 
-def checked_file(check: str) -> tuple[str, str] | None:
+def read_checked_file(check: str) -> tuple[str, str] | None:
     """The exercise and the file that a check cell hands over by its name: ``check("weights", "a.safetensors")``."""
-    match _arguments_of_check(check):
+    match _read_check_arguments(check):
         case [ast.Constant(str(exercise)), ast.Constant(str(file))] if file and file == Path(file).name:
             return exercise, file
     return None
 
 
-def _arguments_of_check(check: str) -> list[ast.expr]:
+def _read_check_arguments(check: str) -> list[ast.expr]:
     tree = parse(check)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check":

@@ -16,7 +16,7 @@ from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.flags import CELL_TYPE
 from exercise_kit.submission.notebook_file import SubmittedCell, SubmittedFile
 from exercise_kit.submission.released import ReleasedCell, ReleasedLesson
-from exercise_kit.submission.slice import begun, definitions, parse
+from exercise_kit.submission.slice import find_begun_definitions, list_definitions, parse
 
 
 def with_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[SubmittedFile, tuple[FlagNote, ...]]:
@@ -53,10 +53,10 @@ def with_released_versions(file: SubmittedFile, lesson: ReleasedLesson) -> Submi
         lesson: as it is released now, with its earlier versions.
     """
     released = {cell.name: cell for cell in lesson.cells if cell.name and cell.earlier}
-    return replace(file, cells=tuple(_now(cell, released.get(cell.grade_id or "")) for cell in file.cells))
+    return replace(file, cells=tuple(_update(cell, released.get(cell.grade_id or "")) for cell in file.cells))
 
 
-def _now(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell:
+def _update(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell:
     for checksum, source in released.earlier if released else ():
         assert released is not None, "it has earlier versions"
         if cell.source.strip() == source.strip():
@@ -67,15 +67,17 @@ def _now(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell:
 
 
 def _is_of(cell: SubmittedCell, released: ReleasedCell) -> bool:
-    """Whether a cell bears a released one's mark or, where tools have removed that, its id."""
+    """Say whether a cell bears a released one's mark or, where tools have removed that, its id."""
     if cell.grade_id is not None:
         return cell.grade_id == released.name
     return cell.id is not None and cell.id == released.id
 
 
 def _is_elsewhere(cells: Sequence[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> bool:
-    """Whether another code cell, which the student wrote, answers an exercise."""
+    """Say whether another code cell, which the student wrote, answers an exercise."""
     objects = next((set(each.objects) for each in lesson.exercises if each.name == released.name), set())
     given = {cell.source.strip() for cell in lesson.cells}
     written = (cell.source for cell in cells if cell.code and cell.source.strip() not in given)
-    return any(not objects.isdisjoint(definitions(parse(source)) | begun(source)) for source in written)
+    return any(
+        not objects.isdisjoint(list_definitions(parse(source)) | find_begun_definitions(source)) for source in written
+    )

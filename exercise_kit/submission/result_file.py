@@ -37,13 +37,13 @@ def find_result(folder: Path, name: str) -> ResultFile:
         name: a file's name, from the lesson as it was released.
     """
     result = ResultFile(name, str(folder / name))
-    content, beside = contents(result)
+    content, beside = read_contents(result)
     if isinstance(content, str):
         return ResultFile(name, result.path, problem=content)
-    return ResultFile(name, result.path, _digest(content, beside))
+    return ResultFile(name, result.path, _digest_both(content, beside))
 
 
-def contents(result: ResultFile) -> tuple[bytes | str, bytes | None]:
+def read_contents(result: ResultFile) -> tuple[bytes | str, bytes | None]:
     """The bytes of a result, and those of the JSON file beside it; a clause in the place of what cannot be read.
 
     A file that has changed since it was found is not read.
@@ -63,10 +63,10 @@ def contents(result: ResultFile) -> tuple[bytes | str, bytes | None]:
     beside = None
     with suppress(Unreadable):  # only a file that tells nothing of its model needs it
         beside = read_bytes(path.with_suffix(".json"), MOST_BYTES_BESIDE)
-    if result.digest and _digest(content, beside) != result.digest:
+    if result.digest and _digest_both(content, beside) != result.digest:
         return f"{result.name} was changed while it was graded", None
     return content, beside
 
 
-def _digest(content: bytes, beside: bytes | None) -> str:
+def _digest_both(content: bytes, beside: bytes | None) -> str:
     return hashlib.sha256(hashlib.sha256(content).digest() + (beside or b"")).hexdigest()

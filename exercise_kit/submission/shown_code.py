@@ -15,7 +15,7 @@ from itertools import chain
 
 from exercise_kit.quoting import quoted
 from exercise_kit.submission.slice import parse
-from exercise_kit.submission.static_rules import DEFINED, called, dotted_name, import_names, text_of
+from exercise_kit.submission.static_rules import DEFINED, find_called_name, import_names, read_text, resolve_dotted_name
 from exercise_kit.submission.submission import CellSource
 
 _LONGEST_NAME = 30  # as the worker shortens them
@@ -52,15 +52,15 @@ class _Notebook:
         own = {node.name for _, tree in self.trees for node in ast.walk(tree) if isinstance(node, DEFINED)}
         return {name: way for name, way in import_names(t for _, t in self.trees).items() if name not in own}
 
-    def definitions(self, name: str) -> list[tuple[int, ast.stmt]] | None:
-        """What may have defined a name last, each with its cell; None: something else than a definition may have.
+    def find_definitions(self, name: str) -> list[tuple[int, ast.stmt]] | None:
+        """Find what may have defined a name last, each with its cell; None: something else than a definition may have.
 
         What stands in a condition, or in a cell that broke off, may have run or not.
         """
         found: list[tuple[int, ast.stmt] | None] = []
         for index, tree in self.trees:
             for statement in tree.body:
-                bound = [each for each in _of_scope(statement) if _binds(each, name)]
+                bound = [each for each in _walk_scope(statement) if _binds(each, name)]
                 if bound and statement in bound and index not in self.broken:
                     found = []
                 found += [(index, each) if isinstance(each, DEFINED) else None for each in bound]
@@ -68,42 +68,47 @@ class _Notebook:
         return known if len(known) == len(found) else None
 
     def is_by_library(self, decorators: Sequence[ast.expr]) -> bool:
-        """Whether none of the decorators is the student's own."""
+        """Say whether none of the decorators is the student's own."""
         return all(
-            called(each) in _BUILT_IN or dotted_name(each.func if isinstance(each, ast.Call) else each, self.imports)
+            find_called_name(each) in _BUILT_IN
+            or resolve_dotted_name(each.func if isinstance(each, ast.Call) else each, self.imports)
             for each in decorators
         )
 
     def is_set_in_sight(self, member: str) -> bool:
-        """Whether an attribute of this name is set on anything but an object's own self, or one of a computed name."""
+        """Say whether an attribute of this name, or of a computed one, is set on anything but an object's own self."""
         for node in chain.from_iterable(ast.walk(tree) for _, tree in self.trees):
             if isinstance(node, ast.Attribute) and node.attr == member and not isinstance(node.ctx, ast.Load):
                 if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
                     return True
-            elif isinstance(node, ast.Call) and called(node.func) in ("setattr", "delattr") and len(node.args) > 1:
-                text = text_of(node.args[1])
+            elif (
+                isinstance(node, ast.Call)
+                and find_called_name(node.func) in ("setattr", "delattr")
+                and len(node.args) > 1
+            ):
+                text = read_text(node.args[1])
                 if text is None or text == member:
                     return True
         return False
 
     def is_changed_in_sight(self, name: str) -> bool:
-        """Whether an attribute of a class is set, or the class is given to a function of the student's that may."""
+        """Say whether an attribute of a class is set, or the class is given to a function of the student's that may."""
         own = {node.name for _, tree in self.trees for node in ast.walk(tree) if isinstance(node, DEFINED)} | {
             "setattr"
         }
         for node in chain.from_iterable(ast.walk(tree) for _, tree in self.trees):
             is_set = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
-            is_own_call = isinstance(node, ast.Call) and called(node.func) in own
+            is_own_call = isinstance(node, ast.Call) and find_called_name(node.func) in own
             given = [node.value] if is_set else node.args if is_own_call else []  # type: ignore[attr-defined]
             if any(isinstance(each, ast.Name) and each.id == name for each in given):
                 return True
         return False
 
 
-def other_code(
+def find_other_code(
     name: str, cells: Sequence[CellSource], broken: Collection[int], answered: Sequence[str]
 ) -> OtherCode | None:
-    """What answered in place of the definition that the page shows; None where it was that, or nobody can tell.
+    """Return what answered in place of the definition that the page shows; None where it was that, or nobody can tell.
 
     Args:
         name: that a student defines.
@@ -113,30 +118,34 @@ def other_code(
     """
     notebook = _Notebook(cells, broken)
     lines = [line.split(" ") for line in answered if line.split(" ")[0].partition(".")[0] == name]
-    definitions = notebook.definitions(name) if lines else None
+    definitions = notebook.find_definitions(name) if lines else None
     if not definitions:
         return None
-    found = [_unlike(notebook, cell, node, lines) for cell, node in definitions]
+    found = [_compare_definition(notebook, cell, node, lines) for cell, node in definitions]
     return None if None in found else found[-1]
 
 
-def _unlike(notebook: _Notebook, cell: int, node: ast.stmt, lines: Sequence[Sequence[str]]) -> OtherCode | None:
+def _compare_definition(
+    notebook: _Notebook, cell: int, node: ast.stmt, lines: Sequence[Sequence[str]]
+) -> OtherCode | None:
     if isinstance(node, ast.ClassDef):
-        return _unlike_class(notebook, cell, node, lines)
+        return _compare_class(notebook, cell, node, lines)
     assert isinstance(node, _Function), "a definition is one of the two"
-    return next(filter(None, (_unlike_function(notebook, cell, node, places, node.name) for _, *places in lines)), None)
+    return next(
+        filter(None, (_compare_function(notebook, cell, node, places, node.name) for _, *places in lines)), None
+    )
 
 
-def _unlike_class(
+def _compare_class(
     notebook: _Notebook, cell: int, node: ast.ClassDef, lines: Sequence[Sequence[str]]
 ) -> OtherCode | None:
     if not notebook.is_by_library(node.decorator_list):
         return None
-    methods = _methods(node)
+    methods = _find_methods(node)
     # a metaclass, a base class or a function that is given the class may have changed it for all to see
     is_open = bool(node.keywords) or notebook.is_changed_in_sight(node.name)
     is_open = is_open or not _inherits_from_library(notebook, node)
-    for member, unlike in _members_unlike(notebook, cell, node, methods, lines):
+    for member, unlike in _find_unlike_members(notebook, cell, node, methods, lines):
         in_sight = is_open or notebook.is_set_in_sight(member)
         if in_sight and member not in (*methods, *_CALLED):
             continue  # the page shows that it was added, and no call of a model comes by it
@@ -144,7 +153,7 @@ def _unlike_class(
     return None
 
 
-def _members_unlike(
+def _find_unlike_members(
     notebook: _Notebook,
     cell: int,
     node: ast.ClassDef,
@@ -155,7 +164,7 @@ def _members_unlike(
     for subject, *places in lines:
         member = subject.partition(".")[2]
         if method := methods.get(member):
-            unlike = _unlike_function(
+            unlike = _compare_function(
                 notebook, cell, method, places, f"{node.name}.{member}", bool(node.decorator_list)
             )
             if unlike:
@@ -169,7 +178,7 @@ def _members_unlike(
             yield name, OtherCode(f"{quoted(f'{node.name}.{name}')} is not there when the class answers", True)
 
 
-def _unlike_function(
+def _compare_function(
     notebook: _Notebook,
     cell: int,
     node: _Function,
@@ -187,14 +196,16 @@ def _unlike_function(
 
 
 def _inherits_from_library(notebook: _Notebook, node: ast.ClassDef) -> bool:
-    return all(dotted_name(base, notebook.imports) or getattr(base, "id", "") == "object" for base in node.bases)
+    return all(
+        resolve_dotted_name(base, notebook.imports) or getattr(base, "id", "") == "object" for base in node.bases
+    )
 
 
-def _methods(node: ast.ClassDef) -> dict[str, _Function | None]:
+def _find_methods(node: ast.ClassDef) -> dict[str, _Function | None]:
     """The names that a class's body binds, as it holds them; with the method where it does so once, by a definition."""
     found: dict[str, _Function | None] = {}
-    for each in chain.from_iterable(map(_of_scope, node.body)):
-        for name in _names_bound(each):
+    for each in chain.from_iterable(map(_walk_scope, node.body)):
+        for name in _list_bound_names(each):
             private = name.startswith("__") and not name.endswith("__")
             held = f"_{node.name.lstrip('_')}{name}"[:_LONGEST_NAME] if private else name[:_LONGEST_NAME]
             once = held not in found and each in node.body
@@ -202,19 +213,19 @@ def _methods(node: ast.ClassDef) -> dict[str, _Function | None]:
     return found
 
 
-def _of_scope(statement: ast.AST) -> Iterator[ast.AST]:
+def _walk_scope(statement: ast.AST) -> Iterator[ast.AST]:
     """A statement and what is in it, without what stands in functions and classes that it defines."""
     yield statement
     for child in ast.iter_child_nodes(statement):
         if not isinstance(statement, (*DEFINED, ast.Lambda)):
-            yield from _of_scope(child)
+            yield from _walk_scope(child)
 
 
 def _binds(node: ast.AST, name: str) -> bool:
-    return name in _names_bound(node)
+    return name in _list_bound_names(node)
 
 
-def _names_bound(node: ast.AST) -> Iterator[str]:
+def _list_bound_names(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         yield node.id
     elif isinstance(node, (*DEFINED, ast.MatchAs, ast.MatchStar)) and node.name:

@@ -27,13 +27,13 @@ _HEAD = re.compile(r"^(?:async )?(?:def|class) +(\w+)", re.MULTILINE)
 
 
 def has_magics(source: str) -> bool:
-    """Whether any line of a cell may be IPython's own syntax."""
+    """Say whether any line of a cell may be IPython's own syntax."""
     return any(_as_call(line) is not None for line in source.splitlines())
 
 
 def as_python(source: str) -> str:
     """A cell with its magics, shell commands and questions as calls on ``get_ipython()``; the rest as it was."""
-    source = _dedented(source)
+    source = _dedent(source)
     first, _, body = source.partition("\n")
     if first.startswith("%%"):
         name, _, line = first[2:].strip().partition(" ")
@@ -45,18 +45,18 @@ def as_python(source: str) -> str:
 
 def _calls_in(source: str) -> str:
     lines, quotation, brackets = [], "", 0
-    for line in _whole_lines(source):
+    for line in _join_continued_lines(source):
         call = None if quotation or brackets else _as_call(line)  # within a text or brackets it is Python's
         lines.append(call or line)
         if call is None:
-            quotation, brackets = _left_open(line, quotation, brackets)
+            quotation, brackets = _find_left_open(line, quotation, brackets)
     return "\n".join(lines)
 
 
 _MARK = re.compile(r"""#.*|\'{3}|"{3}|\'(?:[^\'\\]|\\.)*\'?|"(?:[^"\\]|\\.)*"?|[(\[{]|[)\]}]""")
 
 
-def _left_open(line: str, quotation: str, brackets: int) -> tuple[str, int]:
+def _find_left_open(line: str, quotation: str, brackets: int) -> tuple[str, int]:
     """Which text of several lines is open at a line's end, by its three quotation marks, and how many brackets."""
     place = 0
     while place < len(line):
@@ -75,7 +75,7 @@ def _left_open(line: str, quotation: str, brackets: int) -> tuple[str, int]:
     return quotation, brackets
 
 
-def _dedented(source: str) -> str:
+def _dedent(source: str) -> str:
     """A cell without the indentation of its first line, and without the prompts of code from a Python session."""
     lines = source.lstrip("\n").splitlines()
     first = lines[0] if lines else ""
@@ -86,7 +86,7 @@ def _dedented(source: str) -> str:
     return "\n".join(lines)
 
 
-def _whole_lines(source: str) -> Iterator[str]:
+def _join_continued_lines(source: str) -> Iterator[str]:
     """The lines; one that is IPython's own goes on where it ends in a backslash."""
     begun: list[str] = []
     for line in source.splitlines():
@@ -152,13 +152,13 @@ class _Names:
     looks_up: bool
 
 
-def required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
+def choose_required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
     """The cells to run, in order: all of the student's, and those of the others that define or change what they use.
 
     Of a cell of the lesson's own, which often ends in a picture, only the statements that are needed run.
     """
-    pieces = [piece for cell in cells for piece in _pieces(cell)]
-    names = [_names(piece.source) for piece in pieces]
+    pieces = [piece for cell in cells for piece in _split_cell(cell)]
+    names = [_find_names(piece.source) for piece in pieces]
     chosen = {place for place, piece in enumerate(pieces) if piece.students}
     if any(names[place].looks_up for place in chosen):
         return tuple(CellSource(cell.index, cell.source) for cell in cells)
@@ -169,11 +169,11 @@ def required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
         used = frozenset().union(*(names[place].uses for place in chosen))
         more = {place for place in range(len(pieces)) if place not in chosen and offers[place] & used}
         if not more:
-            return _joined([pieces[place] for place in sorted(chosen)])
+            return _join_by_cell([pieces[place] for place in sorted(chosen)])
         chosen |= more
 
 
-def _pieces(cell: Runnable) -> list[Runnable]:
+def _split_cell(cell: Runnable) -> list[Runnable]:
     """A cell of the lesson's own statement by statement; any other whole."""
     try:
         statements = [] if cell.students else ast.parse(cell.source).body
@@ -188,7 +188,7 @@ def _pieces(cell: Runnable) -> list[Runnable]:
     ]
 
 
-def _joined(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
+def _join_by_cell(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
     sources: dict[int, list[str]] = {}
     for piece in pieces:
         sources.setdefault(piece.index, []).append(piece.source)
@@ -200,7 +200,7 @@ def parse(source: str) -> ast.Module | None:
     return _read(source)[1]
 
 
-def python_of(source: str) -> str | None:
+def convert_to_python(source: str) -> str | None:
     """The Python that is read, and that is run: a cell with its magics turned into calls; None: it is no Python."""
     return _read(source)[0]
 
@@ -213,68 +213,70 @@ def _read(source: str) -> tuple[str, ast.Module] | tuple[None, None]:
     return None, None
 
 
-def definitions(tree: ast.Module | None) -> frozenset[str]:
+def list_definitions(tree: ast.Module | None) -> frozenset[str]:
     """The names that a cell defines by itself, also under ``if`` or ``try``: functions, classes, assignments.
 
     What it imports is not counted.
     """
     defined = set()
-    for statement in _statements(tree.body if tree else []):
+    for statement in _walk_statements(tree.body if tree else []):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             defined.add(statement.name)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
-            defined |= set(_bound(ast.walk(statement)))
+            defined |= set(_find_bound_names(ast.walk(statement)))
         elif isinstance(part := getattr(statement, "test", getattr(statement, "value", None)), ast.AST):
             defined |= {node.target.id for node in ast.walk(part) if isinstance(node, ast.NamedExpr)}
     return frozenset(defined)
 
 
-def begun(source: str) -> frozenset[str]:
+def find_begun_definitions(source: str) -> frozenset[str]:
     """The functions and classes that a cell begins to define whose syntax is wrong; none where it is right."""
     return frozenset(_HEAD.findall(source)) if parse(source) is None else frozenset()
 
 
 def has_dynamic_names(source: str) -> bool:
-    """Whether a cell may read or define names that it does not show, by ``globals()`` or a magic, say."""
-    return _names(source).looks_up
+    """Say whether a cell may read or define names that it does not show, by ``globals()`` or a magic, say."""
+    return _find_names(source).looks_up
 
 
-def imports(tree: ast.AST | None) -> frozenset[str]:
+def list_imports(tree: ast.AST | None) -> frozenset[str]:
     """The names that a cell imports, anywhere in it."""
-    return frozenset(_imported(tree)) if tree else frozenset()
+    return frozenset(_find_imported_names(tree)) if tree else frozenset()
 
 
 def is_empty(source: str) -> bool:
-    """Whether a cell holds nothing but blank lines and comments."""
+    """Say whether a cell holds nothing but blank lines and comments."""
     return all(not line.strip() or line.lstrip().startswith("#") for line in source.splitlines())
 
 
-def used_globals(tree: ast.Module) -> frozenset[str] | None:
+def find_used_globals(tree: ast.Module) -> frozenset[str] | None:
     """The names that code looks up among the notebook's variables, in any of its scopes; None: nobody can tell.
 
     What a cell binds by itself before it reads it is not counted, but in functions, which may run much later.
     """
     try:
-        return frozenset((*_read_first(tree), *_used(symtable.symtable(ast.unparse(tree), "<cell>", "exec"))))
+        return frozenset(
+            (*_read_first(tree), *_find_used_names(symtable.symtable(ast.unparse(tree), "<cell>", "exec")))
+        )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 @lru_cache(maxsize=2048)
-def _names(source: str) -> _Names:
+def _find_names(source: str) -> _Names:
     nothing: frozenset[str] = frozenset()
     tree = parse(source)
     if tree is None:  # what cannot run neither uses nor binds; the student reads its error
         return _Names(nothing, nothing, nothing, nothing, looks_up=has_magics(source))
-    uses = used_globals(tree)
+    uses = find_used_globals(tree)
     if uses is None:
         return _Names(nothing, nothing, nothing, nothing, looks_up=True)
     looks_up = bool(uses & LOOKUPS) or any(map(_looks_up, ast.walk(tree)))
-    changes = frozenset(_changed(tree))
-    return _Names(uses, frozenset(_bound(ast.walk(tree))), changes, imports(tree), looks_up)
+    changes = frozenset(_find_changed_names(tree))
+    return _Names(uses, frozenset(_find_bound_names(ast.walk(tree))), changes, list_imports(tree), looks_up)
 
 
-def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def _walk_statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The statements of a cell, and those within them that run when the cell does."""
     waiting = list(body)
     while waiting:
@@ -289,7 +291,7 @@ def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 def _read_first(tree: ast.Module) -> Iterator[str]:
     bound: set[str] = set()
     for statement in tree.body:
-        nodes = list(_outside_functions(statement))
+        nodes = list(_walk_outside_functions(statement))
         for node in nodes:
             name = node.target if isinstance(node, ast.AugAssign) else node  # += reads first
             if not isinstance(name, ast.Name) or name.id in bound:
@@ -297,10 +299,10 @@ def _read_first(tree: ast.Module) -> Iterator[str]:
             if name is not node or isinstance(name.ctx, ast.Load):
                 yield name.id
         if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Assign):
-            bound |= imports(statement) | set(_bound(nodes))
+            bound |= list_imports(statement) | set(_find_bound_names(nodes))
 
 
-def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+def _walk_outside_functions(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes that run when a cell does: functions' bodies are left out, their decorators and defaults are not."""
     yield node
     for child in ast.iter_child_nodes(node):
@@ -308,10 +310,10 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
             body = node.body if isinstance(node.body, list) else [node.body]
             if child in body:
                 continue
-        yield from _outside_functions(child)
+        yield from _walk_outside_functions(child)
 
 
-def _used(table: symtable.SymbolTable) -> Iterator[str]:
+def _find_used_names(table: symtable.SymbolTable) -> Iterator[str]:
     for symbol in table.get_symbols():
         anywhere = table.get_type() == "class"  # there a name may be read before it is bound
         if (
@@ -319,7 +321,7 @@ def _used(table: symtable.SymbolTable) -> Iterator[str]:
         ) or symbol.is_declared_global():
             yield symbol.get_name()
     for child in table.get_children():
-        yield from _used(child)
+        yield from _find_used_names(child)
 
 
 def _looks_up(node: ast.AST) -> bool:
@@ -337,14 +339,14 @@ def _looks_up(node: ast.AST) -> bool:
 
 
 def _is_opaque_magic(call: ast.Call) -> bool:
-    """Whether ``get_ipython().run_line_magic("time", ...)``, say, may run code that stands in a string."""
+    """Say whether ``get_ipython().run_line_magic("time", ...)``, say, may run code that stands in a string."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in MAGIC_CALLS:
         return False
     name = call.args[0] if call.args else None
     return not (call.func.attr == "run_line_magic" and isinstance(name, ast.Constant) and name.value in HARMLESS_MAGICS)
 
 
-def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _find_bound_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
@@ -352,13 +354,13 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield name
 
 
-def _imported(tree: ast.AST) -> Iterator[str]:
+def _find_imported_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
 
 
-def _changed(tree: ast.Module) -> Iterator[str]:
+def _find_changed_names(tree: ast.Module) -> Iterator[str]:
     """Names of objects that a cell may change: by an item, by an attribute, or by a method whose result is not used."""
     parameters = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     for node in ast.walk(tree):

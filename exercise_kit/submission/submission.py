@@ -108,7 +108,7 @@ class Submission:
         return sum(each.max_score or 0.0 for each in self.exercises)
 
     def key(self, secret: bytes) -> bytes:
-        """What its checks' draws come from; it tells nothing of the grader's secret, or of other submissions' keys."""
+        """Return what its checks draw from; it tells nothing of the grader's secret, or of other submissions' keys."""
         return hmac.new(secret, self.digest.encode(), hashlib.sha256).digest()
 
     def only(self, names: Collection[str]) -> Submission:

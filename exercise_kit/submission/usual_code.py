@@ -15,7 +15,14 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from exercise_kit.engine.course_named import package
-from exercise_kit.submission.static_rules import called, dotted_name, globals_of, outermost_names, text_of, used_imports
+from exercise_kit.submission.static_rules import (
+    find_called_name,
+    find_globals,
+    find_used_imports,
+    read_text,
+    resolve_dotted_name,
+    walk_outermost_names,
+)
 
 _WHOLE = """
     __future__ abc argparse array ast base64 binascii bisect bz2 cProfile calendar cmath codecs collections colorsys
@@ -132,40 +139,42 @@ class Use(NamedTuple):
     node: ast.AST
 
 
-def unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted: frozenset[str]) -> Iterator[Use]:
-    """What an answer, or code that it reaches, uses beyond what answers need.
+def find_unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted: frozenset[str]) -> Iterator[Use]:
+    """Yield what an answer, or code that it reaches, uses beyond what answers need.
 
     Args:
         statement: of the notebook's top level.
         names: see :func:`~exercise_kit.submission.static_rules.import_names`.
         wanted: the names of imports that the answer uses.
     """
-    for used in used_imports(statement, wanted):
+    for used in find_used_imports(statement, wanted):
         if not _is_usual(used):
             yield Use(used, statement)
-    for builtin in sorted(globals_of(statement) - _BUILTINS - names.keys()):
+    for builtin in sorted(find_globals(statement) - _BUILTINS - names.keys()):
         if hasattr(builtins, builtin) or builtin == "__builtins__":
             yield Use(builtin, statement)
-    for name in outermost_names(statement):
+    for name in walk_outermost_names(statement):
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load) and _PARTS.get(names.get(name.id, "")):
             yield Use(names[name.id], name)  # a module handed on
     for node in ast.walk(statement):
-        yield from _unusual_access(node, names)
+        yield from _find_unusual_access(node, names)
         if isinstance(node, ast.Attribute) and _is_special(node.attr) and not _is_usual_special(node, names):
             yield Use(node.attr, node)
         elif isinstance(node, ast.ClassDef):
             metaclasses = (each.value for each in node.keywords if each.arg == "metaclass")
-            yield from (Use("metaclass", node) for each in metaclasses if dotted_name(each, names) not in _METACLASSES)
+            yield from (
+                Use("metaclass", node) for each in metaclasses if resolve_dotted_name(each, names) not in _METACLASSES
+            )
         elif isinstance(node, ast.FunctionDef) and node.name in _LATE:
             yield Use(node.name, node)
-    yield from unusual_anywhere(statement, names)
+    yield from find_unusual_anywhere(statement, names)
 
 
-def unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[Use]:
-    """What could change how answers run, wherever it stands in a notebook."""
-    looked_up = {id(each) for node in ast.walk(statement) for each in _looked_up_in(node)}
-    for name in outermost_names(statement):
-        dotted = None if isinstance(getattr(name, "ctx", None), ast.Store) else dotted_name(name, names)
+def find_unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[Use]:
+    """Yield what could change how answers run, wherever it stands in a notebook."""
+    looked_up = {id(each) for node in ast.walk(statement) for each in _find_containers(node)}
+    for name in walk_outermost_names(statement):
+        dotted = None if isinstance(getattr(name, "ctx", None), ast.Store) else resolve_dotted_name(name, names)
         if dotted == "sys.modules" and id(name) in looked_up:
             continue  # "google.colab" in sys.modules
         if dotted and not _is_usual(dotted):
@@ -175,22 +184,22 @@ def unusual_anywhere(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[
             yield Use(node.attr, node)
         elif isinstance(node, ast.keyword) and node.arg in _ALWAYS_ODD:
             yield Use(node.arg, node.value)
-        target = _changed(node)
+        target = _find_changed_object(node)
         if target is not None:
-            yield from _unusual_change(target, node, names)
+            yield from _find_unusual_change(target, node, names)
         if isinstance(node, ast.Call):
-            yield from _unusual_call(node, statement)
+            yield from _find_unusual_call(node, statement)
 
 
-def _looked_up_in(node: ast.AST) -> Iterator[ast.expr]:
-    """What stands on the right of ``in``."""
+def _find_containers(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what stands on the right of ``in``."""
     if isinstance(node, ast.Compare):
         pairs = zip(node.ops, node.comparators, strict=True)
         yield from (each for operator, each in pairs if isinstance(operator, ast.In | ast.NotIn))
 
 
 def _is_usual(dotted: str) -> bool:
-    """Whether a module, and the part of it, is one that answers use."""
+    """Say whether a module, and the part of it, is one that answers use."""
     root, *parts = _by_its_own_name(dotted).split(".")
     if root in _USUAL or root in (package(), "builtins"):
         return True
@@ -228,33 +237,37 @@ def _is_of_self(node: ast.Attribute, names: Mapping[str, str]) -> bool:
     return node.attr == "__dict__" and getattr(node.value, "id", "") == "self" and "self" not in names
 
 
-def _unusual_access(node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
+def _find_unusual_access(node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
     """``getattr`` with a name that nobody can read, and ``getattr`` handed on."""
     if not isinstance(node, ast.Call):
         return
     for given in (*node.args, *(each.value for each in node.keywords)):
         if isinstance(given, ast.Name) and given.id in ("getattr", "setattr") and given.id not in names:
             yield Use(given.id, given)
-    if called(node.func) in ("getattr", "setattr") and len(node.args) > 1:
+    if find_called_name(node.func) in ("getattr", "setattr") and len(node.args) > 1:
         subject, name = node.args[:2]
-        text = text_of(name)
+        text = read_text(name)
         if text is None and not _is_own(subject, name, names):
-            yield Use(f"{called(node.func)}(…, …)", node)
+            yield Use(f"{find_called_name(node.func)}(…, …)", node)
         elif text is not None and _is_special(text) and text not in _SPECIAL_NAMES:
-            yield Use(f"{called(node.func)}(…, {text})", node)
+            yield Use(f"{find_called_name(node.func)}(…, {text})", node)
 
 
 def _is_own(subject: ast.expr, name: ast.expr, names: Mapping[str, str]) -> bool:
-    """Whether a computed attribute leads nowhere: ``getattr(self, f"head{i}")``, ``getattr(F, activation)``."""
+    """Say whether a computed attribute leads nowhere: ``getattr(self, f"head{i}")``, ``getattr(F, activation)``."""
     begins = isinstance(name, ast.JoinedStr) and isinstance(name.values[0], ast.Constant)
     is_object = isinstance(subject, ast.Name) and subject.id not in names
-    return begins or is_object or dotted_name(subject, names) in _LOOKED_UP
+    return begins or is_object or resolve_dotted_name(subject, names) in _LOOKED_UP
 
 
-def _changed(node: ast.AST) -> ast.expr | None:
+def _find_changed_object(node: ast.AST) -> ast.expr | None:
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
         return node if isinstance(node, ast.Attribute) else node.value
-    if isinstance(node, ast.Call) and called(node.func) in ("setattr", "__setattr__", "delattr") and node.args:
+    if (
+        isinstance(node, ast.Call)
+        and find_called_name(node.func) in ("setattr", "__setattr__", "delattr")
+        and node.args
+    ):
         bound = node.func if isinstance(node.func, ast.Attribute) and len(node.args) == 2 else None
         return bound.value if bound and bound.attr == "__setattr__" else node.args[0]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _UPDATES:
@@ -262,9 +275,9 @@ def _changed(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
+def _find_unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, str]) -> Iterator[Use]:
     text = ast.unparse(target)
-    dotted = dotted_name(target, names) or ""
+    dotted = resolve_dotted_name(target, names) or ""
     odd_attribute = (
         isinstance(target, ast.Attribute)
         and _is_special(target.attr)
@@ -278,11 +291,11 @@ def _unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, str]) -
         yield Use(dotted or text, node)
 
 
-def _unusual_call(call: ast.Call, statement: ast.stmt) -> Iterator[Use]:
+def _find_unusual_call(call: ast.Call, statement: ast.stmt) -> Iterator[Use]:
     function = call.func
-    is_text = bool(call.args) and text_of(call.args[0]) is not None
+    is_text = bool(call.args) and read_text(call.args[0]) is not None
     if getattr(function, "id", "") in ("exec", "eval") and not is_text and not isinstance(statement, _DEFINED):
-        yield Use(called(function) or "", call)
+        yield Use(find_called_name(function) or "", call)
     if (
         isinstance(function, ast.Attribute)
         and function.attr not in _OF_THE_SHELL

@@ -70,7 +70,7 @@ class Attempts:
         if not self._listening:
             return
         if event in _EVENT_MESSAGES and len(self._found) < _MOST:
-            if (attempt := _described(event, arguments)) not in _TORCHS:
+            if (attempt := _describe_event(event, arguments)) not in _TORCHS:
                 self._found[attempt] = None
         elif event in _ON_PATHS and len(self._found) < _MOST and arguments and type(arguments[0]) in (str, bytes):
             path = os.path.abspath(os.fsdecode(arguments[0]))
@@ -91,7 +91,7 @@ def watch_attempts(allowed: Sequence[str]) -> Attempts:
     return attempts
 
 
-def _described(event: str, arguments: tuple[Any, ...]) -> str:
+def _describe_event(event: str, arguments: tuple[Any, ...]) -> str:
     what = _EVENT_MESSAGES[event]
     details = {"subprocess": 0, "os.system": 0, "exec": 0, "ctypes": 0, "socket": 1 if event == "socket.connect" else 0}
     detail = arguments[details[what]] if what in details and len(arguments) > details[what] else ""

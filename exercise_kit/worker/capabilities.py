@@ -90,7 +90,7 @@ def probe_capabilities() -> SandboxCapabilities:
 
 
 def _works(attempt: Callable[[], bool]) -> bool:
-    """Whether the attempt succeeds in a process of its own."""
+    """Say whether the attempt succeeds in a process of its own."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

@@ -76,9 +76,9 @@ class Cells:
             self._statements[index] = [_as_syntax_error(error)]
             return
         shown = body[-1] if body and isinstance(body[-1], ast.Expr) else None
-        self._statements[index] = [self._compiled(each, index, name, each is shown) for each in body]
+        self._statements[index] = [self._compile_statement(each, index, name, each is shown) for each in body]
 
-    def _compiled(self, statement: ast.stmt, index: int, name: str, shown: bool) -> CodeType | SyntaxError:
+    def _compile_statement(self, statement: ast.stmt, index: int, name: str, shown: bool) -> CodeType | SyntaxError:
         """A statement's code, by itself: what stands before an error runs, as in a notebook."""
         tree, mode = (ast.Interactive([statement]), "single") if shown else (ast.Module([statement], []), "exec")
         flags = self._futures | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -87,7 +87,7 @@ class Cells:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return _as_syntax_error(error)
         self._futures |= code.co_flags & _FUTURES
-        for each in _nested(code):
+        for each in _walk_code(code):
             self._places[id(each)] = each, f"{index}:{each.co_firstlineno}:{each.co_name[:_LONGEST_NAME]}"
         return code
 
@@ -199,15 +199,15 @@ def _names_made(statement: CodeType) -> list[str]:
     return [each.argval for each in dis.get_instructions(statement) if each.opname == "STORE_NAME"]
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
+def _walk_code(code: CodeType) -> Iterator[CodeType]:
     yield code
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _nested(each)
+            yield from _walk_code(each)
 
 
 def _held_by(thing: object) -> list[Any]:
-    """What an object holds itself; of a function not the variables of its module."""
+    """Return what an object holds itself; of a function not the variables of its module."""
     if type(thing) is FunctionType:
         held = [_closure(thing), _attributes(thing), _defaults(thing), _keyword_defaults(thing)]
         return [each for each in held if each]

@@ -11,7 +11,7 @@ import torch
 CPU = torch.device("cpu")
 
 
-def started(name: str) -> torch.device:
+def start_device(name: str) -> torch.device:
     """The device of this name, ready for use; a GPU is initialized here, in the child, and never in the warm process.
 
     Raises:

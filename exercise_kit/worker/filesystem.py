@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from .linux import LIBC, PR_SET_DUMPABLE, architecture, checked, die_with_parent, prctl, syscall
+from .linux import LIBC, PR_SET_DUMPABLE, architecture, check_result, die_with_parent, prctl, syscall
 
 SCRATCH = Path("/student")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
@@ -58,7 +58,7 @@ def build_root(readable: Sequence[Path], scratch_bytes: int, owner: int) -> Path
     os.chdir("/")
     for path, source in real.items():
         _bind(OLD + source, str(path))
-    checked(LIBC.umount2(OLD.encode(), ctypes.c_int(DETACH)), "umount2")
+    check_result(LIBC.umount2(OLD.encode(), ctypes.c_int(DETACH)), "umount2")
     os.rmdir(OLD)
     for device in devices:
         _make_place(device, is_folder=False)
@@ -91,7 +91,7 @@ def _make_place(target: str, *, is_folder: bool) -> None:
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
     what = kind.encode() if kind else None
     result = LIBC.mount(source.encode(), target.encode(), what, ctypes.c_ulong(flags), options.encode())
-    checked(result, f"mount {target}")
+    check_result(result, f"mount {target}")
 
 
 def _clone(path: str) -> int:
@@ -114,7 +114,7 @@ def clear_folder(folder: str) -> bool:
         while entries := list(os.scandir(folder)):
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    _flattened(folder, entry.path, numbers)
+                    _flatten(folder, entry.path, numbers)
                 else:
                     os.unlink(entry.path)
     except OSError:
@@ -122,7 +122,7 @@ def clear_folder(folder: str) -> bool:
     return True
 
 
-def _flattened(top: str, folder: str, numbers: count[int]) -> None:
+def _flatten(top: str, folder: str, numbers: count[int]) -> None:
     """Remove ``folder`` with its files, and move its folders to ``top`` under names that nothing there has."""
     os.chmod(folder, stat.S_IRWXU)
     for entry in list(os.scandir(folder)):
@@ -205,7 +205,7 @@ def enter_namespaces(readable: Sequence[Path], scratch_bytes: int, uid: int) -> 
 def _unshare(outer: int, to_outer: int, from_outer: int) -> bool:
     """Leave the old namespaces; whether there is more than one user in the new ones."""
     prctl(PR_SET_DUMPABLE, 1)  # else a process that has changed its user may not have its maps written
-    checked(LIBC.unshare(ctypes.c_int(EVERYTHING)), "unshare")
+    check_result(LIBC.unshare(ctypes.c_int(EVERYTHING)), "unshare")
     os.write(to_outer, UNSHARED)
     answer = os.read(from_outer, 1)
     if answer not in (MAPPED, ONE_USER):

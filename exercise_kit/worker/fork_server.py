@@ -44,7 +44,7 @@ def main(descriptor: int) -> None:
     os.umask(0o022)  # the judge's may shut the folders of the new root to a child, which is another user
     gc.disable()  # what is imported stays, so that nobody has to look for garbage in it
     try:
-        setup, _ = _received(control)
+        setup, _ = _receive(control)
         sys.path[:] = [*sys.path, *setup["packages"]]
         sandbox_policy = _prepare_policy(setup)
         scratch = str(sandbox_policy.scratch) if sandbox_policy else setup["scratch"]
@@ -114,7 +114,7 @@ class _ChildManager:
         """Do what the judge asks, until it is gone."""
         try:
             while True:
-                request, descriptors = _received(self._control)
+                request, descriptors = _receive(self._control)
                 if request["do"] == "fork":
                     self._end(patience=0.0)
                     self._fork(request, descriptors[0])
@@ -176,7 +176,7 @@ class _ChildManager:
         return {"ended": ended, "by_itself": by_itself, "clean": clean}
 
     def _wrote_too_much(self) -> bool:
-        """Whether the child that has ended was ended for its files; the process that watched it ends with it."""
+        """Say whether the child that has ended was ended for its files; the process that watched it ends with it."""
         watcher, self._watcher = self._watcher, None
         if watcher is None:
             return False
@@ -220,7 +220,7 @@ def _children() -> list[int]:
         return []
 
 
-def _received(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
     data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 1)
     if not data:
         raise _JudgeDisconnected

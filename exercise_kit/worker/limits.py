@@ -159,7 +159,7 @@ def hold_to_size(child: int, most_bytes: int) -> NoReturn:
 
 
 def scratch_fits(child: int, most_bytes: int) -> bool:
-    """Whether this folder and the nameless files of the child are within bounds; what cannot be looked into is not."""
+    """Say whether this folder and the child's nameless files are within bounds; what cannot be looked into is not."""
     try:
         named, entries = _in_folder()
     except OSError:

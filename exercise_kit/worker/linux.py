@@ -45,7 +45,7 @@ def syscall(number: int, *arguments: Any) -> int:
     """
     passed = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     LIBC.syscall.restype = ctypes.c_long
-    return checked(LIBC.syscall(ctypes.c_long(number), *passed), f"system call {number}")
+    return check_result(LIBC.syscall(ctypes.c_long(number), *passed), f"system call {number}")
 
 
 def prctl(option: int, *arguments: int) -> int:
@@ -55,10 +55,10 @@ def prctl(option: int, *arguments: int) -> int:
         OSError: with the kernel's errno.
     """
     padded = (*arguments, 0, 0, 0, 0)[:4]
-    return checked(LIBC.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, padded)), f"prctl {option}")
+    return check_result(LIBC.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, padded)), f"prctl {option}")
 
 
-def checked(result: int, what: str) -> int:
+def check_result(result: int, what: str) -> int:
     """The result of a C function that answers -1 and errno on an error; OSError then."""
     if result == -1:
         number = ctypes.get_errno() or errno.EINVAL
@@ -88,7 +88,7 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 
 
 def can_change_user() -> bool:
-    """Whether this process is root in more than name: one in a container may have lost its capabilities."""
+    """Say whether this process is root in more than name: one in a container may have lost its capabilities."""
     header, held = struct.pack("=Ii", CAPABILITY_VERSION_3, 0), ctypes.create_string_buffer(24)
     syscall(CAPGET[architecture()], header, held)
     effective = struct.unpack("=IIIIII", held.raw)[0]

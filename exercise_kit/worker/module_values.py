@@ -68,7 +68,7 @@ def _empty_layer(below: str, weight: Tensor | None) -> nn.Module:
 
 
 def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Any] | None:
-    """What makes a Linear or Conv2d, with its kind under "layer"; None for any other module, or an odd one.
+    """Return what makes a Linear or Conv2d, with its kind under "layer"; None for any other module, or an odd one.
 
     Args:
         layer: the module.
@@ -90,7 +90,7 @@ def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, An
 
 
 def _computes_as(layer: nn.Module, kind: type[nn.Module], *methods: str) -> bool:
-    """Whether it is of that class, or of a subclass with the same methods."""
+    """Say whether it is of that class, or of a subclass with the same methods."""
     return is_a(layer, kind) and all(
         class_attribute(type(layer), name) is class_attribute(kind, name) for name in methods
     )
@@ -158,7 +158,7 @@ def _empty_like(tensor: Tensor) -> Tensor:
 
 
 def can_hold(parameters: Mapping[str, Tensor]) -> bool:
-    """Whether :class:`NamedParameters` can hold these."""
+    """Say whether :class:`NamedParameters` can hold these."""
     try:
         NamedParameters(parameters)
     except (ValueError, KeyError, TypeError, RuntimeError):

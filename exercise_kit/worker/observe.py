@@ -112,7 +112,7 @@ def _is_same_object(value: Any, result: Any) -> bool:
 
 
 def _share(result: Any, inputs: Sequence[Any]) -> bool:
-    """Whether the result, or a module among the inputs, lies in memory of another input."""
+    """Say whether the result, or a module among the inputs, lies in memory of another input."""
     made = [result, *(value for value in inputs if is_a(value, nn.Module))]
     pairs = [(each, given) for each in made for given in inputs if not (each is given and is_a(each, nn.Module))]
     with contextlib.suppress(Exception):  # a student's tensor may have no memory that can be looked at

@@ -56,13 +56,13 @@ def name_of_cell(index: int) -> str:
     return f"<cell {index + 1}>"
 
 
-def described(error: BaseException) -> dict[str, Any]:
+def describe_error(error: BaseException) -> dict[str, Any]:
     """Its kinds (the class and all that it inherits from), words, innermost line in a cell, and functions."""
     frames = list(_frames(_traceback(error)))
     own = [(name, number) for name, number, _ in frames if _CELL.fullmatch(name)]
     line = _line(*own[-1]) if own else ""
     kinds, words = [name_of(kind) for kind in mro(type(error)) if kind is not object], words_of(error)
-    if scripted := _scripted(error, kinds):
+    if scripted := _find_script_error(error, kinds):
         kinds, words = [scripted[1], *kinds], scripted[2][:_MOST_WORDS]
     return {
         "kinds": kinds[:_MOST_KINDS],
@@ -73,7 +73,7 @@ def described(error: BaseException) -> dict[str, Any]:
     }
 
 
-def _scripted(error: BaseException, kinds: list[str]) -> re.Match[str] | None:
+def _find_script_error(error: BaseException, kinds: list[str]) -> re.Match[str] | None:
     """The kind and the words of a student's own error in TorchScript, which tells of it in an error of its own."""
     try:
         return _SCRIPTED.search(str.__str__(str(error))[:_LONGEST_SCRIPT]) if kinds[0] == "Error" else None
@@ -82,7 +82,7 @@ def _scripted(error: BaseException, kinds: list[str]) -> re.Match[str] | None:
 
 
 def words_of(error: BaseException) -> str:
-    """What the exception says, shortened; "" when it cannot say it."""
+    """Return what the exception says, shortened; "" when it cannot say it."""
     try:
         words = str.__str__(str(error))[: 4 * _MOST_WORDS]
         for folder in _FOLDERS:
@@ -101,10 +101,10 @@ def for_feedback(error: BaseException) -> tuple[str, str, list[str]]:
     if is_a(error, SyntaxError):
         lines = [f"  line {_whole(error, 'lineno')}: {_text(error, 'text')}", f"{kind}: {_text(error, 'msg')}"]
     places = [place for frame in _frames(_traceback(error)) if (place := _place(*frame))]
-    return kind, words, [*_shortened(places), *lines]
+    return kind, words, [*_shorten(places), *lines]
 
 
-def _shortened(places: list[str]) -> list[str]:
+def _shorten(places: list[str]) -> list[str]:
     """The places without repetitions of the place before; of many, the innermost."""
     distinct = [place for place, before in zip(places, [None, *places], strict=False) if place != before]
     return distinct if len(distinct) <= _MOST_FRAMES else ["  ...", *distinct[-_MOST_FRAMES:]]
@@ -236,7 +236,7 @@ class CellOutputBuffer:
         last = self.outputs[-1] if self.outputs else {}
         if len(self.outputs) >= _MOST_OUTPUTS and last.get("name") != name:
             return
-        kept = self._truncated(text)
+        kept = self._truncate(text)
         if not kept:
             return
         if last.get("output_type") == "stream" and last["name"] == name:
@@ -251,7 +251,7 @@ class CellOutputBuffer:
             return
         shown: dict[str, Any] = {}
         if isinstance(text := data.get("text/plain"), str):
-            shown["text/plain"] = self._truncated(text)
+            shown["text/plain"] = self._truncate(text)
         if isinstance(picture := data.get("image/png"), bytes) and self._fits_picture(picture):
             shown["image/png"] = torch.from_numpy(np.frombuffer(picture, np.uint8).copy())
         elif "image/png" in data:
@@ -264,7 +264,7 @@ class CellOutputBuffer:
         self.outputs.append({"output_type": "error", "ename": kind, "evalue": words, "traceback": traceback})
 
     def has_room_for_picture(self) -> bool:
-        """Whether another picture would be kept, so that it is worth drawing."""
+        """Say whether another picture would be kept, so that it is worth drawing."""
         return self._pictures < self.room.pictures
 
     def _fits_picture(self, picture: bytes) -> bool:
@@ -272,7 +272,7 @@ class CellOutputBuffer:
         self._pictures += fits
         return fits
 
-    def _truncated(self, text: str) -> str:
+    def _truncate(self, text: str) -> str:
         room = min(self.room.cell_chars - self._cell, self.room.all_chars - self._all)
         if room <= 0:
             return ""

@@ -109,7 +109,7 @@ def prepare_policy(
         )
     if scratch is None:
         raise ProtectionError("namespaces are refused here, and no scratch folder is named")
-    child_uid = uid if can_change_user() and _given(scratch, uid) else None
+    child_uid = uid if can_change_user() and _give_to_user(scratch, uid) else None
     has_landlock = bool(landlock_version())
     capabilities = _to_read([*readable, *views]) if child_uid is not None and has_landlock else 0
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -192,7 +192,7 @@ def _close_all_but(kept: set[int]) -> None:
     syscall(CLOSE_RANGE, first, LAST_DESCRIPTOR, 0)
 
 
-def _given(folder: Path, uid: int) -> bool:
+def _give_to_user(folder: Path, uid: int) -> bool:
     """Make a folder a user's own; False where there is no such user, as in some containers."""
     try:
         os.chown(folder, uid, uid)
@@ -209,7 +209,7 @@ def _to_read(paths: Iterable[Path]) -> int:
 
 
 def _is_world_readable(path: Path) -> bool:
-    """Whether a user who owns nothing comes to this path and reads it."""
+    """Say whether a user who owns nothing comes to this path and reads it."""
     try:
         folders = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents)
         return bool(folders and path.stat().st_mode & stat.S_IROTH)

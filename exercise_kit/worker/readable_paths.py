@@ -81,7 +81,7 @@ def gpu_devices() -> list[Path]:
 
 
 def gpu_readable() -> list[Path]:
-    """What CUDA's libraries read of the machine, and where they are beside the usual places."""
+    """Return what CUDA's libraries read of the machine, and where they are beside the usual places."""
     found = [path for path in map(Path, GPU_FILES) if path.exists()]
     for folder in (*GPU_LIBRARIES, *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))):
         found += _libraries(Path(folder))

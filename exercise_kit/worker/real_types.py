@@ -16,7 +16,7 @@ _MISSING = object()
 
 
 def is_a(value: object, *kinds: type) -> bool:
-    """Whether it is of one of these classes, or of one that inherits from them."""
+    """Say whether it is of one of these classes, or of one that inherits from them."""
     for each in mro(type(value)):  # no generator: whoever watches a student's code is called for each of its steps
         for kind in kinds:
             if each is kind:
@@ -30,7 +30,7 @@ def name_of(kind: type, longest: int = 80) -> str:
 
 
 def class_attribute(kind: type, name: str) -> Any:
-    """What stands under ``name`` in a class or in those that it inherits from, unbound; None where nothing does."""
+    """Find what stands under ``name`` in a class or in those that it inherits from, unbound; None if nothing does."""
     found = (each for entry in mro(kind) if (each := namespace_of(entry).get(name, _MISSING)) is not _MISSING)
     return next(found, None)
 

@@ -27,7 +27,7 @@ from .audit import Attempts
 from .cells import Cells
 from .module_values import named_parameters
 from .observe import observe, observe_parts, pull_back, reply_of
-from .outputs import CellOutputBuffer, OutputLimits, described
+from .outputs import CellOutputBuffer, OutputLimits, describe_error
 from .real_types import fields_of, is_a
 from .values import Packer, Unpacker, tensors_in
 from .wire import Wire
@@ -80,7 +80,7 @@ class RequestServer:
             body, tensors = self._wire.receive()
             self._number = body["number"]
             is_fixture = dict(body["request"]["dict"])["kind"] == "run_fixture"  # puts things where it wants them
-            request, self._has_moved = self._unpacked(body["request"], tensors, to_device=not is_fixture)
+            request, self._has_moved = self._unpack(body["request"], tensors, to_device=not is_fixture)
             seed = request.pop("seed", 0)  # None: the generators go on
             fresh_settings(seed)
             compute.reset_device(self._device, seed)
@@ -92,7 +92,7 @@ class RequestServer:
         try:
             return _KINDS[kind](self, **request)
         except BaseException as error:  # a student's code may raise anything at all
-            raised = described(error)
+            raised = describe_error(error)
             if why := self._cells.why_not_made(error):
                 raised |= {"kinds": ["RuntimeError", "Exception"], "words": why}
             return {"raised": raised}
@@ -105,9 +105,9 @@ class RequestServer:
         strict = key == "reply" and self._has_moved
         packer = Packer(self._longest, self._most_bytes, device=self._device, strict=strict, records=self._records)
         body = {"number": self._number, key: packer.pack(reply)}
-        self._wire.send(body, packer.tensors, noted=self._noted if key == "reply" else None)
+        self._wire.send(body, packer.tensors, noted=self._collect_notes if key == "reply" else None)
 
-    def _noted(self) -> dict[str, Any]:
+    def _collect_notes(self) -> dict[str, Any]:
         answered, self._answered = list(self._answered), {}
         return {"called": withheld.fresh(), "attempts": self._attempts.fresh(), "answered": answered}
 
@@ -116,9 +116,9 @@ class RequestServer:
             to_device = any(torch_internals.device(each) == self._device for each in tensors_in(question))
         self._send(question, "question")
         body, tensors = self._wire.receive()
-        return self._unpacked(body["answer"], tensors, to_device=to_device)[0]
+        return self._unpack(body["answer"], tensors, to_device=to_device)[0]
 
-    def _unpacked(self, packed: Any, tensors: list[Tensor], to_device: bool) -> tuple[Any, bool]:
+    def _unpack(self, packed: Any, tensors: list[Tensor], to_device: bool) -> tuple[Any, bool]:
         """The value that was packed, and whether a tensor was moved: ``to_device`` puts the CPU's on the student's."""
         unpacker = Unpacker(
             tensors,
@@ -148,17 +148,17 @@ class RequestServer:
     def _call(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
-        return reply_of(observe(self._named(name), inputs, options, gradients))
+        return reply_of(observe(self._find_object(name), inputs, options, gradients))
 
     def _run_fixture(self, name: str, fixture: str, fields: dict[str, Any]) -> dict[str, Any]:
         if fields.get("device") == "cpu":  # as the judge calls the device of the student's code
             fields["device"] = str(self._device)
         from exercise_kit.engine.training_fixtures import fixture_named  # the student's view of the course
 
-        return {"result": fixture_named(fixture)(self._named(name), **fields)}
+        return {"result": fixture_named(fixture)(self._find_object(name), **fields)}
 
     def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
-        made = self._named(name)(*inputs, **options)
+        made = self._find_object(name)(*inputs, **options)
         if not is_a(made, nn.Module):
             return {"result": made}
         made = fields_of(made)["_modules"].get("_orig_mod", made)  # torch.compile keeps it there
@@ -223,7 +223,7 @@ class RequestServer:
         self._modules[module].train(training)
         return {}
 
-    def _defined(self, names: list[str]) -> dict[str, Any]:
+    def _describe_names(self, names: list[str]) -> dict[str, Any]:
         return {"defined": {name: self._sort_of(name) for name in names}}
 
     def _sort_of(self, name: str) -> str | None:
@@ -232,7 +232,7 @@ class RequestServer:
         thing = self._variables[name]
         return "class" if is_a(thing, type) else "function" if callable(thing) else "other"
 
-    def _named(self, name: str) -> Any:
+    def _find_object(self, name: str) -> Any:
         if name not in self._variables:
             raise NameError(f"name {name!r} is not defined")
         self._answered |= dict.fromkeys(self._cells.codes_of(name, self._variables[name]))
@@ -255,7 +255,7 @@ _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "cast": RequestServer._cast,
     "move": RequestServer._move,
     "mode": RequestServer._mode,
-    "defined": RequestServer._defined,
+    "defined": RequestServer._describe_names,
 }
 
 
@@ -305,14 +305,14 @@ class Callbacks:
         def ask_judge(*inputs: Any, **options: Any) -> Any:
             tensors = list(tensors_in((inputs, options)))
             if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
-                return self._called(number, inputs, options, False)["result"]
+                return self._call_judge(number, inputs, options, False)["result"]
             box: dict[str, Any] = {}
             outputs = iter(_JudgeCall.apply(self, box, number, inputs, options, *tensors))
-            return _replaced(box["result"], outputs)
+            return _replace_tensors(box["result"], outputs)
 
         return ask_judge
 
-    def _called(self, number: int, inputs: Any, options: Any, gradients: bool) -> dict[str, Any]:
+    def _call_judge(self, number: int, inputs: Any, options: Any, gradients: bool) -> dict[str, Any]:
         question = {"callback": number, "inputs": inputs, "options": options, "gradients": gradients}
         answer = self._answer(question)
         tensors = list(tensors_in((inputs, options)))
@@ -335,7 +335,7 @@ class _JudgeCall(torch.autograd.Function):
     def forward(
         ctx: Any, callbacks: Callbacks, box: dict[str, Any], number: int, inputs: Any, options: Any, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        answer = callbacks._called(number, inputs, options, True)
+        answer = callbacks._call_judge(number, inputs, options, True)
         box["result"] = answer["result"]
         outputs = tuple(tensors_in(answer["result"]))
         ctx.callbacks, ctx.call = callbacks, answer["call"]
@@ -349,14 +349,14 @@ class _JudgeCall(torch.autograd.Function):
         return None, None, None, None, None, *gradients
 
 
-def _replaced(value: Any, outputs: Any) -> Any:
+def _replace_tensors(value: Any, outputs: Any) -> Any:
     """``value`` with the tensors of ``outputs`` in the place of its own."""
     if isinstance(value, Tensor):
         return next(outputs)
     if isinstance(value, tuple | list):
-        return type(value)(_replaced(each, outputs) for each in value)
+        return type(value)(_replace_tensors(each, outputs) for each in value)
     if isinstance(value, dict):
-        return {key: _replaced(each, outputs) for key, each in value.items()}
+        return {key: _replace_tensors(each, outputs) for key, each in value.items()}
     return value
 
 

@@ -68,17 +68,17 @@ def plain(tensor: Any) -> Any:
 
 
 def has_operators_of_its_own(tensor: Any) -> bool:
-    """Whether torch hands every operator on it to its class's ``__torch_dispatch__``."""
+    """Say whether torch hands every operator on it to its class's ``__torch_dispatch__``."""
     return _has(_keys_of(tensor), _PYTHON)
 
 
 def is_lazy(tensor: Any) -> bool:
-    """Whether it is a parameter or buffer that waits for its shape."""
+    """Say whether it is a parameter or buffer that waits for its shape."""
     return is_a(tensor, UninitializedParameter, UninitializedBuffer)
 
 
 def is_parameter(tensor: Any) -> bool:
-    """Whether it is an nn.Parameter, also one that was made of a subclass's tensor."""
+    """Say whether it is an nn.Parameter, also one that was made of a subclass's tensor."""
     return is_a(tensor, _Parameter) or (is_a(tensor, _Tensor) and fields_of(tensor).get("_is_param") is True)
 
 

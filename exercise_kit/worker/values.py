@@ -65,20 +65,20 @@ class Packer:
         self._count += 1
         try:
             if depth <= _DEEPEST and self._count <= _MOST:
-                return self._packed(value, depth)
+                return self._pack_value(value, depth)
         except MemoryError:
             raise
         except Exception:  # a student's object may raise from any method
             return _other(value)
         return _other(value)
 
-    def _packed(self, value: Any, depth: int) -> Any:
+    def _pack_value(self, value: Any, depth: int) -> Any:
         if value is None or value is True or value is False:
             return value
         if is_a(value, Tensor):
             return self._tensor(value)
         if is_a(value, np.number, np.bool_):
-            return self._packed(np.generic.item(value), depth)
+            return self._pack_value(np.generic.item(value), depth)
         for kind, pack in _PLAIN.items():
             if is_a(value, kind):
                 return pack(self, value, depth)
@@ -275,17 +275,17 @@ class Unpacker:
     def unpack(self, packed: Any) -> Any:
         """The value that was packed; WireError when this is no packed value."""
         try:
-            return self._unpacked(packed)
+            return self._unpack_value(packed)
         except RecursionError:
             raise WireError("a value is nested too deeply") from None
         except _DAMAGE as error:
             raise WireError(f"a value is not as one is packed: {type(error).__name__}") from None
 
-    def _unpacked(self, packed: Any) -> Any:
+    def _unpack_value(self, packed: Any) -> Any:
         if packed is None or isinstance(packed, bool | int | float | str):
             return packed
         if isinstance(packed, list):
-            return [self._unpacked(each) for each in packed]
+            return [self._unpack_value(each) for each in packed]
         for key, unpack in _UNPACKERS.items():
             if key in packed:
                 return unpack(self, packed)
@@ -308,11 +308,11 @@ class Unpacker:
         if device.type != "cpu":
             tensor = tensor.to(device)
         if self._trusting:
-            tensor = _strided(tensor, packed.get("strides"))
+            tensor = _with_strides(tensor, packed.get("strides"))
         return tensor.requires_grad_(packed.get("grad") is True)
 
     def _dict(self, packed: dict[str, Any]) -> dict[str, Any]:
-        return {_text(key): self._unpacked(each) for key, each in packed["dict"]}
+        return {_text(key): self._unpack_value(each) for key, each in packed["dict"]}
 
     def _layer(self, packed: dict[str, Any]) -> nn.Module:
         weights = {name: self._tensor(each) for name, each in packed["weights"].items()}
@@ -323,13 +323,13 @@ class Unpacker:
         return module_values.NamedParameters(weights, _text(packed["kind"]))
 
     def _record(self, packed: dict[str, Any]) -> Any:
-        fields = {name: self._unpacked(each) for name, each in packed["fields"].items()}
+        fields = {name: self._unpack_value(each) for name, each in packed["fields"].items()}
         return self._as_record(_text(packed["record"])[:80], fields)
 
 
 _UNPACKERS: dict[str, Callable[[Unpacker, dict[str, Any]], Any]] = {
     "tensor": Unpacker._tensor,
-    "tuple": lambda self, packed: tuple(self._unpacked(each) for each in packed["tuple"]),
+    "tuple": lambda self, packed: tuple(self._unpack_value(each) for each in packed["tuple"]),
     "dict": Unpacker._dict,
     "float": lambda _, packed: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[packed["float"]],
     "dtype": lambda _, packed: DTYPES[packed["dtype"]],
@@ -347,7 +347,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _strided(tensor: Tensor, strides: list[int] | None) -> Tensor:
+def _with_strides(tensor: Tensor, strides: list[int] | None) -> Tensor:
     """A copy of ``tensor`` that lies in memory as ``strides`` tell; as it is where there are none."""
     if strides is None:
         return tensor

@@ -124,16 +124,16 @@ class Wire:
         payload = int.from_bytes(prefix[8:16], "big")
         if size > self._caps.header_bytes or payload > self._caps.payload_bytes:
             raise WireError(f"a frame of {size} + {payload} bytes is too big")
-        body, layout = self._parsed(self._read(size), payload)
+        body, layout = self._parse_header(self._read(size), payload)
         data = [self._read(_size_of(dtype, sizes)) for dtype, sizes in layout]
         with torch_internals.Unseen():
             return body, [_tensor(*layout[place], each) for place, each in enumerate(data)]
 
     def silent(self) -> bool:
-        """Whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
+        """Say whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
         return not _poll(self._descriptor, select.POLLIN, 0)
 
-    def _parsed(self, header: bytes | bytearray, payload: int) -> tuple[Any, list[tuple[torch.dtype, list[int]]]]:
+    def _parse_header(self, header: bytes | bytearray, payload: int) -> tuple[Any, list[tuple[torch.dtype, list[int]]]]:
         try:
             parsed = json.loads(header.decode(), parse_constant=_no_constant, parse_float=_finite)
         except (ValueError, RecursionError) as error:
@@ -143,7 +143,7 @@ class Wire:
         layout = self._layout(parsed["tensors"])
         if sum(_size_of(dtype, sizes) for dtype, sizes in layout) != payload:
             raise WireError("a payload is not as long as its tensors")
-        return _checked(parsed["body"], self._caps.depth), layout
+        return _check_value(parsed["body"], self._caps.depth), layout
 
     def _layout(self, listed: Any) -> list[tuple[torch.dtype, list[int]]]:
         if not isinstance(listed, list) or len(listed) > self._caps.tensors:
@@ -219,7 +219,7 @@ def _size_of(dtype: torch.dtype, sizes: Sequence[int]) -> int:
 
 
 def are_sizes(sizes: Any) -> bool:
-    """Whether these are the sizes of a tensor that can cross: a list, not too long, of numbers not too large."""
+    """Say whether these are the sizes of a tensor that can cross: a list, not too long, of numbers not too large."""
     if not isinstance(sizes, list) or len(sizes) > _MOST_DIMENSIONS:
         return False
     fine = all(type(size) is int and 0 <= size < 1 << 40 for size in sizes)
@@ -245,16 +245,16 @@ def _finite(text: str) -> float:
     return number
 
 
-def _checked(value: Any, depth: int) -> Any:
+def _check_value(value: Any, depth: int) -> Any:
     """``value`` with text that can be written as UTF-8; WireError beyond ``depth`` or for a giant number."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, list | dict) and depth == 0:
         raise WireError("a body is nested too deeply")
     if isinstance(value, list):
-        return [_checked(each, depth - 1) for each in value]
+        return [_check_value(each, depth - 1) for each in value]
     if isinstance(value, dict):
-        return {_checked(key, 0): _checked(each, depth - 1) for key, each in value.items()}
+        return {_check_value(key, 0): _check_value(each, depth - 1) for key, each in value.items()}
     if type(value) is int and not -(1 << 63) <= value < 1 << 64:
         raise WireError("a number is too big")
     return value

@@ -77,10 +77,10 @@ def _public(namespace: str, name: str) -> str:
 
 
 def _refusal(namespace: str, name: str) -> Callable[..., NoReturn]:
-    def refused(*_: Any, **__: Any) -> NoReturn:
+    def refuse_call(*_: Any, **__: Any) -> NoReturn:
         refuse(f"torch.ops.{namespace}.{name}", _public(namespace, name))
 
-    return refused
+    return refuse_call
 
 
 def refuse(name: str, public: str = "") -> NoReturn:
@@ -96,12 +96,12 @@ def refuse(name: str, public: str = "") -> NoReturn:
 
 
 def has_refused() -> bool:
-    """Whether anything was refused in this process."""
+    """Say whether anything was refused in this process."""
     return bool(_ever)
 
 
 def fresh() -> list[str]:
-    """What was refused since the last call of this, whoever called it."""
+    """Return what was refused since the last call of this, whoever called it."""
     found = list(_refused)
     _refused.clear()
     return found
@@ -118,10 +118,10 @@ def _refuse_functions(module: ModuleType, wanted: re.Pattern[str]) -> None:
 def _functions_in(held: Any) -> Iterator[FunctionType]:
     """A function with those that it wraps, or how a class makes its objects and computes."""
     for found in (vars(held).get(name) for name in ("__init__", "forward")) if isinstance(held, type) else (held,):
-        yield from unwrapped(found)
+        yield from unwrap(found)
 
 
-def unwrapped(held: Any) -> Iterator[FunctionType]:
+def unwrap(held: Any) -> Iterator[FunctionType]:
     """A function, or what a static or a class method holds, with those that it wraps; nothing of what is none."""
     found = held.__func__ if isinstance(held, staticmethod | classmethod) else held
     while isinstance(found, FunctionType):

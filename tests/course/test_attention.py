@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("seeded")
 
 
 @torch.no_grad()
-def randomized(module: MultiHeadSelfAttention) -> MultiHeadSelfAttention:
+def randomize(module: MultiHeadSelfAttention) -> MultiHeadSelfAttention:
     for parameter in module.parameters():
         parameter.normal_(std=0.4)
     return module
@@ -68,7 +68,7 @@ def test_heads_that_do_not_divide_are_refused_with_both_numbers(make: Callable[[
 @pytest.mark.parametrize("num_heads", [1, 3, 12])
 @pytest.mark.parametrize("bias", [True, False])
 def test_self_attention_equals_multihead_attention_of_torch(num_heads: int, bias: bool) -> None:
-    ours = randomized(MultiHeadSelfAttention(12, num_heads, qkv_bias=bias))
+    ours = randomize(MultiHeadSelfAttention(12, num_heads, qkv_bias=bias))
     theirs = nn.MultiheadAttention(12, num_heads, batch_first=True)
     theirs.load_state_dict(
         {
@@ -99,7 +99,7 @@ def test_parameters_have_the_names_of_the_syllabus() -> None:
     [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 0.1), (torch.float16, 0.02)],
 )
 def test_fused_and_explicit_attention_agree(dtype: torch.dtype, tolerance: float) -> None:
-    attention = randomized(MultiHeadSelfAttention(12, 3)).to(dtype).eval()
+    attention = randomize(MultiHeadSelfAttention(12, 3)).to(dtype).eval()
     x = torch.randn(2, 7, 12).to(dtype)
     with torch.no_grad():
         output, weights = attention(x, return_weights=True)
@@ -108,7 +108,7 @@ def test_fused_and_explicit_attention_agree(dtype: torch.dtype, tolerance: float
 
 
 def test_fused_and_explicit_attention_have_the_same_gradients() -> None:
-    attention = randomized(MultiHeadSelfAttention(12, 3)).double()
+    attention = randomize(MultiHeadSelfAttention(12, 3)).double()
     x = torch.randn(2, 7, 12, dtype=torch.float64)
     gradients = []
     for output in (attention(x), attention(x, return_weights=True)[0]):
@@ -119,14 +119,14 @@ def test_fused_and_explicit_attention_have_the_same_gradients() -> None:
 
 
 def test_strided_input_and_a_batch_of_one_pass() -> None:
-    attention = randomized(MultiHeadSelfAttention(12, 3))
+    attention = randomize(MultiHeadSelfAttention(12, 3))
     x = torch.randn(3, 12, 7).transpose(1, 2)
     torch.testing.assert_close(attention(x), attention(x.contiguous()))
     torch.testing.assert_close(attention(x[:1]), attention(x)[:1], atol=1e-5, rtol=1e-5)
 
 
 def test_moving_the_tokens_moves_the_output() -> None:
-    attention = randomized(MultiHeadSelfAttention(12, 3)).double()
+    attention = randomize(MultiHeadSelfAttention(12, 3)).double()
     x, order = torch.randn(2, 7, 12, dtype=torch.float64), torch.randperm(7)
     torch.testing.assert_close(attention(x[:, order]), attention(x)[:, order])
 
@@ -167,7 +167,7 @@ def test_weights_are_returned_before_dropout() -> None:
 
 @pytest.mark.parametrize("return_weights", [False, True])
 def test_projection_dropout_drops_the_output_in_training_only(return_weights: bool) -> None:
-    attention = randomized(MultiHeadSelfAttention(12, 3, projection_dropout=0.5))
+    attention = randomize(MultiHeadSelfAttention(12, 3, projection_dropout=0.5))
     x = torch.randn(4, 16, 12)
 
     def output() -> Tensor:

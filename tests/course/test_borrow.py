@@ -37,7 +37,7 @@ def test_a_notebook_borrows_by_the_name_that_it_imports(ask):
     assert "patchify" in done.stdout
 
 
-def borrowed(name):
+def borrow_objects(name):
     """The borrowed objects by name, as they come into a notebook."""
     notebook = {"borrow": borrow}
     exec(f"borrow({name!r})", notebook)
@@ -60,7 +60,7 @@ def test_what_can_be_borrowed_is_what_lessons_build_upon():
 
 @pytest.mark.parametrize("name", LENDABLE)
 def test_a_borrowed_part_shows_nothing_of_its_source(name):
-    for part_name, part in borrowed(name).items():
+    for part_name, part in borrow_objects(name).items():
         hidden = lines_of_the_answer(right_parts(course().exercises[name])[part_name])
         assert hidden
         seen = [part, *(each for each in vars(part).values() if callable(each))] if inspect.isclass(part) else [part]
@@ -74,21 +74,21 @@ def test_a_borrowed_part_shows_nothing_of_its_source(name):
 
 
 def test_an_error_of_a_borrowed_part_shows_no_line_of_it():
-    (patchify,) = borrowed("patchify").values()
+    (patchify,) = borrow_objects("patchify").values()
     with pytest.raises(ValueError, match="height 30 is not divisible by patch_size 4") as caught:
         patchify(torch.rand(1, 3, 30, 32), 4)
     assert "patches.py" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_borrowed_function_works_as_the_course_s_own(capsys):
-    (patchify,) = borrowed("patchify").values()
+    (patchify,) = borrow_objects("patchify").values()
     images = torch.rand(2, 3, 8, 12)
     assert torch.equal(patchify(images, 4), vit_course.patchify(images, 4))
     assert "`patchify` is the course's now, and earns nothing." in capsys.readouterr().out
 
 
 def test_a_borrowed_class_works_as_the_course_s_own():
-    (embedding,) = borrowed("PatchEmbedding").values()
+    (embedding,) = borrow_objects("PatchEmbedding").values()
     torch.manual_seed(0)
     theirs = vit_course.PatchEmbedding(3, 4, 16)
     mine = embedding(3, 4, 16)
@@ -99,13 +99,13 @@ def test_a_borrowed_class_works_as_the_course_s_own():
 
 
 def test_both_names_of_an_exercise_come_at_once(capsys):
-    assert set(borrowed("split_heads")) == {"split_heads", "merge_heads"}
+    assert set(borrow_objects("split_heads")) == {"split_heads", "merge_heads"}
     assert "`split_heads`, `merge_heads` are the course's now, and earn nothing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", LENDABLE)
 def test_a_borrowed_part_is_known_and_its_check_gives_no_points(name):
-    parts = borrowed(name)
+    parts = borrow_objects(name)
     assert all(map(is_lent, parts.values()))
     report = check(name, *parts.values(), points=5)
     assert report.score == 0.0
@@ -114,7 +114,7 @@ def test_a_borrowed_part_is_known_and_its_check_gives_no_points(name):
 
 
 def test_a_class_made_from_a_borrowed_one_gives_no_points():
-    (embedding,) = borrowed("PatchEmbedding").values()
+    (embedding,) = borrow_objects("PatchEmbedding").values()
     mine = type("PatchEmbedding", (embedding,), {})
     assert check("PatchEmbedding", mine, points=5).score == 0.0
 
@@ -122,7 +122,7 @@ def test_a_class_made_from_a_borrowed_one_gives_no_points():
 def test_a_borrowed_part_is_not_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run, "_passed_objects", {})
-    (patchify,) = borrowed("patchify").values()
+    (patchify,) = borrow_objects("patchify").values()
     check("patchify", patchify, points=8)
     keep("patchify")
     assert "patchify is not kept. It has to pass its check first" in capsys.readouterr().out

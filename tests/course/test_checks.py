@@ -11,7 +11,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.cause_groups import grouped
 from exercise_kit.engine.mistakes import Edit
 from exercise_kit.reasons import Reason
-from exercise_kit.simulate.modules import right_variants
+from exercise_kit.simulate.modules import load_right_variants
 from tests.answers import known_mistake
 from vit_course.exercises.catalog import EXERCISES
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def _variants():
-    return right_variants()
+    return load_right_variants()
 
 
 def right_variants_of(exercise):
@@ -33,7 +33,7 @@ def checked_as(exercise):
     return next((each for each in EXERCISES.values() if each.checks is exercise.checks), exercise)
 
 
-def evaluated(exercise):
+def choose_mistakes(exercise):
     """The misconceptions that tests try: all; where the same checks have caught them already, one in six."""
     return exercise.misconceptions if checked_as(exercise) is exercise else exercise.misconceptions[::6]
 
@@ -42,7 +42,7 @@ EACH_EXERCISE = pytest.mark.parametrize("exercise", EXERCISES)
 
 
 @cache
-def reported(exercise, wrong):
+def report_on(exercise, wrong):
     """The report on a misconception, made once for the tests of this file."""
     return check(exercise, *wrong.objects, points=10)
 
@@ -61,8 +61,8 @@ def test_a_right_variant_passes(exercise):
 @pytest.mark.proof
 def test_a_misconception_fails_and_is_named(exercise):
     problems = []
-    for wrong in evaluated(EXERCISES[exercise]):
-        report = reported(exercise, wrong)
+    for wrong in choose_mistakes(EXERCISES[exercise]):
+        report = report_on(exercise, wrong)
         if report.passed or report.score >= 10:
             problems.append(f"every check passes {wrong.name}")
         elif wrong.name not in report.misconceptions:
@@ -78,8 +78,8 @@ FIRST_SCREEN = 14  # lines, with the heading: what is wrong, the cause, where to
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_a_misconception_is_reported_on_one_screen(exercise):
-    for wrong in evaluated(EXERCISES[exercise]):
-        report = reported(exercise, wrong)
+    for wrong in choose_mistakes(EXERCISES[exercise]):
+        report = report_on(exercise, wrong)
         (first, *others), passing = grouped(report.results)
         lines = str(report).splitlines()
         begins = [place for place, line in enumerate(lines) if re.match(r"  [✗○✓] ", line)]
@@ -95,8 +95,8 @@ NAMED = re.compile(r"\b(?:token|row|column|patch|image|entry|dimension|head|quer
 @pytest.mark.proof
 def test_a_question_is_about_what_was_seen(exercise):
     """A question that names a token or a row names the one that differs, and none that is right."""
-    for wrong in evaluated(EXERCISES[exercise]):
-        for result in reported(exercise, wrong).results:
+    for wrong in choose_mistakes(EXERCISES[exercise]):
+        for result in report_on(exercise, wrong).results:
             if result.verdict == "fail" and not result.causes:
                 places = NAMED.findall(result.look)
                 assert not places or any(each in f"{result.seen} {result.expected}" for each in places), result.message
@@ -108,7 +108,7 @@ def test_every_check_is_failed_by_a_misconception(exercise):
     known = EXERCISES[exercise]
     if checked_as(known) is not known:  # then they are that exercise's, which are failed there
         return
-    results = (each for wrong in known.misconceptions for each in reported(exercise, wrong).results)
+    results = (each for wrong in known.misconceptions for each in report_on(exercise, wrong).results)
     failed = {each.name for each in results if each.verdict == "fail"}
     names = {each.name for each in known.checks}
     assert failed == names, f"no misconception fails {names - failed}"
@@ -143,6 +143,6 @@ def test_an_unwritten_exercise_is_reported_so(exercise):
 
 def test_other_chance_in_mixup_is_reported_as_that():
     wrong = known_mistake("mixup", "partners by the global generator")
-    seen = {each.seen for each in reported("mixup", wrong).results}
+    seen = {each.seen for each in report_on("mixup", wrong).results}
     assert "the same seed gave another batch the second time" in seen
     assert not any("e-" in each or "cannot be compared" in each for each in seen)

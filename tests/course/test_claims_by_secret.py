@@ -34,11 +34,11 @@ def failed_by_secret(exercise, make):
 
 
 def fails(exercise, claim):
-    def listed(answer):
+    def add_to_wrong(answer):
         WRONG.append((exercise, claim, answer))
         return answer
 
-    return listed
+    return add_to_wrong
 
 
 def right(exercise):
@@ -139,13 +139,13 @@ def remembering(answer, place):
     """``answer``, which computes with the argument at ``place`` that came first with these sizes."""
     first = {}
 
-    def kept(inputs):
+    def with_first_input(inputs):
         if place >= len(inputs):
             return inputs
         return *inputs[:place], first.setdefault(_shapes(inputs), inputs[place]), *inputs[place + 1 :]
 
     if not isinstance(answer, type):
-        return lambda *inputs: answer(*kept(inputs))
+        return lambda *inputs: answer(*with_first_input(inputs))
 
     class Remembers(answer):
         def __init__(self, *arguments, **options):
@@ -153,7 +153,7 @@ def remembering(answer, place):
             first.clear()
 
         def forward(self, *inputs, **options):
-            return super().forward(*kept(inputs), **options)
+            return super().forward(*with_first_input(inputs), **options)
 
     return Remembers
 

@@ -46,10 +46,10 @@ def test_a_machine_that_is_too_slow_sees_fewer_images(
 
 
 def test_ctrl_c_is_no_end_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(*_: object) -> History:
+    def stop(*_: object) -> History:
         return History(ending="interrupted")
 
     monkeypatch.setattr(demo, "_images_per_epoch", lambda: 100)
-    monkeypatch.setattr(demo, "fit", stopped)
+    monkeypatch.setattr(demo, "fit", stop)
     with pytest.raises(KeyboardInterrupt):
         demo.train_demo(tmp_path, progress=False)

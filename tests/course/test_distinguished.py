@@ -15,7 +15,7 @@ from exercise_kit.engine.name_failures import observed
 from exercise_kit.engine.probes import quiet
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict
-from tests.course.test_checks import evaluated
+from tests.course.test_checks import choose_mistakes
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, outcomes_of
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
@@ -47,11 +47,11 @@ def alike(answers):
 
 def with_the_right_one(exercise):
     right = Misconception(Cause(RIGHT, "", "", ""), REFERENCE[exercise.name])
-    return [right, *evaluated(exercise)]
+    return [right, *choose_mistakes(exercise)]
 
 
 def in_public(exercise):
-    """What each of them does in each public check, as the diagnosis sees it."""
+    """Return what each of them does in each public check, as the diagnosis sees it."""
     with quiet():
         return {
             wrong.name: [observed(wrong, exercise.objects, check) for check in exercise.checks]
@@ -60,7 +60,7 @@ def in_public(exercise):
 
 
 def when_graded(exercise):
-    """What each of them does in each hidden check."""
+    """Return what each of them does in each hidden check."""
     return {
         wrong.name: [
             (each.result.verdict == Verdict.FAIL, each.record)

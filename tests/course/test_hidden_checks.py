@@ -27,7 +27,7 @@ from exercise_kit.judge import hidden
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.hidden import reference_student
 from exercise_kit.judge.scoring import fraction, score_checks
-from tests.course.test_checks import EACH_EXERCISE, FIRST_SCREEN, checked_as, evaluated, right_variants_of
+from tests.course.test_checks import EACH_EXERCISE, FIRST_SCREEN, checked_as, choose_mistakes, right_variants_of
 from tests.course.unlisted_answers import UNLISTED
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
@@ -39,13 +39,13 @@ KEYS = (b"one submission", b"another one")
 
 @cache
 def outcomes_of(exercise, objects, key):
-    """What every hidden check of an exercise finds about an answer."""
+    """Return what every hidden check of an exercise finds about an answer."""
     names = EXERCISES[exercise].objects
     return tuple(hidden_checks().run(exercise, lambda: Student(dict(zip(names, objects, strict=True))), key))
 
 
-def observed(exercise, key):
-    """What a misconception does in a check, as ``naming.Replays`` would find it, but asked once for all tests."""
+def make_observer(exercise, key):
+    """Ask what a misconception does in a check, as ``naming.Replays`` would find it, but once for all tests."""
 
     def observe(wrong, name):
         outcome = next(each for each in outcomes_of(exercise, wrong.objects, key) if each.check.name == name)
@@ -72,7 +72,7 @@ def test_a_right_variant_passes(exercise):
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_a_misconception_fails_and_is_named(exercise):
-    problems = [problem_with(exercise, wrong, key) for wrong in evaluated(EXERCISES[exercise]) for key in KEYS]
+    problems = [problem_with(exercise, wrong, key) for wrong in choose_mistakes(EXERCISES[exercise]) for key in KEYS]
     assert not any(problems), "\n\n".join(filter(None, problems))
 
 
@@ -83,7 +83,7 @@ def problem_with(exercise, wrong, key):
         return f"every check passes {wrong.name}"
     if any(each.log for each in outcomes):
         return f"a check breaks with {wrong.name}\n{summary(outcomes)}"
-    results = name_failures(EXERCISES[exercise], outcomes, observed(exercise, key))
+    results = name_failures(EXERCISES[exercise], outcomes, make_observer(exercise, key))
     named = {cause.name for each in results for cause in each.result.causes}
     return None if wrong.name in named else f"{wrong.name}: named {named or 'nothing'}\n{summary(outcomes)}"
 
@@ -98,8 +98,8 @@ def first_causes(report):
 @pytest.mark.proof
 def test_grading_tells_of_a_misconception_what_check_tells(exercise):
     known = EXERCISES[exercise]
-    for wrong in evaluated(known):
-        outcomes = name_failures(known, outcomes_of(exercise, wrong.objects, KEYS[0]), observed(exercise, KEYS[0]))
+    for wrong in choose_mistakes(known):
+        outcomes = name_failures(known, outcomes_of(exercise, wrong.objects, KEYS[0]), make_observer(exercise, KEYS[0]))
         graded = graded_report(score_checks(exercise, 10.0, outcomes))
         (first, *_), _ = grouped(graded.results)
         (of_check, *_), _ = grouped(report_on(known, wrong.objects).results)
@@ -156,12 +156,12 @@ def test_every_check_draws_afresh(exercise, monkeypatch):
         assert any(not torch.equal(generator.get_state(), before) for generator, before in made), check.name
 
 
-def zeroed(value):
+def zero(value):
     """The same shapes and kinds, and nothing in them."""
     if isinstance(value, Tensor):
         return torch.zeros_like(value)
     if isinstance(value, tuple):
-        return tuple(zeroed(each) for each in value)
+        return tuple(zero(each) for each in value)
     if isinstance(value, nn.Module):
         for parameter in value.parameters():
             nn.init.zeros_(parameter)
@@ -177,7 +177,7 @@ def worthless(right):
     """Answers that have the right shape, or none at all, and were computed by nobody."""
 
     def zeros(*inputs):
-        return TRAINS[right.__name__] if right.__name__ in TRAINS else zeroed(right(*inputs))
+        return TRAINS[right.__name__] if right.__name__ in TRAINS else zero(right(*inputs))
 
     def ones(*inputs):
         value = zeros(*inputs)
@@ -229,7 +229,7 @@ def worthless_stoppers(_):
 def worthless_classes(right):
     class Zeros(right):
         def forward(self, *inputs, **options):
-            return zeroed(super().forward(*inputs, **options))
+            return zero(super().forward(*inputs, **options))
 
     class Input(right):
         def forward(self, x, *_, **options):

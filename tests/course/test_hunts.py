@@ -36,7 +36,7 @@ def student(name, made):
 
 
 def fails_a_public_check(name, made):
-    """Whether one of the exercise's checks is failed; the others are not run."""
+    """Say whether one of the exercise's checks is failed; the others are not run."""
     for each in EXERCISES[name].checks:
         try:
             each.ask(student(name, made))

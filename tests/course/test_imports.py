@@ -150,7 +150,7 @@ def test_of_our_package(rule: Rule) -> None:
 
 
 def imports_of_kit() -> list[str]:
-    """What the kit's modules import of the course, in functions and under TYPE_CHECKING too."""
+    """Return what the kit's modules import of the course, in functions and under TYPE_CHECKING too."""
     found = []
     for path in sorted(KIT.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -198,7 +198,7 @@ def test_the_reference_imports_nothing_of_the_kit() -> None:
 
 
 def not_public(tree: ast.Module) -> list[str]:
-    """What is imported of ours from a module without ``__all__``, or is not in it."""
+    """Return what is imported of ours from a module without ``__all__``, or is not in it."""
     found = []
     for statement in statements(tree):
         names = imported_names(statement, "", False)

@@ -14,7 +14,7 @@ from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_no
 from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
 
 
-def unnamed(function):
+def without_name(function):
     return lambda x: function(x)
 
 
@@ -30,7 +30,7 @@ LINE_UP = LineUp(
         ),
         "power": lambda probe: [Suspect("squares its input", lambda x: x * x)],
     },
-    unnamed,
+    without_name,
 )
 SECRET, SHOWING = Probe(0), Probe(0, is_secret=False)
 

@@ -36,7 +36,7 @@ def cell_with(words: str) -> str:
 
 
 def namespace(pooling: str) -> dict[str, Any]:
-    """What the picture's cells find, with a model that has learned nothing."""
+    """Return what the picture's cells find, with a model that has learned nothing."""
     config = ViTConfig(image_size=32, patch_size=8, embed_dim=12, depth=2, num_heads=3, pooling=pooling)
     drawings = shapes(10)
     return {

@@ -29,7 +29,7 @@ GRADED = {"assignment": "1", "notebook": "1", "score": 0, "max_score": 0, "late_
 PICTURE = re.compile(r'<img alt="([^"]+)"[^>]* src="data:image/png;base64,([^"]+)">')
 
 
-def counted(by: Any = None) -> Interactive:
+def make_counter(by: Any = None) -> Interactive:
     """A figure of a bar that is as high as a number says; `by` a choice that rests unless the number is 3."""
     figure = plots.new_figure(2, 1)
     axes = figure.subplots()
@@ -61,7 +61,7 @@ def slider_of(box: Any, number: int) -> Any:
 
 
 def test_a_control_changes_the_setting_that_it_names_the_picture_and_the_sentence():
-    figure = counted()
+    figure = make_counter()
     (number, by, word), sentence, picture = parts(figure.widget())
     before = picture.value
     assert "None: -10 &lt; 1.5" in sentence.value
@@ -75,7 +75,7 @@ def test_a_control_changes_the_setting_that_it_names_the_picture_and_the_sentenc
 
 
 def test_a_control_has_its_label_its_start_and_its_limits():
-    (number, by, word), _, _ = parts(counted().widget())
+    (number, by, word), _, _ = parts(make_counter().widget())
     assert [each.description for each in (number, by, word)] == ["how many", "times", "word"]
     assert (number.value, number.min, number.max, number.step) == (3, 1, 9, 2)
     assert (by.value, [label for label, _ in by.options]) == (0.5, ["0.5", "2"])
@@ -83,7 +83,7 @@ def test_a_control_has_its_label_its_start_and_its_limits():
 
 
 def test_a_slider_and_its_labelled_input_are_one_setting():
-    figure = counted()
+    figure = make_counter()
     box = figure.widget()
     (number, by, _), sentence, _ = parts(box)
     slider_of(box, 0).value = 5
@@ -95,7 +95,7 @@ def test_a_slider_and_its_labelled_input_are_one_setting():
 
 
 def test_a_control_rests_where_it_would_change_nothing():
-    (number, by, _), _, _ = parts(counted().widget())
+    (number, by, _), _, _ = parts(make_counter().widget())
     assert not by.disabled
     number.value = 1
     assert by.disabled
@@ -104,7 +104,7 @@ def test_a_control_rests_where_it_would_change_nothing():
 
 
 def test_the_sentence_is_announced_and_the_picture_described():
-    _, sentence, picture = parts(counted().widget())
+    _, sentence, picture = parts(make_counter().widget())
     assert 'role="status"' in sentence.value
     ((alternative, data),) = PICTURE.findall(picture.value)
     assert alternative == "a bar &amp; &quot;more&quot;"
@@ -112,7 +112,7 @@ def test_the_sentence_is_announced_and_the_picture_described():
 
 
 def test_two_widgets_of_one_figure_show_the_same():
-    figure = counted()
+    figure = make_counter()
     (number, _, _), _, _ = parts(figure.widget())
     _, sentence, _ = parts(figure.widget())
     number.value = 7
@@ -120,7 +120,7 @@ def test_two_widgets_of_one_figure_show_the_same():
 
 
 def test_an_error_becomes_the_sentence_and_the_next_move_works():
-    figure = counted()
+    figure = make_counter()
     figure.move(number=4)
     assert figure.sentence.startswith("This did not work. ZeroDivisionError: ")
     assert figure.picture_html() == ""  # no empty axes above a sentence
@@ -132,13 +132,13 @@ def test_an_error_becomes_the_sentence_and_the_next_move_works():
 
 def test_a_setting_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="there is no speed; there are number, by, word"):
-        counted().move(speed=1)
+        make_counter().move(speed=1)
     with pytest.raises(ValueError, match="times cannot be 3; there are 1, 2"):
         Control("by", "times", (1, 2), 3)
 
 
 def test_nothing_is_drawn_with_the_layout_of_another_setting():
-    figure, other = counted(), counted()
+    figure, other = make_counter(), make_counter()
     figure._repr_png_()
     figure.move(number=7)
     other.move(number=7)

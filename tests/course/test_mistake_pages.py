@@ -61,7 +61,9 @@ def test_links_lead_to_pages_and_to_headings_of_lessons(texts: dict[str, str]) -
 @pytest.mark.parametrize("name", EXERCISE_NAMES)
 def test_no_page_has_a_line_of_an_answer(name: str, texts: dict[str, str]) -> None:
     answers = [inspect.getsource(each) for each in REFERENCE[name]]
-    answers += [inspect.getsource(each) for wrong in EXERCISES[name].misconceptions for each in _written(wrong.objects)]
+    answers += [
+        inspect.getsource(each) for wrong in EXERCISES[name].misconceptions for each in _without_lambdas(wrong.objects)
+    ]
     lines = {line for source in answers for line in _code_lines(source)}
     for wrong in EXERCISES[name].misconceptions:
         text = texts[wrong.page]
@@ -72,7 +74,7 @@ def test_no_page_has_a_line_of_an_answer(name: str, texts: dict[str, str]) -> No
         assert [line for line in lines if line in text] == []
 
 
-def _written(objects: tuple[object, ...]) -> list[object]:
+def _without_lambdas(objects: tuple[object, ...]) -> list[object]:
     named = (each for each in objects if inspect.isfunction(each) or inspect.isclass(each))
     return [each for each in named if each.__name__ != "<lambda>"]
 

@@ -91,7 +91,7 @@ class Draw:
         ]
 
 
-def seeded(function: Callable[..., Any], *inputs: Any) -> Any:
+def call_seeded(function: Callable[..., Any], *inputs: Any) -> Any:
     torch.manual_seed(0)
     return function(*inputs)
 
@@ -189,7 +189,7 @@ def of_loader(draw: Draw, look: Callable[..., Any]) -> Any:
 
 
 def of_groups(groups: list[dict[str, Any]]) -> Any:
-    """What an optimizer is given: of each group the settings, and the sizes of its parameters in any order."""
+    """Return what an optimizer is given: of each group the settings, and the sizes of its parameters in any order."""
     return sorted(
         (sorted(tuple(each.shape) for each in group.pop("params")), sorted(group.items())) for group in groups
     )
@@ -228,7 +228,7 @@ def of_prediction(draw: Draw, predict: Callable[..., Any]) -> Any:
 
 def of_new_head(draw: Draw, replace_head: Callable[..., Any]) -> Any:
     model = draw.model(draw.config())
-    made = seeded(replace_head, model, draw.size())
+    made = call_seeded(replace_head, model, draw.size())
     held = (model if made is None else made).state_dict()
     return {name: tuple(each.shape) for name, each in held.items()}
 
@@ -252,7 +252,7 @@ def of_masking(draw: Draw, mask: Callable[..., Any]) -> Any:
 
 
 def of_dropped(draw: Draw, build: Callable[..., Any]) -> Any:
-    return seeded(build(draw.real(0.1, 0.9)).train(), draw.normal(draw.size(5, 9), draw.size(), draw.size()))
+    return call_seeded(build(draw.real(0.1, 0.9)).train(), draw.normal(draw.size(5, 9), draw.size(), draw.size()))
 
 
 def of_layer_scale(draw: Draw, build: Callable[..., Any]) -> Any:
@@ -324,5 +324,5 @@ def test_a_model_answer_is_the_reference_at_any_size(exercise: str) -> None:
     names = model_answers(EXERCISES[exercise].lesson)
     answers = [names[name] for name in EXERCISES[exercise].objects]
     for seed in range(DRAWS):
-        model, reference = (seeded(CASES[exercise], Draw(seed), *each) for each in (answers, REFERENCE[exercise]))
+        model, reference = (call_seeded(CASES[exercise], Draw(seed), *each) for each in (answers, REFERENCE[exercise]))
         assert (found := difference(model, reference)) is None, f"draw {seed}, model answer and reference: {found}"

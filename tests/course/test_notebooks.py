@@ -93,7 +93,7 @@ def test_no_long_line_of_an_answer_is_hidden_in_other_text(name):
 
 
 def packages_needed(tree: ast.AST) -> Iterator[str]:
-    """What is imported where nothing catches that it is missing."""
+    """Yield what is imported where nothing catches that it is missing."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -119,18 +119,18 @@ def test_without_torchinfo_the_cell_with_its_table_says_so(monkeypatch, capsys):
 
 
 def figures_made(lesson: Lesson) -> set[str]:
-    """What gives a figure when it is called: functions of the course, and those that a lesson defines."""
+    """Return what gives a figure when it is called: functions of the course, and those that a lesson defines."""
     modules = (plots, plots_attention, plots_training, explore)
     made = {name for each in modules for name, function in inspect.getmembers(each, inspect.isfunction)
             if str(function.__annotations__.get("return")) in ("Figure", "Interactive")}  # fmt: skip
     code = (ast.walk(ast.parse(cell.source)) for cell in lesson.cells if not cell.is_markdown)
     for each in (each for nodes in code for each in nodes if isinstance(each, ast.FunctionDef)):
-        if any(isinstance(node, ast.Return) and called(node.value) in made for node in ast.walk(each)):
+        if any(isinstance(node, ast.Return) and find_called_name(node.value) in made for node in ast.walk(each)):
             made.add(each.name)
     return made
 
 
-def called(node: ast.AST | None) -> str:
+def find_called_name(node: ast.AST | None) -> str:
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
@@ -143,8 +143,8 @@ def test_what_makes_a_figure_is_shown(name):
         tree = ast.parse(cell.source)
         last = tree.body[-1].value if isinstance(tree.body[-1], ast.Expr) else None
         dropped = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and node.value is not last]
-        assert [ast.unparse(each) for each in dropped if called(each) in makers] == []
-        named = (node for node in tree.body if isinstance(node, ast.Assign) and called(node.value) in makers)
+        assert [ast.unparse(each) for each in dropped if find_called_name(each) in makers] == []
+        named = (node for node in tree.body if isinstance(node, ast.Assign) and find_called_name(node.value) in makers)
         assert {ast.unparse(each.targets[0]) for each in named} <= {ast.unparse(last) if last else ""}
 
 
@@ -153,7 +153,7 @@ def test_what_trains_shows_how_long_it_will_take(name):
     """Each loop over epochs runs under a bar."""
     cells = [each for each in source_of(name).cells if not each.is_markdown and each.role is not Role.EXERCISE]
     for node in (node for cell in cells for node in ast.walk(ast.parse(cell.source))):
-        if isinstance(node, ast.Call) and called(node) in ("fit", "learn_drawings"):
+        if isinstance(node, ast.Call) and find_called_name(node) in ("fit", "learn_drawings"):
             assert "progress" not in {each.arg for each in node.keywords}
         text = ast.unparse(node) if isinstance(node, ast.For) else ""
         if "train_one_epoch(model, loader" in text:

@@ -13,7 +13,7 @@ import torch
 from tests.course.test_quoted_numbers import ROOT, note
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from short_lessons import played, run_note
+from short_lessons import play_lesson, run_note
 
 LESSONS = sorted(path.stem for path in (ROOT / "solutions").glob("*.py"))
 LAST_CELLS = {"01": "by_convolution = ", "02": "explore_positions(tables", "03": "theirs = nn.MultiheadAttention"}
@@ -22,7 +22,7 @@ LAST_CELLS = {"01": "by_convolution = ", "02": "explore_positions(tables", "03":
 @cache
 def _left_by(number: str) -> dict[str, Any]:
     (name,) = (each for each in LESSONS if each.startswith(number))
-    return played(name, LAST_CELLS[number], 0)[0]
+    return play_lesson(name, LAST_CELLS[number], 0)[0]
 
 
 def below(number: str, name: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def over_patches(images, patch_size):
     return torch.stack(tokens, dim=1)
 
 
-def copied(x, num_heads):
+def split_and_copy(x, num_heads):
     return vit_course.split_heads(x, num_heads).contiguous()
 
 
@@ -72,7 +72,7 @@ def test_a_loop_that_the_course_s_own_part_has_too_is_not_held_against_an_answer
 def test_memory_is_told_beside_the_course_s_own():
     assert ", with as much memory." in passing("patchify", vit_course.patchify)
     assert ", with 2.0 times its memory." in passing("patchify", over_images)
-    assert ", with a copy where none is needed." in passing("split_heads", copied)
+    assert ", with a copy where none is needed." in passing("split_heads", split_and_copy)
 
 
 def test_attention_written_out_is_measured_by_attention_written_out(slow):
@@ -90,7 +90,7 @@ def test_why_it_is_told_stands_where_something_is_slow_or_large(monkeypatch):
     why = "No points hang on this: it tells where a loop or a copy is left."
     assert why not in passing("patchify", vit_course.patchify)
     assert why in passing("patchify", over_images)
-    assert why in passing("split_heads", copied)
+    assert why in passing("split_heads", split_and_copy)
 
 
 @pytest.mark.parametrize("name", list(course().paces))

@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from tests.course.figures_drawn import drawn, expect_drawn, rgb
+from tests.course.figures_drawn import expect_drawn, read_array, rgb
 from vit_course import plots
 from vit_course.training import History
 
@@ -50,10 +50,10 @@ class TestImages:
     def test_pixels_are_drawn_as_they_are(self) -> None:
         images = (rgb(2) * 255).to(torch.uint8)
         figure = plots.show_images(images)
-        assert np.allclose(drawn(figure, 1), images[1].permute(1, 2, 0) / 255)
+        assert np.allclose(read_array(figure, 1), images[1].permute(1, 2, 0) / 255)
 
     def test_one_gray_image_is_a_batch_of_one(self) -> None:
-        picture = drawn(plots.show_images(torch.full((1, 4, 6), 0.25)))
+        picture = read_array(plots.show_images(torch.full((1, 4, 6), 0.25)))
         assert picture.shape == (4, 6, 3)
         assert np.allclose(picture, 0.25)
 
@@ -82,7 +82,7 @@ class TestImages:
 class TestPatches:
     def test_tokens_are_laid_row_by_row_with_gaps(self) -> None:
         patches = torch.arange(6)[:, None].expand(6, 3 * 4) / 10  # token number over ten in every pixel
-        picture = drawn(plots.show_patches(patches, (2, 3)))
+        picture = read_array(plots.show_patches(patches, (2, 3)))
         assert picture.shape == (5, 8, 4)  # 2 and 3 patches of side 2, gaps of one
         assert np.allclose(picture[::3, ::3, 0], [[0.0, 0.1, 0.2], [0.3, 0.4, 0.5]])
         assert (picture[2, :, 3] == 0).all()  # the gap is transparent
@@ -90,7 +90,7 @@ class TestPatches:
 
     def test_inside_a_token_channels_come_first(self) -> None:
         patch = torch.arange(12).view(1, 12) / 12
-        picture = drawn(plots.show_patches(patch, (1, 1)))
+        picture = read_array(plots.show_patches(patch, (1, 1)))
         assert np.allclose(picture[..., :3] * 12, torch.arange(12).view(3, 2, 2).permute(1, 2, 0))
 
     def test_up_to_64_are_numbered(self) -> None:
@@ -137,7 +137,7 @@ class TestAttention:
         weights[0, :, class_token + 2] = 1  # every query looks at the patch top right
         weights[1, :, class_token + 3] = 1  # or bottom left
         figure = plots.show_attention(torch.full((3, 20, 30), 0.5), weights, (2, 3))
-        saturation = [picture.max(-1) - picture.min(-1) for picture in (drawn(figure, 1), drawn(figure, 2))]
+        saturation = [picture.max(-1) - picture.min(-1) for picture in (read_array(figure, 1), read_array(figure, 2))]
         assert saturation[0][5, 25] > 0.5
         assert saturation[1][15, 5] > 0.5
         assert saturation[0][15, 5] == pytest.approx(0, abs=1e-6)
@@ -146,7 +146,7 @@ class TestAttention:
         weights = torch.full((1, 5, 5), 0.001)
         weights[:, :, 0] = 0.996
         figure = plots.show_attention(torch.zeros(3, 4, 4), weights, (2, 2))
-        assert np.ptp(drawn(figure, 1), axis=(0, 1)).max() < 1e-6
+        assert np.ptp(read_array(figure, 1), axis=(0, 1)).max() < 1e-6
 
     @pytest.mark.parametrize(
         ("images", "grid", "message"),
@@ -160,7 +160,7 @@ class TestAttention:
 class TestPositionSimilarity:
     def test_each_small_map_is_the_similarity_of_its_patch(self) -> None:
         positions = torch.randn(1, 7, 8)
-        picture = drawn(plots.show_position_similarity(positions, (2, 3)))
+        picture = read_array(plots.show_position_similarity(positions, (2, 3)))
         patches = positions[0, 1:].reshape(2, 3, 8)
         expected = torch.cosine_similarity(patches[1, 2], patches, dim=-1)  # (2, 3)
         assert np.allclose(picture[3:5, 8:11], expected, atol=1e-6)  # pitch is 2 + 1 down, 3 + 1 across

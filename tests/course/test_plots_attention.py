@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from torch import Tensor
 
-from tests.course.figures_drawn import drawn, expect_drawn, rgb
+from tests.course.figures_drawn import expect_drawn, read_array, rgb
 from vit_course import plots_attention as plots
 from vit_course.training import checkpoints
 from vit_course.training.checkpoints import CannotWriteError
@@ -45,7 +45,7 @@ def test_a_notebook_can_show_it(name: str) -> None:
 def test_light_falls_where_the_map_says() -> None:
     spot = torch.zeros(2, 3)
     spot[1, 2] = 0.4
-    picture = drawn(plots.show_maps(torch.full((3, 8, 12), 0.5), {"spot": spot}), 1)
+    picture = read_array(plots.show_maps(torch.full((3, 8, 12), 0.5), {"spot": spot}), 1)
     brightness = picture.sum(-1)
     row, column = np.unravel_index(brightness.argmax(), brightness.shape)
     assert row >= 4
@@ -56,7 +56,7 @@ def test_light_falls_where_the_map_says() -> None:
 def test_each_map_is_scaled_to_its_own_maximum() -> None:
     one = maps(2, 3)
     figure = plots.show_maps(rgb(), {"full": one, "tenth": one / 10})
-    assert np.allclose(drawn(figure, 1), drawn(figure, 2), atol=1e-5)
+    assert np.allclose(read_array(figure, 1), read_array(figure, 2), atol=1e-5)
 
 
 def test_blocks_are_lines_and_heads_are_columns() -> None:
@@ -66,7 +66,7 @@ def test_blocks_are_lines_and_heads_are_columns() -> None:
     first, second = maps(3, 2, 3), maps(3, 2, 3) ** 2
     lit = plots.show_every_head(rgb(), [first, second])
     expected = plots.show_maps(rgb(), {"": second[1]})
-    assert np.allclose(drawn(lit, 4 + 2), drawn(expected, 1))
+    assert np.allclose(read_array(lit, 4 + 2), read_array(expected, 1))
 
 
 def test_every_head_becomes_a_file(tmp_path: Path) -> None:
@@ -83,17 +83,17 @@ def test_every_head_becomes_a_file(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_a_sentence_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object, **__: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:  # root may write everywhere
-        patched.setattr(Path, "mkdir", refused)
+        patched.setattr(Path, "mkdir", refuse)
         with pytest.raises(
             CannotWriteError, match=r"cannot make the folder .*heads: Permission denied\. Choose"
         ) as why:
             plots.save_every_head(rgb(), [maps(3, 2, 3)], tmp_path / "heads")
     assert why.value._render_traceback_() == [str(why.value)]
-    monkeypatch.setattr(checkpoints, "write", refused)
+    monkeypatch.setattr(checkpoints, "write", refuse)
     with pytest.raises(
         CannotWriteError, match=r"cannot write .*block_0_head_0\.png, .*: Permission denied\. Make room"
     ):
@@ -115,8 +115,8 @@ def test_zero_is_gray_in_a_filter() -> None:
     filters = torch.zeros(2, 3, 4, 4)
     filters[1, 0, 0, 0] = -7.0
     figure = plots.show_filters(filters)
-    assert np.allclose(drawn(figure, 0), 0.5)
-    assert drawn(figure, 1)[0, 0].tolist() == [0.0, 0.5, 0.5]
+    assert np.allclose(read_array(figure, 0), 0.5)
+    assert read_array(figure, 1)[0, 0].tolist() == [0.0, 0.5, 0.5]
 
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.course.test_quoted_numbers import in_a_cell, interval, listed, log, note, text_of
+from tests.course.test_quoted_numbers import in_a_cell, interval, list_percents, log, note, text_of
 
 TRANSFER = text_of("09_fine_tuning")
 LAYERS, COPIES, LORA = (note(name) for name in ("which_layer", "near_copies", "lora"))
@@ -145,7 +145,7 @@ def test_the_choice_of_one_rate_is_quoted():
     }
     one = {rate: accuracy for (way, rate), accuracy in tried.items() if way == "one rate"}
     assert best_of(one) == 0.003 < max(one)
-    assert f"reach {listed([one[rate] for rate in (0.0001, 0.0003, 0.001, 0.003, 0.01)])}" in TRANSFER
+    assert f"reach {list_percents([one[rate] for rate in (0.0001, 0.0003, 0.001, 0.003, 0.01)])}" in TRANSFER
     assert f"the chosen pair {tried['fine-tuning', 0.0003]:.1f} %" in TRANSFER
 
 

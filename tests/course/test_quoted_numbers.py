@@ -47,7 +47,7 @@ def log(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / name).read_text())
 
 
-def listed(accuracies: list[float]) -> str:
+def list_percents(accuracies: list[float]) -> str:
     *first, last = (f"{each:.1f}" for each in accuracies)
     return f"{', '.join(first)} and {last} %"
 
@@ -80,7 +80,7 @@ BASELINES = {
 def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
     assert len(ARMS[arm]) == 3
     text = AND_CNN if arm == "convolutions" else EXPERIMENTS
-    assert listed(ARMS[arm]) in text
+    assert list_percents(ARMS[arm]) in text
     if arm not in ("base", "few images"):
         assert interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in text
 
@@ -122,7 +122,7 @@ def test_the_convnet_is_trained_at_the_best_of_the_rates_that_were_tried():
     logged = log("lesson_cifar.json")
     rates = logged["convnet_rates"]
     assert logged["arms"]["convolutions"]["learning_rate"] == float(max(rates, key=lambda rate: rates[rate]))
-    assert listed([100 * accuracy for accuracy in rates.values()]) in AND_CNN
+    assert list_percents([100 * accuracy for accuracy in rates.values()]) in AND_CNN
 
 
 def test_first_epochs_and_overfitting_are_reported_as_they_were():
@@ -210,9 +210,9 @@ def test_how_long_the_experiment_takes_is_quoted_from_its_runs():
 def test_rotary_positions_are_compared_with_the_other_positions_of_lesson_07():
     rotary = CHANGES["rotary positions"]
     none, small, sine = (ARMS[f"{name} positions"] for name in ("no", "small", "sine"))
-    assert f"({listed(none)}) rotary ones gain {interval(rotary, none).lstrip('+')} points" in MODERN
+    assert f"({list_percents(none)}) rotary ones gain {interval(rotary, none).lstrip('+')} points" in MODERN
     against = interval(rotary, small).lstrip("+")
-    assert f"do ({listed(small)}), {against}." in MODERN
+    assert f"do ({list_percents(small)}), {against}." in MODERN
     assert f"rotary wins by {against} points" in MODERN
     assert f"these runs show no difference ({interval(rotary, sine)})" in MODERN
 
@@ -221,7 +221,7 @@ def test_lesson_10_sets_its_changes_beside_what_lesson_07_found():
     assert (
         f"gained {interval(ARMS['few images, shifted and flipped'], ARMS['few images']).lstrip('+')} points" in MODERN
     )
-    assert f"reached {listed(ARMS['convolutions'])} on the same images" in MODERN
+    assert f"reached {list_percents(ARMS['convolutions'])} on the same images" in MODERN
     assert f"The best row here has {max(map(max, CHANGES.values())):.1f} % at most" in MODERN
 
 
@@ -328,8 +328,8 @@ def test_the_masked_autoencoder_is_quoted_as_it_was():
     pixels, held_back = logged["pixels"]["best"]
     as_features, small = logged["pixels"]["as features"]
     assert len(runs) == 3
-    assert f"{listed(trained)} after 1,500 steps" in MODERN
-    assert f"{listed(fresh)} for encoders that were never trained" in MODERN
+    assert f"{list_percents(trained)} after 1,500 steps" in MODERN
+    assert f"{list_percents(fresh)} for encoders that were never trained" in MODERN
     assert f"a lead of {interval(trained, fresh).lstrip('+')} points" in MODERN
     lead = interval(trained, [pixels] * 3).lstrip("+")
     assert f"The pixels have {pixels:.1f} %, and the lead over them, {lead}, does not show" in MODERN
@@ -364,11 +364,11 @@ def rights(name: str, column: str, models: str = "drawings") -> list[float]:
 def test_covered_drawings_are_quoted_as_they_were():
     least, random = rights("last block", "least"), rights("random", "")
     assert all(one < other for one, other in zip(least, random, strict=True))
-    assert f"{listed(least)} were right; with random ones covered, {listed(random)}" in LOOK
+    assert f"{list_percents(least)} were right; with random ones covered, {list_percents(random)}" in LOOK
     best = rights("rollout", "most"), rights("rollout", "least")
-    assert f"lowest in the first ({listed(best[0])}), highest in the second ({listed(best[1])})" in LOOK
+    assert f"lowest in the first ({list_percents(best[0])}), highest in the second ({list_percents(best[1])})" in LOOK
     fresh = rights("fresh model", "most")
-    assert f"With what it names most covered, {listed(fresh)} were right, far fewer" in LOOK
+    assert f"With what it names most covered, {list_percents(fresh)} were right, far fewer" in LOOK
     assert max(fresh) < min(random) - 20
     for other in ("last block", "fresh model"):
         assert all(one < two for one, two in zip(best[0], rights(other, "most"), strict=True))
@@ -376,7 +376,7 @@ def test_covered_drawings_are_quoted_as_they_were():
     gradient = rights("gradient", "most")
     ordered = zip(best[0], gradient, rights("fresh model", "most"), strict=True)
     assert all(rollout < found < fresh for rollout, found, fresh in ordered)
-    assert f"with what it names most covered, {listed(gradient)} are right" in LOOK
+    assert f"with what it names most covered, {list_percents(gradient)} are right" in LOOK
 
 
 def test_what_is_said_of_silenced_heads_follows_from_the_runs():
@@ -403,8 +403,8 @@ def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
         assert f"| by {title} | {row} |" in LOOK
     photos = INSIDE["photos"]["0"]
     start, *later = photos["class_token"]
-    assert f"the class token had {start:.1f} % after block 0, then {listed(later)}" in ARISES
-    assert f"the patches had {listed(photos['patches'])}" in ARISES
+    assert f"the class token had {start:.1f} % after block 0, then {list_percents(later)}" in ARISES
+    assert f"the patches had {list_percents(photos['patches'])}" in ARISES
     for run in INSIDE["photos"].values():
         first, near, third, last = run["nearer_than_control"]
         assert all(0.55 < head < 1.5 for head in first), "0.6 to 1.5 pixels"
@@ -450,7 +450,7 @@ def test_the_heads_of_three_models_of_drawings_are_quoted_as_logged():
     assert f"the shares are {100 * min(later):.0f} to {100 * max(later):.0f} %" in LOOK
     assert f"already gives {INSIDE['photos_before_any_block']:.1f} %" in ARISES
     of_head, of_probe = INSIDE["photos_read_by_the_head"], INSIDE["photos"]["0"]["class_token"]
-    assert f"In our run {listed(of_head)}. After block 0 the head gets half of what the probe found" in ARISES
+    assert f"In our run {list_percents(of_head)}. After block 0 the head gets half of what the probe found" in ARISES
     assert of_head[0] / of_probe[0] == pytest.approx(0.5, abs=0.02)
     assert f"after block 2 it is still {of_probe[2] - of_head[2]:.0f} points behind" in ARISES
     assert abs(of_head[3] - of_probe[3]) < 2, "after the last the two are about equal"

@@ -12,7 +12,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.progress import summary as summarizing
 from exercise_kit.progress.show import as_html, as_text
-from exercise_kit.progress.summary import summary
+from exercise_kit.progress.summary import summarize
 
 ROOT = Path(__file__).parents[2]
 OUTLINE = json.loads((ROOT / "vit_course" / "exercises" / "outline.json").read_bytes())
@@ -49,7 +49,7 @@ def test_lesson_page_and_outline_name_the_same_minutes(lesson):
     assert row in (ROOT / "docs" / "learn.md").read_text(encoding="utf-8")
 
 
-def passed(name, lesson):
+def make_passed_event(name, lesson):
     return {
         **{"v": 1, "t": 1.0, "s": "one", "kind": "check", "lesson": lesson, "exercise": name},
         **{"points": 2, "share": 1.0, "state": "passed", "mistakes": []},
@@ -57,8 +57,10 @@ def passed(name, lesson):
 
 
 def test_progress_counts_the_core_and_marks_its_lessons(tmp_path):
-    found = summary([passed("patchify", "01_patchify"), passed("mixup", "07_experiments")], tmp_path)
-    count = sum(len(each.core_exercises((*each.done, *each.to_do))) for each in found.lessons)
+    found = summarize(
+        [make_passed_event("patchify", "01_patchify"), make_passed_event("mixup", "07_experiments")], tmp_path
+    )
+    count = sum(len(each.list_core_exercises((*each.done, *each.to_do))) for each in found.lessons)
     assert f"2 of {len(course().exercises)} exercises done (1 of {count} of the core)" in as_text(found)
     assert re.search(r"^01_patchify · core +1 of 5", as_text(found), re.MULTILINE)
     assert re.search(r"^06_training +0 of 7", as_text(found), re.MULTILINE)
@@ -67,12 +69,12 @@ def test_progress_counts_the_core_and_marks_its_lessons(tmp_path):
 
 def test_progress_says_that_what_comes_next_may_be_skipped(tmp_path):
     names = ("patchify", "unpatchify", "PatchEmbedding")
-    found = summary([passed(name, "01_patchify") for name in names], tmp_path)
+    found = summarize([make_passed_event(name, "01_patchify") for name in names], tmp_path)
     assert found.next == "Next: `conv_from_linear`, in 01_patchify. It may be skipped."
 
 
 def test_of_a_release_of_the_core_progress_shows_its_lessons(tmp_path, monkeypatch):
     monkeypatch.setattr(summarizing, "release_settings", lambda: ReleaseSettings(Route.CORE))
-    assert [each.name for each in summary([], tmp_path).lessons] == CORE
-    known = [passed("split_indices", "06_training")]
-    assert "06_training" in [each.name for each in summary(known, tmp_path).lessons]
+    assert [each.name for each in summarize([], tmp_path).lessons] == CORE
+    known = [make_passed_event("split_indices", "06_training")]
+    assert "06_training" in [each.name for each in summarize(known, tmp_path).lessons]

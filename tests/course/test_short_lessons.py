@@ -16,14 +16,14 @@ from vit_course.training import TrainingSettings
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from hand_in import SETTINGS
-from short_lessons import played
+from short_lessons import play_lesson
 
 LOG = log("short_lessons.json")
 NAMED = "`benchmarks/results/short_lessons.json`"
 
 
 def runs(lesson: str) -> list[dict[str, Any]]:
-    """What each seed found."""
+    """Return what each seed found."""
     found = list(LOG[lesson].values())
     assert len(found) == (1 if lesson in ("00_fed_wrongly", "07_experiments") else 3)
     return found
@@ -172,7 +172,7 @@ def test_positions_that_start_small_stay_small():
 
 
 def test_a_model_that_is_fed_wrongly_answers_as_00_says():
-    names, _ = played("00_start", 'reveal("errors-raised"', 0)
+    names, _ = play_lesson("00_start", 'reveal("errors-raised"', 0)
     text = text_of("00_start")
     assert names["errors"] == 0
     found = {name: answer.split(", ") for name, answer in names["answers"].items()}
@@ -198,7 +198,7 @@ def test_what_wrong_food_costs_is_quoted_as_logged():
 
 
 def test_learned_positions_are_as_similar_as_02_says():
-    names, _ = played("02_positions", "similarity = ", 0)
+    names, _ = play_lesson("02_positions", "similarity = ", 0)
     within = names["similarity"].diagonal(0, 0, 2).mean(dim=-1)
     corner = names["similarity"][7, 0]
     text = text_of("02_positions")
@@ -227,7 +227,7 @@ def test_the_divisors_that_make_the_largest_weight_a_quarter_are_near_the_root()
 
 
 def test_what_looks_like_the_flag_lies_between_flag_and_uniform():
-    names, _ = played("03_attention", "places = torch.cartesian_prod", 0)
+    names, _ = play_lesson("03_attention", "places = torch.cartesian_prod", 0)
     row, column = names["answers"][0, names["flag"]].round().long().tolist()
     assert (row, column) == (14, 7)
     hue = names["hue"][0]
@@ -235,6 +235,6 @@ def test_what_looks_like_the_flag_lies_between_flag_and_uniform():
 
 
 def test_an_eps_of_a_tenth_is_above_the_variance_of_nine_patches_in_ten():
-    names, _ = played("04_block", "variances = patches", 0)
+    names, _ = play_lesson("04_block", "variances = patches", 0)
     assert (names["variances"] < 0.1).float().mean() > 0.9
     assert "above the variance of nine patches in ten" in text_of("04_block")

@@ -8,9 +8,9 @@ import pytest
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.simulate.answer_pool import AnswerPool, LessonPools
-from exercise_kit.simulate.modules import right_variants
+from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.submission.released import Lessons
-from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, evaluated, outcomes_of, summary
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, choose_mistakes, outcomes_of, summary
 from vit_course.exercises.catalog import EXERCISES
 
 # of each exercise's pairs; all of them take an hour
@@ -52,7 +52,7 @@ def lessons():
 
 @cache
 def variants():
-    return right_variants()
+    return load_right_variants()
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def expect_the_same(exercise, source, objects):
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, pool):
-    for wrong in [] if EXERCISES[exercise].file else evaluated(EXERCISES[exercise]):
-        answer = pool.of_mistake(wrong)
+    for wrong in [] if EXERCISES[exercise].file else choose_mistakes(EXERCISES[exercise]):
+        answer = pool.answer_with_mistake(wrong)
         if answer is None:
             assert (exercise, wrong.name) in NO_CELL, pool.left_out()[wrong.name]
             continue

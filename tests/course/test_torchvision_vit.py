@@ -64,7 +64,7 @@ def point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchvision.models.ViT_B_16_Weights", weights)
 
 
-def saved(model: nn.Module) -> tuple[bytes, str]:
+def save_weights(model: nn.Module) -> tuple[bytes, str]:
     buffer = io.BytesIO()
     torch.save(model.state_dict(), buffer)
     content = buffer.getvalue()
@@ -92,7 +92,7 @@ def test_real_weights_are_fetched_once(
 ) -> None:
     trained = tiny()
     torchvision_vit._randomize(trained)
-    served.content, name = saved(trained)
+    served.content, name = save_weights(trained)
     point_to(f"{served.address}/{name}", monkeypatch)
     for _ in range(2):
         model, is_real = torchvision_vit.vit_b_16()

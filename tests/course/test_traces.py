@@ -133,12 +133,12 @@ def in_one_buffer(function):
     """Right numbers, in a tensor that the next call of the same shape overwrites."""
 
     @wraps(function)
-    def called(*inputs):
+    def call_in_place(*inputs):
         result = function(*inputs)
         key = function.__name__, result.shape, result.dtype, result.device
         return KEPT.setdefault(key, result.detach().clone()).copy_(result.detach())
 
-    return called
+    return call_in_place
 
 
 @lru_cache
@@ -178,14 +178,14 @@ def one_channel_as_it_is(x, weight, bias, eps):
 
 
 def weights_compared_when_sorted(attend):
-    return compared(attend, of_weights=lambda weights: weights.sort(-1).values)
+    return equals_right_attention(attend, of_weights=lambda weights: weights.sort(-1).values)
 
 
 def the_first_image_compared(attend):
-    return compared(attend, of_output=lambda output: output[:1])
+    return equals_right_attention(attend, of_output=lambda output: output[:1])
 
 
-def compared(attend, of_output=lambda output: output, of_weights=lambda weights: weights):
+def equals_right_attention(attend, of_output=lambda output: output, of_weights=lambda weights: weights):
     """A test of attention that compares with a right one what is seen of output and weights."""
     generator = torch.Generator().manual_seed(5)
     sizes = (3, 5, 4), (3, 7, 4), (3, 7, 6)

@@ -12,7 +12,7 @@ from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
 
-def failed(exercise, *objects, key=KEYS[0]):
+def find_failed_claims(exercise, *objects, key=KEYS[0]):
     """The names of the hidden checks that an answer fails."""
     return {each.check.name for each in outcomes_of(exercise, objects, key) if each.result.verdict == "fail"}
 
@@ -23,7 +23,7 @@ def test_the_check_that_its_clause_needs_fails_it(exercise):
         if name == exercise:
             for key in KEYS:
                 outcomes = outcomes_of(exercise, (answer,), key)
-                assert claim in failed(exercise, answer, key=key), f"{answer.__name__}\n{summary(outcomes)}"
+                assert claim in find_failed_claims(exercise, answer, key=key), f"{answer.__name__}\n{summary(outcomes)}"
                 assert not any(each.log for each in outcomes), summary(outcomes)
 
 
@@ -61,7 +61,7 @@ OF_ONE = [name for name in EXERCISES if not name.startswith(("is_", "fix_")) and
 @pytest.mark.parametrize("exercise", OF_ONE)
 def test_a_lost_axis_of_one_fails_more_than_the_example(exercise):
     LOST.clear()
-    found = failed(exercise, _losing(REFERENCE[exercise][0]))
+    found = find_failed_claims(exercise, _losing(REFERENCE[exercise][0]))
     if not LOST:
         pytest.skip("its answer gives no tensor")
     assert found - {"test_its_own_example_comes_out"}
@@ -99,4 +99,4 @@ def test_grid_sample_is_right_in_half_precision_too(key):
         resized = F.grid_sample(pictures, places, "bicubic", padding_mode="border", align_corners=False)
         return torch.cat([positions[:, :1], resized.flatten(2).mT], dim=1)
 
-    assert not failed("resize_positions", resize_positions, key=key)
+    assert not find_failed_claims("resize_positions", resize_positions, key=key)

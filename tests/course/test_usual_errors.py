@@ -68,7 +68,7 @@ EDITS = [
 ]
 
 
-def spoiled(exercise, edit):
+def spoil(exercise, edit):
     """The right program of an exercise, its text edited, as the objects of a student."""
     known = EXERCISES[exercise]
     module = module_from(f"usual errors of {exercise}", edit(known.program.text()))
@@ -84,7 +84,7 @@ def with_first_line(exercise, line):
         head = re.compile(rf"^( *)def {method}\(\s*(?:self, )?(\w+)[^)]*\)[^:]*:\n(?:\s+\"\"\"[^\n]*\n)?", re.MULTILINE)
         return head.sub(lambda found: f"{found[0]}{found[1]}    x = {found[2]}\n{found[1]}    {line}\n", text, count=1)
 
-    return spoiled(exercise, edit)
+    return spoil(exercise, edit)
 
 
 def expect_told(report, line, words, question):
@@ -104,7 +104,7 @@ def test_an_error_keeps_its_line_and_has_a_question(exercise, line):
 @pytest.mark.parametrize("exercise", CLASSES)
 @pytest.mark.parametrize(("old", "new", "words", "question"), EDITS)
 def test_a_module_s_error_has_its_question(exercise, old, new, words, question):
-    report = check(exercise, *spoiled(exercise, lambda text: re.sub(old, new, text, count=1)))
+    report = check(exercise, *spoil(exercise, lambda text: re.sub(old, new, text, count=1)))
     lead = next(each for each in report.results if each.verdict == "fail")
     assert words in lead.seen, report
     assert question in lead.look, report

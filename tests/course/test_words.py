@@ -31,7 +31,7 @@ def lesson(name: str) -> Lesson:
 
 
 def prose(cell: Cell) -> str:
-    """What students read of a Markdown cell, folded or not."""
+    """Return what students read of a Markdown cell, folded or not."""
     return NO_PROSE.sub("", "\n".join(split_regions(cell.source).outside)) if cell.is_markdown else ""
 
 

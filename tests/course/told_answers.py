@@ -12,68 +12,68 @@ from vit_course import EncoderBlock, PatchEmbedding, add_class_token
 TOLD = []  # (exercise, answer, what the report says, what it must not say)
 
 
-def told(exercise, *says, never=()):
+def is_told(exercise, *says, never=()):
     """A function or class is an answer to ``exercise`` of which ``check`` says this."""
 
-    def listed(answer):
+    def add_answer(answer):
         TOLD.append((exercise, answer, says, (never,) if isinstance(never, str) else never))
         return answer
 
-    return listed
+    return add_answer
 
 
 ATTENTION = "scaled_dot_product_attention"
 
 
-@told(ATTENTION, "*keys on the left*", never="no key is ever read")
+@is_told(ATTENTION, "*keys on the left*", never="no key is ever read")
 def keys_on_the_left(query, key, value):
     weights = (key @ query.transpose(-2, -1) / math.sqrt(key.shape[-1])).softmax(-1)
     return weights @ value, weights
 
 
-@told(ATTENTION, "`.T` turns all axes round")
+@is_told(ATTENTION, "`.T` turns all axes round")
 def all_axes_turned(query, key, value):
     weights = (query @ key.T / math.sqrt(query.shape[-1])).softmax(-1)
     return weights @ value, weights
 
 
-@told(ATTENTION, "Python reads `query.shape[-1]**1/2` as `(query.shape[-1]**1) / 2`")
+@is_told(ATTENTION, "Python reads `query.shape[-1]**1/2` as `(query.shape[-1]**1) / 2`")
 def half_of_head_dim(query, key, value):
     weights = (query @ key.mT / (query.shape[-1] ** 1 / 2)).softmax(-1)
     return weights @ value, weights
 
 
-@told(ATTENTION, "*root of value_dim*")
+@is_told(ATTENTION, "*root of value_dim*")
 def root_of_the_values(query, key, value):
     weights = (query @ key.mT / math.sqrt(value.shape[-1])).softmax(-1)
     return weights @ value, weights
 
 
-@told(ATTENTION, "*head_dim counted from the front*")
+@is_told(ATTENTION, "*head_dim counted from the front*")
 def counted_from_the_front(query, key, value):
     weights = (query @ key.mT / math.sqrt(query.shape[1])).softmax(-1)
     return weights @ value, weights
 
 
-@told(ATTENTION, "*sigmoid for softmax*")
+@is_told(ATTENTION, "*sigmoid for softmax*")
 def each_for_itself(query, key, value):
     weights = (query @ key.mT / math.sqrt(query.shape[-1])).sigmoid()
     return weights @ value, weights
 
 
-@told(ATTENTION, "*logarithm of the softmax*")
+@is_told(ATTENTION, "*logarithm of the softmax*")
 def logarithms(query, key, value):
     weights = (query @ key.mT / math.sqrt(query.shape[-1])).log_softmax(-1)
     return weights @ value, weights
 
 
-@told(ATTENTION, "Which axis of the first matrix meets", never="This looks like")
+@is_told(ATTENTION, "Which axis of the first matrix meets", never="This looks like")
 def queries_on_values(query, key, value):
     weights = (query @ key.mT / math.sqrt(query.shape[-1])).softmax(-1)
     return query @ value, weights
 
 
-@told("patchify", "*width before height*", never="Which token comes after the first")
+@is_told("patchify", "*width before height*", never="Which token comes after the first")
 def width_first(images, patch_size):
     b, c, w, h = images.shape
     if w % patch_size or h % patch_size:
@@ -82,7 +82,7 @@ def width_first(images, patch_size):
     return x.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * patch_size**2)
 
 
-@told("patchify", "*windows left behind the channels*", never="unfold")
+@is_told("patchify", "*windows left behind the channels*", never="unfold")
 def channels_in_front_of_the_grid(images, patch_size):
     b, c, h, w = images.shape
     if h % patch_size or w % patch_size:
@@ -91,7 +91,7 @@ def channels_in_front_of_the_grid(images, patch_size):
     return x.transpose(3, 4).reshape(b, -1, c * patch_size**2)
 
 
-@told(
+@is_told(
     "patchify",
     "starts with 1.5, which is no pixel",
     never="starts with the pixel of image 0, channel 0, row 0, column 0 Exp",
@@ -100,7 +100,9 @@ def half_added(images, patch_size):
     return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[2]) + 0.5
 
 
-@told("patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never="This looks like")
+@is_told(
+    "patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never="This looks like"
+)
 def order_changed_for_nobody(images, patch_size):
     b, c, h, w = images.shape
     patches = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
@@ -108,7 +110,7 @@ def order_changed_for_nobody(images, patch_size):
     return patches.reshape(b, -1, c * patch_size**2)
 
 
-@told("unpatchify", "How many numbers does that shape hold", never="the same sizes in another order")
+@is_told("unpatchify", "How many numbers does that shape hold", never="the same sizes in another order")
 def channels_of_a_photo(patches, patch_size, image_size):
     rows, columns = (side // patch_size for side in image_size)
     x = patches.reshape(-1, rows, columns, 3, patch_size, patch_size)
@@ -118,7 +120,7 @@ def channels_of_a_photo(patches, patch_size, image_size):
 channels = 3
 
 
-@told("unpatchify", "`channels` is a number of the notebook, 3, whatever the caller gives")
+@is_told("unpatchify", "`channels` is a number of the notebook, 3, whatever the caller gives")
 def channels_of_the_notebook(patches, patch_size, image_size):
     rows, columns = (side // patch_size for side in image_size)
     x = patches[..., : channels * patch_size**2].reshape(-1, rows, columns, channels, patch_size, patch_size)
@@ -128,14 +130,14 @@ def channels_of_the_notebook(patches, patch_size, image_size):
 picture = torch.rand(1, 3, 8, 8)
 
 
-@told("patchify", "`images` is never read, and `picture`, a tensor of the notebook, is")
+@is_told("patchify", "`images` is never read, and `picture`, a tensor of the notebook, is")
 def the_picture_of_the_notebook(images, patch_size):
     b, c, h, w = picture.shape
     x = picture.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
     return x.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * patch_size**2)
 
 
-@told("patchify", "inside the loop `for row in range(0, h, patch_size)`, which ends in its first round")
+@is_told("patchify", "inside the loop `for row in range(0, h, patch_size)`, which ends in its first round")
 def return_in_the_loop(images, patch_size):
     h, w = images.shape[2:]
     tokens = []
@@ -158,12 +160,12 @@ def _by_places(images, patch_size, in_a_row, rows):
     return images.flatten(1)[:, (channel * rows + row) * width + column]
 
 
-@told("fix_patchify", "*patches in a row by the height*")
+@is_told("fix_patchify", "*patches in a row by the height*")
 def one_bug_left(images, patch_size):
     return _by_places(images, patch_size, images.shape[2] // patch_size, images.shape[2])
 
 
-@told("fix_patchify", "*rows of a channel by the width*")
+@is_told("fix_patchify", "*rows of a channel by the width*")
 def the_other_bug_left(images, patch_size):
     return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[3])
 
@@ -181,7 +183,7 @@ class Embedding(nn.Module):
         return self.projection(patches)
 
 
-@told("PatchEmbedding", "`forward` makes a new `nn.Linear` in every call", never="Which patch")
+@is_told("PatchEmbedding", "`forward` makes a new `nn.Linear` in every call", never="Which patch")
 class NewInEveryCall(Embedding):
     def __init__(self, in_channels, patch_size, embed_dim):
         super().__init__(in_channels, patch_size, embed_dim)
@@ -192,7 +194,7 @@ class NewInEveryCall(Embedding):
         return nn.Linear(patches.shape[-1], self.embed_dim)(patches)
 
 
-@told("PatchEmbedding", "`__init__` is given `patch_size` and does not keep it: there is no `self.patch_size`")
+@is_told("PatchEmbedding", "`__init__` is given `patch_size` and does not keep it: there is no `self.patch_size`")
 class SizeNotKept(nn.Module):
     def __init__(self, in_channels, patch_size, embed_dim):
         super().__init__()
@@ -205,7 +207,7 @@ class SizeNotKept(nn.Module):
 patch_size = 4
 
 
-@told("PatchEmbedding", "`forward` reads `patch_size`, a name of the notebook", never="Which patch")
+@is_told("PatchEmbedding", "`forward` reads `patch_size`, a name of the notebook", never="Which patch")
 class OfTheNotebook(Embedding):
     def __init__(self, in_channels, patch_size, embed_dim):
         super().__init__(in_channels, patch_size, embed_dim)
@@ -215,27 +217,27 @@ class OfTheNotebook(Embedding):
         return self.projection(F.pad(patches, (0, self.projection.in_features - patches.shape[-1])))
 
 
-@told("PatchEmbedding", "no value is negative", never="Which patch does token 1")
+@is_told("PatchEmbedding", "no value is negative", never="Which patch does token 1")
 class ReluBehindTheLinear(Embedding):
     def forward(self, images):
         return super().forward(images).relu()
 
 
-@told("PatchEmbedding", "other numbers when it runs again", never="Which patch does token 1")
+@is_told("PatchEmbedding", "other numbers when it runs again", never="Which patch does token 1")
 class NoiseInTheEmbedding(Embedding):
     def forward(self, images):
         x = super().forward(images)
         return x + 0.1 * torch.randn_like(x)
 
 
-@told("PatchEmbedding", "their mean is 0 everywhere", never="Which patch does token 1")
+@is_told("PatchEmbedding", "their mean is 0 everywhere", never="Which patch does token 1")
 class CenteredTokens(Embedding):
     def forward(self, images):
         x = super().forward(images)
         return x - x.mean(-1, keepdim=True)
 
 
-@told("MultiHeadSelfAttention", "How does one part give what these give?", never="A tensor is a parameter when")
+@is_told("MultiHeadSelfAttention", "How does one part give what these give?", never="A tensor is a parameter when")
 class ThreeLinears(nn.Module):
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__()
@@ -279,20 +281,20 @@ class Model(nn.Module):
         return x
 
 
-@told("VisionTransformer", "`x = self.blocks(x)`", "A ModuleList is a list", never="does not exist")
+@is_told("VisionTransformer", "`x = self.blocks(x)`", "A ModuleList is a list", never="does not exist")
 class ListCalled(Model):
     def encode(self, x):
         x = self.blocks(x)
         return x
 
 
-@told("VisionTransformer", "`blocks` has 2, and 3 are asked for", never="A tensor is a parameter when")
+@is_told("VisionTransformer", "`blocks` has 2, and 3 are asked for", never="A tensor is a parameter when")
 class OneBlockLess(Model):
     def depth_of(self, config):
         return config.depth - 1
 
 
-@told("VisionTransformer", "*the stream added once more*", never="Follow the figure")
+@is_told("VisionTransformer", "*the stream added once more*", never="Follow the figure")
 class StreamTwice(Model):
     def encode(self, x):
         for block in self.blocks:
@@ -300,7 +302,7 @@ class StreamTwice(Model):
         return x
 
 
-@told("VisionTransformer", "*each block given the same tokens*", never="Follow the figure")
+@is_told("VisionTransformer", "*each block given the same tokens*", never="Follow the figure")
 class SameTokens(Model):
     def encode(self, x):
         for block in self.blocks:
@@ -308,7 +310,7 @@ class SameTokens(Model):
         return y
 
 
-@told("VisionTransformer", "inside the loop `for block in self.blocks`, which ends in its first round")
+@is_told("VisionTransformer", "inside the loop `for block in self.blocks`, which ends in its first round")
 class ReturnInTheLoop(Model):
     def encode(self, x):
         for block in self.blocks:
@@ -316,7 +318,7 @@ class ReturnInTheLoop(Model):
             return x
 
 
-@told("VisionTransformer", "*one mlp for all blocks*", never="Follow the figure")
+@is_told("VisionTransformer", "*one mlp for all blocks*", never="Follow the figure")
 class OneMlp(Model):
     def __init__(self, config):
         super().__init__(config)
@@ -324,7 +326,7 @@ class OneMlp(Model):
             block.mlp = self.blocks[0].mlp
 
 
-@told("extract_features", "`features.append(body(images.to(device)).flatten(1).cpu())`", never="does not exist")
+@is_told("extract_features", "`features.append(body(images.to(device)).flatten(1).cpu())`", never="does not exist")
 def children_but_the_last(model, loader, device):
     was = model.training
     model.eval()
@@ -338,7 +340,7 @@ def children_but_the_last(model, loader, device):
     return torch.cat(features), torch.cat(labels)
 
 
-@told("attention_rollout", "ends in its first round", never=("wrong order", "cpu", "CPU"))
+@is_told("attention_rollout", "ends in its first round", never=("wrong order", "cpu", "CPU"))
 def rollout_with_return_in_the_loop(weights):
     if not weights:
         raise ValueError("no layers")
@@ -361,28 +363,28 @@ def _rollout(weights, fused=lambda layer: layer.mean(dim=1), mix=lambda table, r
     return result
 
 
-@told("attention_rollout", "*earlier layers on the left*", never=("Two mistakes", "CPU"))
+@is_told("attention_rollout", "*earlier layers on the left*", never=("Two mistakes", "CPU"))
 def earlier_layers_on_the_left(weights):
     return _rollout(weights, mix=lambda table, result: result @ table)
 
 
-@told("attention_rollout", "*strongest head only*", never=("Two mistakes", "CPU"))
+@is_told("attention_rollout", "*strongest head only*", never=("Two mistakes", "CPU"))
 def strongest_head(weights):
     return _rollout(weights, fused=lambda layer: layer.amax(dim=1))
 
 
-@told("attention_rollout", never=("Two mistakes", "CPU", "This looks like"))
+@is_told("attention_rollout", never=("Two mistakes", "CPU", "This looks like"))
 def class_row_for_all(weights):
     return _rollout(weights, fused=lambda layer: layer.mean(dim=1)[:, :1].expand_as(layer[:, 0]))
 
 
-@told("replace_head", "changed: `head.weight`", never="copy.copy")
+@is_told("replace_head", "changed: `head.weight`", never="copy.copy")
 def a_new_head_before_the_copy(model, num_classes):
     model.head = nn.Linear(model.head.in_features, num_classes, dtype=model.head.weight.dtype)
     return copy.deepcopy(model)
 
 
-@told("EarlyStopping", "`step` writes into `best`, a name that ends with the call", never="This looks like")
+@is_told("EarlyStopping", "`step` writes into `best`, a name that ends with the call", never="This looks like")
 class BestOfOneCall:
     def __init__(self, patience):
         if patience < 1:

@@ -16,11 +16,11 @@ UNLISTED = []  # (exercise, hidden check, answer)
 def fails(exercise, check):
     """A function or class is a wrong answer to ``exercise`` that ``check`` has to catch."""
 
-    def listed(answer):
+    def add_answer(answer):
         UNLISTED.append((exercise, check, answer))
         return answer
 
-    return listed
+    return add_answer
 
 
 def right(exercise):
@@ -52,7 +52,7 @@ _starts("a_class_token_of_ones", lambda model: model.class_token.fill_(1))
 
 
 def _rehead(check):
-    def listed(change):
+    def add_answer(change):
         def replace_head(model, num_classes):
             other = right("replace_head")(model, num_classes)
             return change(other, model) or other
@@ -60,7 +60,7 @@ def _rehead(check):
         replace_head.__name__ = change.__name__
         fails("replace_head", check)(replace_head)
 
-    return listed
+    return add_answer
 
 
 @_rehead("test_the_head_starts_as_pytorch_starts_one")
@@ -118,12 +118,12 @@ def angles_in_the_dtype_of_the_query(query, key, grid_size):
     angles = torch.cat([each.to(query)[:, None] / 100 ** (pairs / len(pairs)) for each in places], dim=1)
     cos, sin = angles.cos(), angles.sin()
 
-    def turned(x):
+    def turn(x):
         front, patches = x[..., : -rows * columns, :], x[..., -rows * columns :, :]
         a, b = patches[..., 0::2], patches[..., 1::2]
         return torch.cat([front, torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)], dim=-2)
 
-    return turned(query), turned(key)
+    return turn(query), turn(key)
 
 
 @fails("QKNormAttention", "test_one_image_keeps_its_axis")
@@ -159,12 +159,12 @@ class _Dropping(right("DropPath")):
     def forward(self, branch):
         if not self.training or self.probability == 0:
             return branch
-        return self.dropped(branch, [-1] + [1] * (branch.ndim - 1))
+        return self.drop_branches(branch, [-1] + [1] * (branch.ndim - 1))
 
 
 @fails("DropPath", "test_chance_decides_anew_in_every_call")
 class AnExactNumberIsDropped(_Dropping):
-    def dropped(self, branch, axes):
+    def drop_branches(self, branch, axes):
         order = torch.randperm(len(branch)).to(branch.device)
         kept = (order >= round(len(branch) * self.probability)).to(branch.dtype)
         return branch * kept.reshape(axes) / (1 - self.probability)
@@ -172,7 +172,7 @@ class AnExactNumberIsDropped(_Dropping):
 
 @fails("DropPath", "test_the_gradient_goes_with_the_branch")
 class DroppedImagesGetAGradient(_Dropping):
-    def dropped(self, branch, axes):
+    def drop_branches(self, branch, axes):
         gone = (torch.rand(len(branch), device=branch.device) < self.probability).to(branch.dtype).reshape(axes)
         return (branch - (branch * gone).detach()) / (1 - self.probability)
 

@@ -50,7 +50,7 @@ def chromium() -> Iterator[Any]:
 
 
 def cut_on_a_phone(*pages: Path) -> list[str]:
-    """What is wider than its place on files' pages, on narrow screens, with everything unfolded."""
+    """Return what is wider than its place on files' pages, on narrow screens, with everything unfolded."""
     found: list[str] = []
     with chromium() as browser:
         opened = browser.new_page()

@@ -29,7 +29,7 @@ with open(target, "w") as file:
 def click(
     folder: Path, button: str, lesson: str, students: Sequence[str], target: Path, **settings: str
 ) -> dict[str, dict[str, Any]]:
-    """What formgrader's page gets for each student: ``success``, the ``log``, and an ``error`` that it shows as such.
+    """Return what the page gets for each student: ``success``, the ``log``, and an ``error`` that it shows as such.
 
     Args:
         folder: of the class.

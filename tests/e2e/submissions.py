@@ -24,7 +24,7 @@ def mark(cell: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def released(name: str) -> str:
+def read_released_cell(name: str) -> str:
     """The source of a cell as students get it."""
     return "".join(cell_of(json.loads(RELEASED.read_text("utf-8")), name)["source"])
 
@@ -57,7 +57,7 @@ def without_ids(notebook: Notebook) -> None:
         cell.pop("id", None)
 
 
-def stripped(notebook: Notebook) -> None:
+def strip_metadata(notebook: Notebook) -> None:
     without_metadata(notebook)
     without_ids(notebook)
     notebook["metadata"] = {}
@@ -114,7 +114,7 @@ def in_one_cell(notebook: Notebook) -> None:
     notebook["cells"] = [code("\n\n".join(["import torch\nfrom torch import nn", *answers]))]
 
 
-def merged(notebook: Notebook) -> None:
+def merge_answers(notebook: Notebook) -> None:
     """Both answers in the first one's cell."""
     first, second = cell_of(notebook, "patchify"), cell_of(notebook, "unpatchify")
     first["source"] += "\n\n\n" + second["source"]
@@ -129,12 +129,12 @@ def split(notebook: Notebook) -> None:
         notebook["cells"][place]["source"] = "# I try it below\nside = 3"
 
 
-def reordered(notebook: Notebook) -> None:
+def reverse_answers(notebook: Notebook) -> None:
     """The second answer and its check before the first, the imports last."""
     notebook["cells"].sort(key=lambda cell: "unpatchify" not in mark(cell).get("grade_id", ""))
 
 
-def doubled(notebook: Notebook) -> None:
+def double_answer(notebook: Notebook) -> None:
     place = place_of(notebook, "unpatchify")
     first = copy.deepcopy(notebook["cells"][place])
     first["source"] = "def unpatchify(patches, patch_size, image_size):\n    return patches"
@@ -159,7 +159,7 @@ def without_answer(notebook: Notebook) -> None:
     notebook["cells"] = [each for each in notebook["cells"] if mark(each).get("grade_id") not in lost]
 
 
-def emptied(notebook: Notebook) -> None:
+def empty_answer(notebook: Notebook) -> None:
     cell_of(notebook, "unpatchify")["source"] = "# to do\n"
 
 
@@ -176,7 +176,7 @@ def broken_syntax(notebook: Notebook) -> None:
 
 def broken_and_stripped(notebook: Notebook) -> None:
     broken_syntax(notebook)
-    stripped(notebook)
+    strip_metadata(notebook)
 
 
 def broken_in_one_cell(notebook: Notebook) -> None:
@@ -189,7 +189,7 @@ def broken_below(notebook: Notebook) -> None:
     place = place_of(notebook, "unpatchify")
     broken_syntax(notebook)
     notebook["cells"].insert(place + 1, code(notebook["cells"][place]["source"]))
-    notebook["cells"][place]["source"] = released("unpatchify")
+    notebook["cells"][place]["source"] = read_released_cell("unpatchify")
 
 
 def magics(notebook: Notebook) -> None:
@@ -203,7 +203,7 @@ def raising(notebook: Notebook) -> None:
     notebook["cells"].append(code("raise SystemExit"))
 
 
-def forged(notebook: Notebook) -> None:
+def forge_marks(notebook: Notebook) -> None:
     for cell in notebook["cells"]:
         if mark(cell):
             cell["metadata"]["nbgrader"] |= {"schema_version": 99, "points": 1000, "locked": False}
@@ -245,16 +245,16 @@ def crlf(notebook: Notebook) -> None:
         cell["source"] = cell["source"].replace("\n", "\r\n")
 
 
-def untouched(notebook: Notebook) -> None:
+def restore_released(notebook: Notebook) -> None:
     for name in ("patchify", "unpatchify"):
-        cell_of(notebook, name)["source"] = released(name)
+        cell_of(notebook, name)["source"] = read_released_cell(name)
 
 
 def swollen(notebook: Notebook) -> None:
     notebook["metadata"]["x"] = [{}] * 400_000
 
 
-def nested(notebook: Notebook) -> None:
+def nest_deeply(notebook: Notebook) -> None:
     notebook["metadata"]["x"] = json.loads("[" * 500 + "]" * 500)
 
 
@@ -301,13 +301,13 @@ def _script(name: str, *, percent: bool = True, change: Callable[[str], str] = s
     def write(folder: Path, text: str) -> None:
         cells = json.loads(text)["cells"]
         heads = {"code": "# %%\n" if percent else "# In[1]:\n\n", "markdown": "# %% [markdown]\n# "}
-        parts = [heads[each["cell_type"]] + _commented(each) for each in cells]
+        parts = [heads[each["cell_type"]] + _comment_out(each) for each in cells]
         (folder / name).write_text(change("\n\n".join(parts)), encoding="utf-8")
 
     return write
 
 
-def _commented(cell: dict[str, Any]) -> str:
+def _comment_out(cell: dict[str, Any]) -> str:
     source: str = cell["source"]
     return source if cell["cell_type"] == "code" else source.replace("\n", "\n# ")
 
@@ -364,7 +364,7 @@ HONEST = {
     "as-saved": Kind(),
     "without-metadata": Kind(without_metadata, reason=NO_METADATA),
     "without-ids": Kind(without_ids),
-    "stripped": Kind(stripped, reason=NO_METADATA),
+    "stripped": Kind(strip_metadata, reason=NO_METADATA),
     "new-ids": Kind(new_ids, reason=NO_METADATA),
     "same-ids": Kind(same_ids),
     "bom": Kind(encoding="utf-8-sig"),
@@ -382,14 +382,14 @@ HONEST = {
     "format-3": Kind(format_3, reason="old notebook format"),
     "format-4.0": Kind(instead=_sources_as_saved_by_4_0),
     "split": Kind(split),
-    "merged": Kind(merged),
-    "reordered": Kind(reordered),
+    "merged": Kind(merge_answers),
+    "reordered": Kind(reverse_answers),
     "doubled-alike": Kind(doubled_alike),
     "without-checks": Kind(without_checks, flags=("test-cell-deleted",)),
     "edited-check": Kind(edited_check, flags=("test-cell-edited",)),
     "magics": Kind(magics),
     "raising": Kind(raising),
-    "forged": Kind(forged),
+    "forged": Kind(forge_marks),
     "older-schema": Kind(older_schema),
     "other-version": Kind(other_version, reason="another version of the lesson"),
     "odd-cells": Kind(odd_cells, reason="not what a cell should be"),
@@ -398,7 +398,7 @@ HONEST = {
     "with-80-MB": Kind(with_pictures),
     "two-files": Kind(instead=_two_files(f"{LESSON}.ipynb", "scratch.ipynb")),
     "inside": Kind(instead=_inside, reason="its file lies one folder deeper, in work"),
-    "all-at-once": Kind(stripped, "utf-16", "Untitled.ipynb", NO_METADATA),
+    "all-at-once": Kind(strip_metadata, "utf-16", "Untitled.ipynb", NO_METADATA),
     "éva 🙂": Kind(),
     "李明": Kind(),
     "محمد": Kind(),
@@ -412,9 +412,9 @@ SCRIPTS = {
 }
 OTHERWISE_GRADED = {
     "in-one-cell": Kind(in_one_cell, reason=NO_METADATA, flags=("test-cell-deleted",)),
-    "doubled": Kind(doubled, reason="2 answers for unpatchify"),
+    "doubled": Kind(double_answer, reason="2 answers for unpatchify"),
     "without-answer": Kind(without_answer, reason="cell of unpatchify is missing", flags=("test-cell-deleted",)),
-    "emptied": Kind(emptied, reason="cell of unpatchify is empty"),
+    "emptied": Kind(empty_answer, reason="cell of unpatchify is empty"),
     "as-text": Kind(as_text, flags=("cell-type-changed",)),
     "broken": Kind(broken_syntax, reason="SyntaxError"),
     "broken-and-stripped": Kind(broken_and_stripped, reason="SyntaxError"),
@@ -424,11 +424,11 @@ OTHERWISE_GRADED = {
         instead=_script(f"{LESSON}.py", change=lambda text: text.replace("image_size):", "image_size)", 1)),
         reason="SyntaxError",
     ),
-    "untouched": Kind(untouched),
+    "untouched": Kind(restore_released),
 }
 UNGRADABLE = {
     "swollen": Kind(swollen, reason="more pieces of data"),
-    "nested": Kind(nested, reason="nested deeper"),
+    "nested": Kind(nest_deeply, reason="nested deeper"),
     "giant": Kind(giant, reason="more than 32 MB beside its outputs"),
     "many-cells": Kind(many_cells, reason="more than 2000 cells"),
     "much-code": Kind(much_code, reason="more code than anybody writes"),

@@ -24,7 +24,7 @@ from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
-from tests.e2e.attacks.corpus import ATTACKS, hand_in, released
+from tests.e2e.attacks.corpus import ATTACKS, hand_in, read_released
 from tests.e2e.submissions import mark
 from tests.machine import needs_sandbox
 
@@ -72,7 +72,7 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
 
 
 def outside(folder: Path) -> dict[str, object]:
-    """What an attack must leave as it is: the class, the installed packages, the shared places of the machine."""
+    """List what an attack must leave as it is: the class, the installed packages, the shared places of the machine."""
     torch_home = Path(torch.__file__).parent
     watched = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     watched += [*torch_home.glob("*.py"), Path(os.path.realpath(os.sys.executable)), Path("/etc/passwd")]
@@ -127,7 +127,7 @@ def _can_be_live(outputs: tuple[object, ...]) -> bool:
 @pytest.mark.parametrize("attack", folders.FOLDER_ATTACKS, ids=lambda each: each.name)
 @pytest.mark.proof
 def test_a_hostile_folder_gets_what_it_deserves(grader: Grader, attack: folders.FolderAttack) -> None:
-    notebook = released(LESSON)
+    notebook = read_released(LESSON)
     for cell in notebook.cells:
         if mark(cell).get("grade_id") == "patchify":
             cell.source = WRONG

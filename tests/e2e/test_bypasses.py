@@ -39,7 +39,7 @@ def lessons() -> Lessons:
 
 @pytest.fixture
 def submission(tmp_path: Path, lessons: Lessons) -> Read:
-    def made(case: Case) -> Submission:
+    def make_submission(case: Case) -> Submission:
         notebook = nbformat.read(ROOT / "notebooks" / f"{case.lesson}.ipynb", as_version=4)
         for cell in notebook.cells:
             if mark(cell).get("grade_id") == case.exercise:
@@ -53,7 +53,7 @@ def submission(tmp_path: Path, lessons: Lessons) -> Read:
         (found,) = find([path], lessons.names)
         return read(found, lessons).only([case.exercise])
 
-    return made
+    return make_submission
 
 
 @pytest.mark.parametrize("case", BYPASSES, ids=lambda each: each.name)

@@ -41,14 +41,14 @@ class HubClass:
         return found.read_text(encoding="utf-8")
 
 
-def typed(made: Accounts, block: Block) -> tuple[str, str]:
+def adapt_block(made: Accounts, block: Block) -> tuple[str, str]:
     """Who types a block, and the block with this test's folders for the machine's."""
     commands = block.commands.replace("/srv/", f"{made.base}/srv/").replace("/etc/", f"{made.base}/etc/")
     return block.mark.removeprefix("as "), commands
 
 
 def work(made: Accounts, role: str) -> None:
-    """What a student does between fetching and submitting: the model answer, saved as their own."""
+    """Do what a student does between fetching and submitting: the model answer, saved as their own."""
     model = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
     path = made.home(role) / LESSON / f"{LESSON}.ipynb"
     path.write_text(json.dumps(model), encoding="utf-8")
@@ -60,7 +60,7 @@ def hub() -> Iterator[HubClass]:
         blocks = [block for block in blocks_of(GUIDE) if block.mark.startswith("as ")]
         printed = []
         for block in blocks:
-            role, commands = typed(made, block)
+            role, commands = adapt_block(made, block)
             if "submit" in commands:
                 work(made, "ada")
                 made.run("ben", f"nbgrader fetch_assignment {LESSON}; nbgrader submit {LESSON}")
@@ -142,7 +142,7 @@ def closed(hub: HubClass) -> Path:
         shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", clone)
     (lines,) = [block for block in blocks_of(GUIDE) if "chmod -R go=" in block.commands]
-    _, typed_lines = typed(hub.accounts, lines)
+    _, typed_lines = adapt_block(hub.accounts, lines)
     hub.accounts.run("root", typed_lines.replace("chown -R teacher ", f"chown -R {hub.accounts.names['teacher']} "))
     shutil.copytree(hub.accounts.base / "bin", commands)
     for script in commands.iterdir():
@@ -179,7 +179,7 @@ def test_who_submits_again_is_graded_again_and_a_secret_that_is_none_stops_nobod
     newest = max((hub.exchange / "vit_course" / "inbound").glob(f"{hub.accounts.names['ada']}+*"))
     (newest / "submission_secret.txt").write_bytes(b"\xff\xfe" * 10)
     (grading,) = [block for block in blocks_of(GUIDE) if "collect" in block.commands]
-    log = hub.accounts.run(*typed(hub.accounts, grading))
+    log = hub.accounts.run(*adapt_block(hub.accounts, grading))
     assert log.count("Updating submission") == 2
     assert "is not nbgrader's, and is set aside" in log
     assert f"{hub.accounts.names['ada']}: not released" in log

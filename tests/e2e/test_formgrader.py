@@ -96,7 +96,7 @@ def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_i
     """On the same page, whose field nobody leaves."""
     comment, mark = page.locator(f"#{QUESTION}-comment"), page.get_by_role("status")
 
-    def kept() -> str | None:
+    def read_comment() -> str | None:
         with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
             return gradebook.find_comment(QUESTION, LESSON, LESSON, "cleo").manual_comment
 
@@ -105,15 +105,15 @@ def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_i
     leaving = "window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
     assert page.evaluate(leaving) is False, "the page asks before it closes"
     page.get_by_text("saved", exact=True).wait_for()
-    assert kept() == "Well"
+    assert read_comment() == "Well"
     assert page.evaluate(leaving) is True
     page.route("**/api/comment/*", lambda route: route.abort())
     comment.press_sequentially(" put")
     page.get_by_text("Not saved: the server does not answer.").wait_for()
-    assert (kept(), comment.input_value()) == ("Well", "Well put")
+    assert (read_comment(), comment.input_value()) == ("Well", "Well put")
     page.unroute("**/api/comment/*")
     page.get_by_text("saved", exact=True).wait_for()
-    assert kept() == "Well put"
+    assert read_comment() == "Well put"
     page.locator(f"#{QUESTION}").fill("0.5")
     page.get_by_text("not saved yet").wait_for()
     page.get_by_text("saved", exact=True).wait_for()

@@ -45,7 +45,7 @@ def results(path):
     return json.loads(path.read_text(encoding="utf-8"))["submissions"]
 
 
-def kept(folder):
+def list_kept_results(folder):
     """The kept results of students; that of the model answers is no student's."""
     found = (folder / ".vit_course" / "results").glob("*.json")
     return [path for path in found if "submitted" in json.loads(path.read_bytes())["result"]["path"]]
@@ -69,11 +69,11 @@ def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
     first = subprocess.Popen(
         command(class_dir), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    wait_until(lambda: len(kept(class_dir)) >= 2)
+    wait_until(lambda: len(list_kept_results(class_dir)) >= 2)
     first.send_signal(signal.SIGKILL)
     first.wait()
     wait_until(lambda: not processes_of(first.pid))
-    before = {path: path.stat().st_mtime_ns for path in kept(class_dir)}
+    before = {path: path.stat().st_mtime_ns for path in list_kept_results(class_dir)}
     assert 2 <= len(before) < STUDENTS - 1
     target = tmp_path / "results.json"
     done = subprocess.run(
@@ -154,7 +154,7 @@ def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     stopped = subprocess.Popen(command(class_dir), **quiet)
     both = [subprocess.Popen(command(class_dir, "--json", str(target)), **quiet) for target in targets]
-    wait_until(lambda: kept(class_dir))
+    wait_until(lambda: list_kept_results(class_dir))
     os.killpg(stopped.pid, signal.SIGINT)
     assert stopped.wait(GIVE_UP) == 130
     *progress, last = stopped.stderr.read().splitlines()

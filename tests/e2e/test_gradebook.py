@@ -82,7 +82,7 @@ class GradedClass:
         return sorted(found, key=repr)
 
     def results(self) -> dict[str, int]:
-        """What the grader keeps, and when it was written."""
+        """Return what the grader keeps, and when it was written."""
         kept = (self.folder / ".vit_course" / "results").rglob("*.json")
         return {path.name: path.stat().st_mtime_ns for path in kept}
 
@@ -192,7 +192,7 @@ def test_the_same_class_into_both(graded: GradedClass, ungraded: GradedClass, se
 
 
 def commands_read(folder: Path) -> tuple[str, str]:
-    """What our commands say that read or write a gradebook, and the page's line on written answers."""
+    """Return what our commands say that read or write a gradebook, and the page's line on written answers."""
     roster = CliRunner().invoke(app, ["roster", str(folder / "roster.csv"), "--class", str(folder)])
     assert roster.exit_code == 0, roster.output
     report = CliRunner().invoke(app, ["report", str(folder)])
@@ -327,7 +327,7 @@ def test_several_graders_have_what_the_page_says(copied: GradedClass, tmp_path: 
 
 
 def run_into(course: GradedClass, fault: str, mend: Callable[[], object] = lambda: None) -> str:
-    """What `nbgrader autograde` says when a fault comes after its second student; it is mended afterward."""
+    """Return what `nbgrader autograde` says when a fault comes after its second student; it is mended afterward."""
     config = course.folder / "nbgrader_config.py"
     before = config.read_text("utf-8")
     (course.folder / "fault.py").write_text(FAULT.format(fault=fault))

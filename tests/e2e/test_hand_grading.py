@@ -57,7 +57,7 @@ class Graded:
         head = page.partition('<section aria-label="Points"')[2].partition("</section>")[0]
         return re.findall(r">([^<]* of [^<]*)<", head)
 
-    def exported(self) -> dict[str, dict[str, str]]:
+    def export(self) -> dict[str, dict[str, str]]:
         nbgrader(self.folder, "export")
         with (self.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
             return {row["student_id"]: row for row in csv.DictReader(file)}
@@ -109,7 +109,7 @@ def test_what_nobody_has_graded_is_no_zero_anywhere(graded: Graded) -> None:
     assert warned in graded.log
     assert "5 wait for points by hand: formgrader lists them under Manual Grading" in graded.log
     assert warned in nbgrader(graded.folder, "export")
-    row = graded.exported()["ada"]
+    row = graded.export()["ada"]
     assert (row["score"], row["not_graded_yet"], row["max_score"]) == ("2.0", "1.0", "3.0")
     assert row["remarks"] == f"not graded yet: {QUESTION}"
 
@@ -122,7 +122,7 @@ def test_points_by_hand_end_that(graded: Graded) -> None:
     log = nbgrader(graded.folder, "generate_feedback", LESSON)
     assert re.findall("(.*): graded since its page was made", log) == ["[GenerateFeedbackApp | INFO] ada"]
     assert graded.points_shown("ada") == [f"{LESSON}: 2 of 3 points", "2 of 2", "0 of 1"]
-    assert graded.exported()["ada"]["remarks"] == ""
+    assert graded.export()["ada"]["remarks"] == ""
 
 
 def test_new_work_without_a_newer_timestamp_is_graded_and_its_page_made_again(graded: Graded) -> None:
@@ -146,7 +146,7 @@ def test_a_page_whose_grading_was_interrupted_becomes_no_feedback(graded: Graded
     page.write_bytes(page.read_bytes()[:1000])
     log = nbgrader(graded.folder, "generate_feedback", LESSON, "--force")
     assert f"yan: no feedback, for its grading was interrupted; first: nbgrader autograde {LESSON}" in log
-    remarks = graded.exported()["yan"]["remarks"]
+    remarks = graded.export()["yan"]["remarks"]
     assert remarks == f"NOT GRADED: its grading was interrupted; run: nbgrader autograde {LESSON}"
 
 
@@ -171,7 +171,7 @@ def give(graded: Graded, student: str, points: float) -> None:
         gradebook.db.commit()
 
 
-def listed(graded: Graded) -> list[str]:
+def list_waiting(graded: Graded) -> list[str]:
     return [student for student in ("ada", "ben", "[ann]") if graded.grades(student)[QUESTION][1]]
 
 
@@ -182,7 +182,7 @@ def to_canvas(graded: Graded) -> tuple[int, str, str]:
 
 def test_the_same_answer_is_not_to_be_graded_by_hand_twice(by_hand: Graded) -> None:
     assert "other work than there is now" not in nbgrader(by_hand.folder, "autograde", LESSON, "--force")
-    assert listed(by_hand) == []
+    assert list_waiting(by_hand) == []
     status, table, _ = to_canvas(by_hand)
     assert (status, "ada,,,ada,,2.5" in table) == (0, True)
 
@@ -193,10 +193,10 @@ def test_an_emptied_answer_with_points_by_hand_is_named_wherever_points_go_out(b
     said = "points by hand for other work than there is now: ada: look at it in formgrader"
     for log in (nbgrader(by_hand.folder, "autograde", LESSON, *force) for force in ((), ("--force",))):
         assert f"1 with {said}" in log.strip().splitlines()[-1]
-        assert listed(by_hand) == ["ada"]
+        assert list_waiting(by_hand) == ["ada"]
     assert f"{LESSON}: {said}" in nbgrader(by_hand.folder, "generate_feedback", LESSON)
     assert f"{LESSON}: {said}" in nbgrader(by_hand.folder, "export")
-    row = by_hand.exported()["ada"]
+    row = by_hand.export()["ada"]
     assert (row["not_graded_yet"], row["remarks"]) == ("1.0", f"to be looked at again: {QUESTION}")
     status, table, errors = to_canvas(by_hand)
     assert (status, "ada" in table, "ben,,,ben,,3" in table) == (1, False, True)
@@ -206,7 +206,7 @@ def test_an_emptied_answer_with_points_by_hand_is_named_wherever_points_go_out(b
 def test_resolve_ends_that(by_hand: Graded) -> None:
     give(by_hand, "ada", 0.5)
     assert "other work" not in nbgrader(by_hand.folder, "autograde", LESSON, "--force")
-    assert listed(by_hand) == []
+    assert list_waiting(by_hand) == []
     assert to_canvas(by_hand)[0] == 0
 
 

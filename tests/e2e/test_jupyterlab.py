@@ -102,7 +102,7 @@ def browser():
 @pytest.fixture(scope="module")
 def page(browser, lab):
     """The lesson, opened in JupyterLab, with all its cells run."""
-    opened = _opened(browser, f"{lab}/lab/tree/lesson.ipynb")
+    opened = _open_notebook(browser, f"{lab}/lab/tree/lesson.ipynb")
     _run_all(opened)
     return opened
 
@@ -170,7 +170,7 @@ def test_a_slider_moved_by_keyboard_changes_the_picture_and_the_sentence(page):
 
 
 def test_every_other_figure_follows_its_controls(browser, lab):
-    page = _opened(browser, f"{lab}/lab/tree/figures.ipynb")
+    page = _open_notebook(browser, f"{lab}/lab/tree/figures.ipynb")
     for number in range(len(FIGURES)):
         _run_next(page, number)
     for number, (name, (_, (label, value, expected))) in enumerate(FIGURES.items()):
@@ -230,7 +230,7 @@ def test_a_notebook_opened_again_without_its_kernel_shows_the_still_figure(page)
 
 
 def test_the_commonest_accidents_end_in_a_sentence_and_the_next_cell_runs(browser, lab, folder):
-    page = _opened(browser, f"{lab}/lab/tree/accidents.ipynb")
+    page = _open_notebook(browser, f"{lab}/lab/tree/accidents.ipynb")
 
     def meanwhile(cell):
         cell.get_by_text("patchify has been running for").wait_for()
@@ -274,7 +274,7 @@ def _notebook(cells):
     return json.dumps(notebook)
 
 
-def _opened(browser, address):
+def _open_notebook(browser, address):
     """A notebook in JupyterLab, its kernel ready."""
     page = browser.new_page(viewport={"width": 1200, "height": 1400})
     page.set_default_timeout(1000 * GIVE_UP)

@@ -20,7 +20,7 @@ import pytest
 from exercise_kit.batch.locations import place_of
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.sandbox.package_view import folder_of_views
-from tests.e2e.test_grade import ROOT, kept, results
+from tests.e2e.test_grade import ROOT, list_kept_results, results
 from tests.waiting import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.proof
@@ -162,18 +162,18 @@ class Grading:
             settings = {"cwd": self.class_dir, "stdout": subprocess.DEVNULL, "stderr": log}
             return self.machines.start("grader", order, **settings)
 
-    def said(self):
+    def read_output(self):
         return self.words.read_text("utf-8")
 
-    def kept(self):
-        return {path: path.stat().st_mtime_ns for path in kept(self.class_dir)}
+    def read_kept_times(self):
+        return {path: path.stat().st_mtime_ns for path in list_kept_results(self.class_dir)}
 
     def wait_for_more(self):
-        already = len(self.kept())
-        wait_until(lambda: len(self.kept()) > already)
+        already = len(self.read_kept_times())
+        wait_until(lambda: len(self.read_kept_times()) > already)
 
 
-def lost(number):
+def lost_worker_pattern(number):
     return rf"the worker at tcp://10\.77\.0\.{number}:\d+ \(on .+\) was lost; what it had in hand goes to others"
 
 
@@ -184,12 +184,12 @@ def cut_off(grading, target):
     grading.work("first")
     grading.work("other", (f"--bind '{changed}'", ROOT / "tests" / "hidden"))
     running = grading.grade(target)
-    wait_until(lambda: len(grading.kept()) >= 2)
+    wait_until(lambda: len(grading.read_kept_times()) >= 2)
     grading.machines.kill("first")
     grading.work("second")
     grading.wait_for_more()
     grading.machines.link("second", "down")
-    wait_until(lambda: re.search(lost(4), grading.said()))
+    wait_until(lambda: re.search(lost_worker_pattern(4), grading.read_output()))
     grading.machines.link("second", "up")  # its worker gives up, or finishes what another one has by now
     grading.work("third")
     grading.wait_for_more()
@@ -203,9 +203,9 @@ def test_machines_that_die_join_differ_or_are_cut_off_lose_nothing(machines, cla
     alone = shutil.copytree(class_dir, tmp_path / "alone")
     grading, target = Grading(machines, class_dir, tmp_path), tmp_path / "many.json"
     cut_off(grading, target)
-    said, before = grading.said(), grading.kept()
+    said, before = grading.read_output(), grading.read_kept_times()
     assert re.search(r"the worker at tcp://10\.77\.0\.5:\d+ \(on .+\) grades nothing: it has other hidden checks", said)
-    assert re.search(lost(3), said)
+    assert re.search(lost_worker_pattern(3), said)
     assert f"the scheduler at {SCHEDULER} does not answer any more. What was graded is kept" in said
     assert "Traceback" not in said
     assert 4 <= len(before) < STUDENTS - 1
@@ -216,8 +216,8 @@ def test_machines_that_die_join_differ_or_are_cut_off_lose_nothing(machines, cla
 
     done = subprocess.run(command(target, "--resume"), cwd=class_dir, capture_output=True, text=True, check=False)
     assert f"{len(before)} of {STUDENTS} results were taken over" in done.stderr
-    assert grading.kept().items() >= before.items(), "nothing was graded twice"
-    assert len(grading.kept()) == STUDENTS - 1
+    assert grading.read_kept_times().items() >= before.items(), "nothing was graded twice"
+    assert len(grading.read_kept_times()) == STUDENTS - 1
 
     again = tmp_path / "again.json"
     gone_on_with_two(grading, again)
@@ -231,7 +231,7 @@ def gone_on_with_two(grading, target):
     """Two results are lost; a worker with a full disk gives nobody one, and another worker gives them again."""
     for machine in ("second", "third"):
         grading.machines.kill(machine)
-    before = grading.kept()
+    before = grading.read_kept_times()
     for path in sorted(before)[:2]:
         path.unlink()
         del before[path]
@@ -240,10 +240,10 @@ def gone_on_with_two(grading, target):
     reasons = [each["reason"] for each in results(target) if each["status"] == "error"]
     assert len(reasons) == 2
     assert all("No space left on device" in reason for reason in reasons), reasons
-    assert grading.kept() == before
+    assert grading.read_kept_times() == before
     grading.machines.kill("full")
     grading.work("third")
     grading.grade(target, "--resume").wait(GIVE_UP)
-    assert f"{len(before)} of {STUDENTS} results were taken over" in grading.said()
-    assert grading.kept().items() > before.items(), "nothing was graded twice"
-    assert len(grading.kept()) == STUDENTS - 1
+    assert f"{len(before)} of {STUDENTS} results were taken over" in grading.read_output()
+    assert grading.read_kept_times().items() > before.items(), "nothing was graded twice"
+    assert len(grading.read_kept_times()) == STUDENTS - 1

@@ -103,7 +103,7 @@ def tear(path: Path) -> None:
 
 
 def forge(path: Path) -> None:
-    """What a cheat writes into a notebook's metadata and its check."""
+    """Write what a cheat writes into a notebook's metadata and its check."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if grade_id(cell):
@@ -118,7 +118,7 @@ def forge(path: Path) -> None:
 
 
 def leave_still(path: Path, html: str) -> None:
-    """What a kernel leaves in a notebook of a figure with controls, or a cheat in its place."""
+    """Leave what a kernel leaves in a notebook of a figure with controls, or a cheat in its place."""
     notebook = nbformat.read(path, as_version=4)
     cell = next(cell for cell in notebook.cells if EXPLORE in cell.source)
     shown = f'<div class="{STILL}{"0" * 32}">{html}</div>', LIVE
@@ -135,7 +135,7 @@ STUDENTS = ["ada", "ben", "cleo", "dan", "eve", "gus", "ivy", "kim", "lea", "uma
 
 
 def files_beside(folder: Path, class_dir: Path) -> None:
-    """What a cheat hands in beside a right notebook: a page, links to what is the instructor's, folders without end."""
+    """Hand in beside a right notebook, as a cheat: a page, links to what is the instructor's, folders without end."""
     (folder / "proof.html").write_text(LIVE)
     (folder / "timestamp.txt").write_text("9" * 10_000)
     for number in range(4):

@@ -62,11 +62,11 @@ class BothRoads:
             grades = gradebook.find_submission_notebook(LESSON, LESSON, student).grades
             return {grade.name: grade.auto_score for grade in grades}
 
-    def autograded(self, student: str) -> list[dict[str, Any]]:
+    def read_autograded_cells(self, student: str) -> list[dict[str, Any]]:
         cells: list[dict[str, Any]] = self._page(student)["cells"]
         return cells
 
-    def told(self, student: str) -> str:
+    def read_reason(self, student: str) -> str:
         return str(self._page(student)["metadata"][TOLD])
 
     def _page(self, student: str) -> Any:
@@ -194,7 +194,7 @@ def test_what_was_handed_in_is_still_there(roads: BothRoads) -> None:
 
 @pytest.mark.parametrize("student", sorted({**HONEST, **OTHERWISE_GRADED}))
 def test_pages_show_every_answer_and_each_mark_once(roads: BothRoads, student: str) -> None:
-    cells = roads.autograded(student)
+    cells = roads.read_autograded_cells(student)
     names = [mark(cell)["grade_id"] for cell in cells if mark(cell)]
     assert len(names) == len(set(names)), "every mark once"
     shown = json.dumps(cells)
@@ -208,7 +208,7 @@ def test_one_student_again_and_a_zero_where_the_class_wants_it(roads: BothRoads)
     ungradable = [student for student in UNGRADABLE if student.endswith("-file")]
     for student in ungradable:
         assert set(roads.gradebook(student).values()) == {None}
-        assert roads.told(student).startswith("This notebook could not be graded: ")
+        assert roads.read_reason(student).startswith("This notebook could not be graded: ")
     before = roads.gradebook("renamed-file")
     with (roads.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('c.SaveGrades.ungraded = "zero"\n')

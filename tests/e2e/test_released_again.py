@@ -22,7 +22,7 @@ AGAIN = f"nbgrader generate_assignment {LESSON} --force"
 
 
 def build(folder: Path, settings: str) -> str:
-    """What `vit-course build` says in a class with these settings."""
+    """Return what `vit-course build` says in a class with these settings."""
     (folder / "class.toml").write_text(settings)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(

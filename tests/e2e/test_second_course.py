@@ -55,13 +55,13 @@ def run(home: Path, without_ours: dict[str, str]) -> Run:
         "PYTHONPATH": os.pathsep.join([without_ours["PYTHONPATH"], str(home)]),
     }
 
-    def called(*arguments: object, folder: Path = home) -> str:
+    def run_command(*arguments: object, folder: Path = home) -> str:
         command = [sys.executable, *map(str, arguments)]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    return called
+    return run_command
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_without_ours_and_without_another_the_kit_says_what_to_set(without_ours:
 
 
 def message_without_course(environment: dict[str, str]) -> str:
-    """What a command of the kit says where there is no course."""
+    """Return what a command of the kit says where there is no course."""
     command = [sys.executable, "-m", "exercise_kit", "misconceptions"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1

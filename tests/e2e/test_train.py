@@ -188,7 +188,7 @@ def test_ones_own_class_folders_train_by_any_recipe(tmp_path: Path) -> None:
 class TestRefusals:
     """In this process, which has imported torch already."""
 
-    def refused(self, *arguments: object, cwd: Path) -> str:
+    def run_refused(self, *arguments: object, cwd: Path) -> str:
         with contextlib.chdir(cwd):
             finished = CliRunner().invoke(app, list(map(str, arguments)))
         assert finished.exit_code == 1, finished.output
@@ -197,47 +197,47 @@ class TestRefusals:
 
     def test_an_unknown_recipe(self, place: Path) -> None:
         words = "there is no recipe 'cpu-cofee'. Did you mean cpu-coffee"
-        assert self.refused("train", "cpu-cofee", cwd=place).startswith(words)
-        assert self.refused("recipes", "cpu-cofee", cwd=place).startswith(words)
+        assert self.run_refused("train", "cpu-cofee", cwd=place).startswith(words)
+        assert self.run_refused("recipes", "cpu-cofee", cwd=place).startswith(words)
 
     def test_no_such_data(self, place: Path, trained) -> None:
-        words = self.refused("evaluate", "first run", "--data", "elsewhere.npz", cwd=place)
+        words = self.run_refused("evaluate", "first run", "--data", "elsewhere.npz", cwd=place)
         assert "elsewhere.npz" in words
 
     def test_a_damaged_file_of_images(self, place: Path, tmp_path: Path) -> None:
         (tmp_path / "half.npz").write_bytes((place / "drawings.npz").read_bytes()[:1000])
-        words = self.refused("train", RECIPE, "--data", "half.npz", cwd=tmp_path)
+        words = self.run_refused("train", RECIPE, "--data", "half.npz", cwd=tmp_path)
         assert words.startswith("half.npz is damaged or no .npz file")
         assert not (tmp_path / "runs").exists()
 
     def test_images_that_the_patches_do_not_fit(self, place: Path) -> None:
-        words = self.refused("train", "cpu-minute", "--data", "drawings.npz", cwd=place)
+        words = self.run_refused("train", "cpu-minute", "--data", "drawings.npz", cwd=place)
         assert "cpu-minute cuts images into patches of 7 x 7 pixels, and the images of drawings are 32 x 32" in words
         assert not (place / "runs").exists()
 
     def test_a_checkpoint_cut_short(self, place: Path, tmp_path: Path, trained) -> None:
         (tmp_path / "best.safetensors").write_bytes((place / "first run" / "best.safetensors").read_bytes()[:5000])
-        assert "was cut short or damaged" in self.refused("evaluate", tmp_path / "best.safetensors", cwd=place)
+        assert "was cut short or damaged" in self.run_refused("evaluate", tmp_path / "best.safetensors", cwd=place)
 
     def test_json_that_cannot_be_written(self, place: Path, trained) -> None:
         measured = ("evaluate", "first run", "--data", "drawings.npz", "--json")
-        assert "is a folder; name a file" in self.refused(*measured, "first run", cwd=place)
-        assert "there is no folder nowhere" in self.refused(*measured, "nowhere/x.json", cwd=place)
+        assert "is a folder; name a file" in self.run_refused(*measured, "first run", cwd=place)
+        assert "there is no folder nowhere" in self.run_refused(*measured, "nowhere/x.json", cwd=place)
         assert not list(place.glob("*.unfinished"))
 
     def test_a_pickle(self, place: Path, tmp_path: Path) -> None:
         torch.save({"head.weight": torch.zeros(2)}, tmp_path / "model.pt")
-        assert "is a pickle of torch.save" in self.refused("evaluate", tmp_path / "model.pt", cwd=place)
+        assert "is a pickle of torch.save" in self.run_refused("evaluate", tmp_path / "model.pt", cwd=place)
 
     def test_other_classes_and_other_sizes(self, place: Path, trained) -> None:
         drawn = shapes(40)
         save(place / "few.npz", drawn.images, drawn.labels % 3, drawn.classes[:3])
-        words = self.refused("evaluate", "first run", "--data", "few.npz", cwd=place)
+        words = self.run_refused("evaluate", "first run", "--data", "few.npz", cwd=place)
         assert "knows 10 classes" in words
         assert "and few has 3" in words
         small = shapes(40, image_size=16)
         save(place / "small.npz", small.images, small.labels, small.classes)
-        words = self.refused("evaluate", "first run", "--data", "small.npz", cwd=place)
+        words = self.run_refused("evaluate", "first run", "--data", "small.npz", cwd=place)
         assert "takes images of 32 x 32 pixels in 3 channels, and those of small are 16 x 16" in words
 
 

@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def started(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+def start_autograde(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     """`nbgrader autograde` by another process, with its log in a file."""
     program = "import os, sys; os.environ['PATH'] = sys.argv.pop(1) + os.pathsep + os.environ['PATH'];"
     program += "from nbgrader.apps.nbgraderapp import main; sys.exit(main())"
@@ -60,7 +60,7 @@ def wait_for(log: Path, words: str) -> None:
 def test_two_who_autograde_take_turns_and_a_third_grades_beside_them(folder: Path, tmp_path: Path) -> None:
     logs = [tmp_path / f"{number}.log" for number in range(2)]
     with lock_folder(folder / ".vit_course" / "autograde"):  # so that both meet somebody, whatever the machine does
-        graders = [started(folder, log) for log in logs]
+        graders = [start_autograde(folder, log) for log in logs]
         for log in logs:
             wait_for(log, TURNS)
         grade = [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", "-"]

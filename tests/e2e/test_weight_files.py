@@ -19,7 +19,7 @@ from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
-from tests.e2e.attacks.corpus import released
+from tests.e2e.attacks.corpus import read_released
 from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
 from tests.waiting import GIVE_UP
 from vit_course.exercises.l07_experiments import model_accuracy
@@ -51,10 +51,10 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Jud
         os.environ["VIT_COURSE_DATA"] = before
 
 
-def graded(folder: Path, judge: Judge, attack: FileAttack) -> Result:
+def grade_attack(folder: Path, judge: Judge, attack: FileAttack) -> Result:
     home = folder / "submitted" / attack.name.replace(" ", "-") / LESSON
     home.mkdir(parents=True)
-    (home / f"{LESSON}.ipynb").write_text(json.dumps(released(LESSON)), encoding="utf-8")
+    (home / f"{LESSON}.ipynb").write_text(json.dumps(read_released(LESSON)), encoding="utf-8")
     attack.build(home)
     lessons = Lessons(folder)
     (found,) = find([home], lessons.names)
@@ -72,7 +72,7 @@ def test_a_file_gets_what_it_deserves(grader: tuple[Path, Judge], attack: FileAt
     signal.signal(signal.SIGALRM, hung)
     signal.alarm(GIVE_UP)
     try:
-        result = graded(*grader, attack)
+        result = grade_attack(*grader, attack)
     finally:
         signal.alarm(0)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < ROOM >> 10, "the judge's memory"

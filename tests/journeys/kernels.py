@@ -98,7 +98,7 @@ def errors_in(notebook: nbformat.NotebookNode) -> dict[str, str]:
 
 
 def said_by(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a cell said, in order, line by line: what it printed, the text of its values, its error, and that it drew.
+    """List what a cell said, in order, line by line: what it printed, the text of its values, error, and that it drew.
 
     What no two runs have in common is left out: numbers, addresses, and progress on stderr.
     """

@@ -81,10 +81,10 @@ def test_model_answers_earn_every_point_of_every_lesson(graded: GradedClass) -> 
 
 
 def test_what_was_released_earns_nothing_and_is_not_written_yet(graded: GradedClass) -> None:
-    no_line_but(_written(graded))
+    no_line_but(_find_faults_in_untouched(graded))
 
 
-def _written(graded: GradedClass) -> Iterator[str]:
+def _find_faults_in_untouched(graded: GradedClass) -> Iterator[str]:
     for lesson in OUTLINE:
         for name, points in graded.points(UNTOUCHED, lesson).items():
             if points != 0:

@@ -19,7 +19,7 @@ import pytest
 
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, check_grade_id
 from exercise_kit.simulate.answer_pool import LessonPools
-from exercise_kit.simulate.modules import right_variants
+from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.submission.released import Lessons
 from tests.journeys.kernels import LAST_CELL, errors_in, execute, points_shown, said_by, students_machine
 from tests.journeys.roads import (
@@ -125,13 +125,13 @@ def handed_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _answers() -> Iterator[tuple[str, tuple[str, str]]]:
     """Exercise → the source of a right answer in other words than the model's, and of a known mistake."""
-    variants = right_variants()
+    variants = load_right_variants()
     for lesson in Lessons(None, ROOT):
         models = {name: _as_written(source) for name, source in lesson.model_answers.items()}
         for name, pool in LessonPools(lesson, models, variants).pools.items():
             if pool.exercise.file:
                 continue
-            wrong = next(filter(None, map(pool.of_mistake, pool.misconceptions)))
+            wrong = next(filter(None, map(pool.answer_with_mistake, pool.misconceptions)))
             yield name, tuple(pool.alone(each).source or "" for each in (pool.right[-1], wrong))
 
 
@@ -197,10 +197,10 @@ def test_a_right_answer_to_each_exercise_earns_all_of_its_points(graded: Graded)
 def test_a_known_mistake_in_each_exercise_does_not_and_has_its_name(graded: Graded) -> None:
     entries = list(of_road("wrong", graded))
     assert len(entries) == len(LESSON_OF)
-    no_line_but(line for name, _, entry in entries for line in _unnamed(name, entry))
+    no_line_but(line for name, _, entry in entries for line in _find_unnamed(name, entry))
 
 
-def _unnamed(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+def _find_unnamed(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     found = [each for each in entry["exercises"] if each["name"] == name]
     if not found or found[0]["score"] >= found[0]["max_score"] or not found[0]["misconception"]:
         said = f"{found[0]['score']:g} points, named {found[0]['misconception']}" if found else entry["reason"]

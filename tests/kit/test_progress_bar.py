@@ -29,7 +29,7 @@ def a_log() -> Console:
 
 
 def log_of(count: Count, steps_at: dict[int, int], ticks: int) -> str:
-    """What stands in a log after so many waits of ten seconds, with so many steps done during each."""
+    """Return what stands in a log after so many waits of ten seconds, with so many steps done during each."""
     waits: list[float] = []
 
     def wait(seconds: float) -> bool:

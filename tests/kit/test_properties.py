@@ -44,11 +44,11 @@ def tensors(draw):
 
 
 def bits(tensor):
-    """What a tensor holds, to the bit: a NaN equals itself here."""
+    """Return what a tensor holds, to the bit: a NaN equals itself here."""
     return tensor.dtype, tuple(tensor.shape), tensor.contiguous().flatten().view(torch.uint8).tolist()
 
 
-def received(data, caps=None):
+def receive_bytes(data, caps=None):
     near, far = socket.socketpair()
     with near, far:
         near.setblocking(False)
@@ -74,14 +74,14 @@ def test_any_frame_arrives_as_it_was_sent(body, sent):
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_are_a_frame_or_are_refused(data, begins_as_one):
     with contextlib.suppress(WireError, Closed, Late):
-        received(MAGIC + data if begins_as_one else data, Caps(header_bytes=1 << 12, payload_bytes=1 << 12))
+        receive_bytes(MAGIC + data if begins_as_one else data, Caps(header_bytes=1 << 12, payload_bytes=1 << 12))
 
 
 @given(JSON, JSON, st.binary(max_size=40))
 def test_any_header_is_a_frames_or_is_refused(listed, body, payload):
     header = json.dumps({"tensors": listed, "body": body}).encode()
     try:
-        _, got = received(frame(header, payload))
+        _, got = receive_bytes(frame(header, payload))
     except (WireError, Closed):
         return
     assert sum(each.numel() * each.itemsize for each in got) == len(payload)
@@ -142,7 +142,7 @@ def test_the_scan_changes_nothing_but_outputs(value):
 
 
 def cells_of(reader, content):
-    """What a reader finds; None when it refuses the file, which it has to do in words."""
+    """Return what a reader finds; None when it refuses the file, which it has to do in words."""
     try:
         return reader(content).cells
     except Unreadable as error:

@@ -20,21 +20,21 @@ def equivalents() -> Mapping[str, Mapping[str, str]]:
     Raises:
         ValueError: a line stands in the wrong place, or twice; with its number.
     """
-    return _listed(HERE / "equivalents.txt")
+    return _read_list(HERE / "equivalents.txt")
 
 
 def equivalent_solutions() -> Mapping[str, Mapping[str, str]]:
     """The same for the mutants of the model solutions."""
-    return _listed(HERE / "equivalent_solutions.txt")
+    return _read_list(HERE / "equivalent_solutions.txt")
 
 
 @cache
-def _listed(file: Path) -> dict[str, dict[str, str]]:
+def _read_list(file: Path) -> dict[str, dict[str, str]]:
     return read(file.read_text("utf-8"))
 
 
 def read(text: str) -> dict[str, dict[str, str]]:
-    """What a list says: see :func:`equivalents`."""
+    """Return what a list says: see :func:`equivalents`."""
     found: dict[str, dict[str, str]] = {}
     exercises: list[str] = []
     reason = ""

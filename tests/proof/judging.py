@@ -55,7 +55,7 @@ class MutantJudge:
             raise
 
     def _caught_by(self, mutant: Mutant | SolutionMutant) -> str | None:
-        objects = made(mutant, self.exercise)
+        objects = make_objects(mutant, self.exercise)
         if objects is None:
             return "import"
         for check in self._order:
@@ -66,7 +66,7 @@ class MutantJudge:
         return None
 
     def evaluate(self, check: Check, objects: Sequence[Callable[..., Any]]) -> Outcome:
-        """What one check finds about some objects."""
+        """Return what one check finds about some objects."""
         student = Student(dict(zip(EXERCISES[self.exercise].objects, objects, strict=True)))
         with time_limit():
             return hidden_checks().evaluate(self.exercise, check, student, self._key)
@@ -94,7 +94,7 @@ class MutantJudges:
         return next(filter(None, found), None)
 
 
-def made(mutant: Mutant | SolutionMutant, exercise: str) -> tuple[Callable[..., Any], ...] | None:
+def make_objects(mutant: Mutant | SolutionMutant, exercise: str) -> tuple[Callable[..., Any], ...] | None:
     """A mutant's objects, None when its module cannot be imported any more."""
     try:
         with time_limit():

@@ -23,8 +23,8 @@ SOURCES = ("exercise_kit", "vit_course", "solutions", "tests", "pyproject.toml")
 KINDS = (".py", ".json", ".toml", ".txt")
 
 
-def kept(name: str, compute: Callable[[], Any], place: Path = KEPT, sources: Sequence[Path] | None = None) -> Any:
-    """What ``compute`` gives, JSON; not computed again until any of the sources, or torch, is another one.
+def keep(name: str, compute: Callable[[], Any], place: Path = KEPT, sources: Sequence[Path] | None = None) -> Any:
+    """Return what ``compute`` gives, JSON; not computed again until any of the sources, or torch, is another one.
 
     Only results are kept, never a verdict on them: a test compares them anew each time.
     """

@@ -72,7 +72,7 @@ def exercises_with(place: Place) -> tuple[str, ...]:
 
 
 def is_helper(place: Place) -> bool:
-    """Whether a definition is no exercise's own object."""
+    """Say whether a definition is no exercise's own object."""
     return not any(place in _objects(exercise) for exercise in REFERENCE)
 
 
@@ -133,7 +133,7 @@ def _used_for(exercise: str) -> dict[Place, set[Place]]:
 def _used_by(place: Place) -> list[Place]:
     """The definitions of ours that a definition names, in its order."""
     module, name = place
-    known = {each: (module, each) for each in _definitions(module)} | _imported(module)
+    known = {each: (module, each) for each in _definitions(module)} | _find_imports(module)
     return [known[each] for each in names_in(_definitions(module)[name]) if each in known and each != name]
 
 
@@ -169,8 +169,8 @@ def _definitions(module: str) -> dict[str, ast.stmt]:
 
 
 @cache
-def _imported(module: str) -> dict[str, Place]:
-    """What a module imports of ours, by the names that it has there; nothing that a student is given."""
+def _find_imports(module: str) -> dict[str, Place]:
+    """Return what a module imports of ours, by the names that it has there; nothing that a student is given."""
     return {
         each.asname or each.name: (node.module, each.name)
         for node in _tree(module).body

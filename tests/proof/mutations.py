@@ -36,7 +36,7 @@ def mutations(definition: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
             if tree in seen:  # two ways to the same mutation
                 continue
             seen.add(tree)
-            name = _unused(f"{site.place}: {short(site.statement)}: {description}", names)
+            name = _make_unique(f"{site.place}: {short(site.statement)}: {description}", names)
             names.add(name)
             yield name, changed
 
@@ -47,7 +47,7 @@ def names_in(definition: ast.stmt) -> list[str]:
     return list(dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name)))
 
 
-def _unused(name: str, names: set[str]) -> str:
+def _make_unique(name: str, names: set[str]) -> str:
     number = 2
     unique = name
     while unique in names:

@@ -42,7 +42,7 @@ LONGEST = 60
 
 
 def changes(node: ast.AST) -> Iterator[Change]:
-    """What can be done to a node, in words, and what does it."""
+    """Yield what can be done to a node, in words, and what does it."""
     before = short(node) if isinstance(node, ast.expr) else ""
     for kind in (_operators, _conditions, _constants, _calls, _items, _statements, _wrappers):
         for after, apply in kind(node):

@@ -107,21 +107,23 @@ class Finding:
         """The reasons why it may keep more than two thirds of the points; None where a failed check has none."""
         names = (each for each in self.failed if each.name.startswith(HIDDEN))
         hidden = [(each.name.removeprefix(HIDDEN), each.kind) for each in names]
-        if whole := self._listed(reasons, self.wrong.name):
+        if whole := self._find_listed(reasons, self.wrong.name):
             return [whole]
         found = [
-            (kind,) if (kind,) in reasons else self._listed(reasons, name) for name, kind in hidden if name != EXAMPLE
+            (kind,) if (kind,) in reasons else self._find_listed(reasons, name)
+            for name, kind in hidden
+            if name != EXAMPLE
         ]
         return None if None in found else [key for key in found if key]
 
-    def _listed(self, reasons: Collection[tuple[str, ...]], name: str) -> tuple[str, ...] | None:
+    def _find_listed(self, reasons: Collection[tuple[str, ...]], name: str) -> tuple[str, ...] | None:
         """The reason that is listed for one of its hidden checks, or for itself, by name."""
         listed = (key for key in reasons if len(key) == 2)
         return next((key for key in listed if fnmatch(self.exercise, key[0]) and fnmatch(name, key[1])), None)
 
 
 def accounts_for(cause: Cause, kind: str) -> bool:
-    """Whether the name or the sentence of a mistake has a word of a kind of promise."""
+    """Say whether the name or the sentence of a mistake has a word of a kind of promise."""
     words = re.findall(r"\w+", f"{cause.name} {cause.explanation}".lower())
     return any(word.startswith(tuple(KINDS[kind].split())) for word in words)
 
@@ -151,7 +153,7 @@ def kind_of_failure(record: Record, right: Record, reason: Reason | None = None)
 
 
 def _is_missing(found: Any, wanted: Any) -> bool:
-    """Whether a gradient on record is None, where the right answer has one."""
+    """Say whether a gradient on record is None, where the right answer has one."""
     return any(here is None and there is not None for here, there in zip(found[1], wanted[1], strict=False))
 
 
@@ -170,8 +172,8 @@ def distinct_exercises() -> list[Exercise]:
     return [each for each in course().exercises.values() if first.get(id(each.checks)) is each]
 
 
-def examined(exercise: Exercise, mistakes: Sequence[Misconception] | None = None) -> Iterator[Finding]:
-    """What each known mistake of an exercise fails; of ``mistakes`` alone, where they are given."""
+def examine(exercise: Exercise, mistakes: Sequence[Misconception] | None = None) -> Iterator[Finding]:
+    """Yield what each known mistake of an exercise fails; of ``mistakes`` alone, where they are given."""
     right = Misconception(Cause("right", "", "", ""), course().references()[exercise.name])
     records = {each.check.name: each.record for each in _outcomes(exercise, right)}
     for wrong in exercise.misconceptions if mistakes is None else mistakes:
@@ -202,7 +204,7 @@ def _outcomes(exercise: Exercise, wrong: Misconception) -> list[Outcome]:
     return list(hidden_checks().run(exercise.name, lambda: Student(named), KEY))
 
 
-def listed() -> tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str]]:
+def read_listed() -> tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str]]:
     """Why all is right, by (exercise, mistake, kind), and why little is lost, by (kind,) or (exercise, check)."""
     beyond: dict[tuple[str, ...], str] = {}
     points: dict[tuple[str, ...], str] = {}
@@ -226,9 +228,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--points", action="store_true", help="those too that keep more than two thirds of the points")
     options = parser.parse_args(arguments)
     exercises = [each for each in distinct_exercises() if not options.exercise or each.name in options.exercise]
-    (reasons, cheap), counts = listed(), Counter()
+    (reasons, cheap), counts = read_listed(), Counter()
     used: set[tuple[str, ...]] = set()
-    for finding in (finding for each in exercises for finding in examined(each)):
+    for finding in (finding for each in exercises for finding in examine(each)):
         keys = {kind: (finding.exercise, finding.wrong.name, kind) for kind in finding.beyond}
         used |= {key for key in keys.values() if key in reasons}
         beyond = {kind: finding.beyond[kind] for kind, key in keys.items() if key not in reasons}
@@ -242,7 +244,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _show(finding, beyond, options.all)
     checked = {each.name for each in exercises}
     for key in (
-        stale := [*(key for key in reasons if key[0] in checked and key not in used), *_unneeded(cheap, used, options)]
+        stale := [
+            *(key for key in reasons if key[0] in checked and key not in used),
+            *_find_unneeded(cheap, used, options),
+        ]
     ):
         print(f"{LISTED.name} lists {': '.join(key)}, which nothing needs")
     print(f"{counts['mistakes']} known mistakes of {len(exercises)} exercises:")
@@ -252,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(counts["second"] or (options.points and counts["kept"]) or stale))
 
 
-def _unneeded(
+def _find_unneeded(
     cheap: Mapping[tuple[str, ...], str], used: Set[tuple[str, ...]], options: argparse.Namespace
 ) -> list[tuple[str, ...]]:
     """Of the reasons for few points, those that nothing needs; unknown, where not all exercises were looked at."""

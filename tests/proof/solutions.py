@@ -33,7 +33,7 @@ class SolutionMutant:
         return tuple(namespace[name] for name in EXERCISES[exercise].objects)
 
 
-def solved() -> tuple[str, ...]:
+def list_solved() -> tuple[str, ...]:
     """The exercises with a cell to write."""
     return tuple(exercise.name for exercise in EXERCISES.values() if not exercise.file)
 
@@ -68,7 +68,7 @@ def _cell(lesson: str, place: int) -> list[ast.stmt]:
 
 @cache
 def _before(lesson: str, place: int) -> dict[str, Any]:
-    """What a cell finds: the lesson's imports, the parts of earlier lessons, and the exercises above it."""
+    """Return what a cell finds: the lesson's imports, the parts of earlier lessons, and the exercises above it."""
     namespace: dict[str, Any] = {"__name__": f"a solution of {lesson}"}
     for number, cell in enumerate(_lesson(lesson).cells[:place]):
         if cell.role is Role.EXERCISE:
@@ -79,7 +79,7 @@ def _before(lesson: str, place: int) -> dict[str, Any]:
 
 
 def _gives_parts(statement: ast.stmt) -> bool:
-    """Whether a statement of a lesson imports something, or takes parts of earlier lessons by ``own``."""
+    """Say whether a statement of a lesson imports something, or takes parts of earlier lessons by ``own``."""
     value = getattr(statement, "value", None)
     takes = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "own"
     return takes or isinstance(statement, ast.Import | ast.ImportFrom)

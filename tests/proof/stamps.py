@@ -43,7 +43,7 @@ def stamps() -> dict[str, str]:
     return found | {name: digest_of(_sources_of(each)) for name, each in EXERCISES.items()}
 
 
-def changed(proved: dict[str, str], now: dict[str, str]) -> list[str]:
+def find_changed(proved: dict[str, str], now: dict[str, str]) -> list[str]:
     """The names that have no stamp, or another one than today's."""
     return [name for name, digest in now.items() if proved.get(name) != digest]
 
@@ -78,7 +78,7 @@ def main() -> None:
     if parser.parse_args().write:
         write(STAMPS, (json.dumps(now, indent=1) + "\n").encode())
         return
-    names = changed(json.loads(STAMPS.read_text("utf-8")) if STAMPS.exists() else {}, now)
+    names = find_changed(json.loads(STAMPS.read_text("utf-8")) if STAMPS.exists() else {}, now)
     print("everything" if EVERYTHING in names else " or ".join(names))
 
 

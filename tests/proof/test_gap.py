@@ -11,9 +11,9 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.scoring import fraction
 from tests.our_hidden_checks import hidden_checks
-from tests.proof.judging import MutantJudge, OutOfTime, made, time_limit
-from tests.proof.kept import kept
-from tests.proof.solutions import solution_mutants, solved
+from tests.proof.judging import MutantJudge, OutOfTime, make_objects, time_limit
+from tests.proof.kept import keep
+from tests.proof.solutions import list_solved, solution_mutants
 from tests.proof.variants import some
 from vit_course.exercises.catalog import EXERCISES
 
@@ -44,11 +44,11 @@ class InPublic:
         return True
 
 
-def lost(exercise):
+def measure_lost_points(exercise):
     """Mutant's name → the share of the points that it loses when graded, of those that pass in public."""
     public, found = InPublic(exercise), {}
     for mutant in [*solution_mutants(exercise), *some(exercise, OF_VARIANTS)]:
-        objects = made(mutant, exercise)
+        objects = make_objects(mutant, exercise)
         if objects is not None and public.passes(objects):
             mutant_judge = MutantJudge(exercise)
             outcomes = [mutant_judge.evaluate(check, objects) for check in hidden_checks().exercises()[exercise]]
@@ -57,9 +57,9 @@ def lost(exercise):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("exercise", solved())
+@pytest.mark.parametrize("exercise", list_solved())
 def test_who_passes_in_public_loses_a_quarter_at_most(exercise):
-    shares = kept(f"lost-{exercise}", lambda: lost(exercise))
+    shares = keep(f"lost-{exercise}", lambda: measure_lost_points(exercise))
     traps = {name: round(share, 2) for name, share in shares.items() if share > MOST_LOST}
     listed = EXCEPTIONS.get(exercise, {})
     assert traps.keys() <= listed.keys(), f"give each a public check, or even out the points: {traps}"

@@ -10,9 +10,9 @@ import pytest
 
 from tests.proof.equivalents import equivalent_solutions, equivalents, read
 from tests.proof.judging import MutantJudge, MutantJudges
-from tests.proof.kept import kept
+from tests.proof.kept import keep
 from tests.proof.mutants import Place, definitions_of, mutants_of
-from tests.proof.solutions import SolutionMutant, solution_mutants, solved
+from tests.proof.solutions import SolutionMutant, list_solved, solution_mutants
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -48,7 +48,7 @@ def expect_listed(found, listed):
     assert not caught, "listed as equivalents, but caught or no more there:\n" + "\n".join(sorted(caught))
 
 
-def evaluated(mutants, caught_by):
+def list_survivors(mutants, caught_by):
     """Those that no check catches."""
     return {"survived": [each.name for each in mutants if not caught_by(each)]}
 
@@ -58,21 +58,21 @@ def evaluated(mutants, caught_by):
 def test_every_mutant_is_caught_or_listed(exercise):
     def compute():
         mutant_judges = MutantJudges()
-        return evaluated(mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise))
+        return list_survivors(mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise))
 
-    expect_listed(kept(f"reference-{exercise}", compute), equivalents().get(exercise, {}))
+    expect_listed(keep(f"reference-{exercise}", compute), equivalents().get(exercise, {}))
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("exercise", solved())
+@pytest.mark.parametrize("exercise", list_solved())
 def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise):
     mutant_judge = MutantJudge(exercise)
     assert mutant_judge.caught_by(SolutionMutant("the solution itself", ast.Pass())) is None
 
     def compute():
-        return evaluated(solution_mutants(exercise), mutant_judge.caught_by)
+        return list_survivors(solution_mutants(exercise), mutant_judge.caught_by)
 
-    expect_listed(kept(f"solution-{exercise}", compute), equivalent_solutions().get(exercise, {}))
+    expect_listed(keep(f"solution-{exercise}", compute), equivalent_solutions().get(exercise, {}))
 
 
 def test_every_exercise_has_mutants_of_different_names():
@@ -80,7 +80,7 @@ def test_every_exercise_has_mutants_of_different_names():
     assert all(len(set(each)) == len(each) for each in names.values())
     assert min(map(len, names.values())) >= 15
     assert sum(map(len, names.values())) >= 2500
-    assert len(solved()) == len(EXERCISES) - 1, "all but the exercise that hands in a file"
+    assert len(list_solved()) == len(EXERCISES) - 1, "all but the exercise that hands in a file"
     assert names["patchify"] == [each.name for each in mutants_of("patchify")], "in the same order each time"
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.proof.mutations import mutations, names_in
 
 
-def mutated(source):
+def list_mutated(source):
     """Every source that a slip makes of one."""
     (definition,) = ast.parse(source).body
     return [ast.unparse(changed) for _, changed in mutations(definition)]
@@ -15,7 +15,7 @@ def mutated(source):
 
 def body(source):
     """The same for a statement of a function, without its first line."""
-    lines = [each.partition("\n    ")[2] for each in mutated(f"def f():\n    {source}")]
+    lines = [each.partition("\n    ")[2] for each in list_mutated(f"def f():\n    {source}")]
     return [each.replace("\n    ", "\n") for each in lines]
 
 
@@ -70,7 +70,7 @@ def test_a_slip_is_made(source, slip):
 
 def test_nothing_equals_its_source_or_another():
     source = "def f(a, b=0.0):\n    if a - a < 0:\n        a += a\n    return (a, a, f(a), a + a)"
-    made = mutated(source)
+    made = list_mutated(source)
     assert ast.unparse(ast.parse(source)) not in made
     assert len(set(made)) == len(made)
     assert not [each for each in made if "b=0.0 " in each]
@@ -92,12 +92,12 @@ def test_words_and_types_are_left_alone(source):
 
 
 def test_a_decorator_is_dropped_but_for_those_that_make_a_class_what_it_is():
-    assert mutated("@cache\ndef f():\n    return a") == ["def f():\n    return a"]
-    assert mutated("@property\ndef f():\n    return a") == []
+    assert list_mutated("@cache\ndef f():\n    return a") == ["def f():\n    return a"]
+    assert list_mutated("@property\ndef f():\n    return a") == []
 
 
 def test_a_constant_of_a_module_slips_too():
-    assert mutated("BASE = 10") == ["BASE = 11", "BASE = 9"]
+    assert list_mutated("BASE = 10") == ["BASE = 11", "BASE = 9"]
     (definition,) = ast.parse("BASE: int = 10").body
     assert [name for name, _ in mutations(definition)] == [
         "BASE: BASE: int = 10: 10 -> 11",

@@ -19,10 +19,10 @@ from tests.proof.second_mistakes import (
     Finding,
     accounts_for,
     distinct_exercises,
-    examined,
+    examine,
     kind_of_failure,
-    listed,
     main,
+    read_listed,
 )
 from vit_course.patches import patchify
 
@@ -82,7 +82,7 @@ def test_a_mistake_beside_another_is_found_and_points_are_counted() -> None:
 
     def finding(wrong) -> Finding:  # type: ignore[no-untyped-def]
         cause = Cause("last token first", "The tokens run from the last one to the first.", "Why?", "01_a, B")
-        (found,) = examined(exercise, [Misconception(cause, (wrong,))])
+        (found,) = examine(exercise, [Misconception(cause, (wrong,))])
         return found
 
     assert finding(one).beyond == {}
@@ -98,7 +98,7 @@ def test_a_mistake_beside_another_is_found_and_points_are_counted() -> None:
 
 def test_every_listed_reason_is_about_a_known_mistake_or_a_hidden_check() -> None:
     known = {(name, each.name) for name, exercise in course().exercises.items() for each in exercise.misconceptions}
-    beyond, points = listed()
+    beyond, points = read_listed()
     assert all(key[:2] in known and key[2] in KINDS and reason for key, reason in beyond.items())
     for (first, *name), reason in points.items():
         assert reason

@@ -110,7 +110,7 @@ def mix(
         images like `images`, and targets (batch, num_classes) float32, each row summing to 1.
     """
     targets = (labels[:, None] == torch.arange(num_classes, device=labels.device)).float()
-    kept = _kept(images, augmentation, generator)
+    kept = _draw_shares_kept(images, augmentation, generator)
     if kept is None:
         return images, targets
     kept = kept.to(images.device, non_blocking=True)  # (height, width)
@@ -118,7 +118,7 @@ def mix(
     return torch.lerp(images.roll(1, 0), images, kept), torch.lerp(targets.roll(1, 0), targets, share)
 
 
-def _kept(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor | None:
+def _draw_shares_kept(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor | None:
     """Of each pixel's value the share that stays: (height, width) on the generator's device; None where all does."""
     place = _place(generator)
     height, width = images.shape[2:]
@@ -145,7 +145,7 @@ def _near(center: Tensor, reach: Tensor, length: int) -> Tensor:
 
 
 def _place(generator: torch.Generator) -> dict[str, Any]:
-    """What torch's functions that draw are told to draw with this generator, where it lives."""
+    """Return what torch's functions that draw are told to draw with this generator, where it lives."""
     return {"generator": generator, "device": generator.device}
 
 

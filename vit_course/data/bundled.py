@@ -116,7 +116,7 @@ def _star_corners(points: int, inner: float) -> list[tuple[float, float]]:
     return [(radius * math.sin(a), -radius * math.cos(a)) for radius, a in zip(radii, angles, strict=True)]
 
 
-def _mirrored(*right: tuple[float, float]) -> list[tuple[float, float]]:
+def _with_mirror_image(*right: tuple[float, float]) -> list[tuple[float, float]]:
     """The corners of a right half, top to bottom, and those of its mirror image on the left."""
     return [*right, *((-x, y) for x, y in reversed(right) if x)]
 
@@ -124,15 +124,15 @@ def _mirrored(*right: tuple[float, float]) -> list[tuple[float, float]]:
 SHAPES: dict[str, Distance] = {
     "disc": _disc,
     "ring": _ring,
-    "square": _polygon(*_mirrored((0.75, -0.75), (0.75, 0.75))),
+    "square": _polygon(*_with_mirror_image((0.75, -0.75), (0.75, 0.75))),
     "triangle": _polygon((0, -1), (0.866, 0.5), (-0.866, 0.5)),
     "cross": _polygon(
-        *_mirrored((0.28, -0.95), (0.28, -0.28), (0.95, -0.28), (0.95, 0.28), (0.28, 0.28), (0.28, 0.95))
+        *_with_mirror_image((0.28, -0.95), (0.28, -0.28), (0.95, -0.28), (0.95, 0.28), (0.28, 0.28), (0.28, 0.95))
     ),
     "star": _polygon(*_star_corners(5, 0.42)),
     "crescent": _crescent,
-    "bar": _polygon(*_mirrored((0.26, -1), (0.26, 1))),
-    "arrow": _polygon(*_mirrored((0, -1), (0.75, -0.1), (0.25, -0.1), (0.25, 1))),
+    "bar": _polygon(*_with_mirror_image((0.26, -1), (0.26, 1))),
+    "arrow": _polygon(*_with_mirror_image((0, -1), (0.75, -0.1), (0.25, -0.1), (0.25, 1))),
     "heart": _heart,
 }
 

@@ -63,7 +63,7 @@ def read_image(path: Path) -> Tensor:
         DatasetError: when the file cannot be read, or holds more than 8 bits a pixel and channel.
     """
     with _blamed_on(path):
-        image = _opened(path)
+        image = _open_upright(path)
         if not image.mode.startswith(DEEP_MODES):
             return _pixels(image)
     raise DatasetError(f"{path} holds more than 8 bits a pixel (mode {image.mode}); save it with 8")
@@ -85,7 +85,7 @@ def own_picture(path: Path | str, otherwise: Tensor, largest: int = 512) -> Tens
         try:
             with _blamed_on(Path(path)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow takes 100 megapixels for an attack
-                image = _pixels(_eight_bits(_opened(Path(path), largest)))
+                image = _pixels(_eight_bits(_open_upright(Path(path), largest)))
             if min(image.shape[1:]) < LITTLE:
                 print(
                     f"{path} is {image.shape[1]} pixels high and {image.shape[2]} wide: there is little to see in it."
@@ -119,7 +119,7 @@ def _blamed_on(path: Path) -> Iterator[None]:
         raise DatasetError(f"{path} cannot be read ({error}); save it as PNG or JPEG, or leave it out") from error
 
 
-def _opened(path: Path, least: int | None = None) -> Image.Image:
+def _open_upright(path: Path, least: int | None = None) -> Image.Image:
     """The first picture in a file, upright; a JPEG may come scaled down, but with no side below `least`."""
     from PIL import Image, ImageOps
 

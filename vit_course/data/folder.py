@@ -76,7 +76,7 @@ def load_folder(root: Path | str, image_size: int | None = None) -> tuple[ImageD
 
 
 def is_class_folder(path: Path | str) -> bool:
-    """Whether there are folders with image files in them in `path`, or in `path`/train."""
+    """Say whether there are folders with image files in them in `path`, or in `path`/train."""
     path = Path(path)
     return any(_images_in(folder, deep=False) for parent in (path / "train", path) for folder in _folders_in(parent))
 
@@ -90,7 +90,7 @@ def find_images(root: Path | str) -> ClassFolder:
             f"{root.name}/test/<class>/, or in {root.name}/<class>/."
         )
     if not (root / "train").is_dir():
-        return _divided(root)
+        return _split_for_testing(root)
     test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if test is None:
         raise DatasetError(f"{root} holds train/, but no test/ (or {'/, '.join(TEST_NAMES[1:])}/) beside it")
@@ -104,12 +104,12 @@ def find_images(root: Path | str) -> ClassFolder:
         only_train, only_test = set(classes) - set(test_classes), set(test_classes) - set(classes)
         raise DatasetError(
             f"{root}: train/ and {test.name}/ must hold the same classes, but only train/ has "
-            f"{_named(only_train)}, and only {test.name}/ has {_named(only_test)}"
+            f"{_list_names(only_train)}, and only {test.name}/ has {_list_names(only_test)}"
         )
     return ClassFolder(root.name, classes, _files(root / "train", classes), _files(test, classes))
 
 
-def _divided(root: Path) -> ClassFolder:
+def _split_for_testing(root: Path) -> ClassFolder:
     """Class folders without train and test: a fifth of the images is drawn to test on."""
     from vit_course.data.splits import split_indices
 
@@ -147,14 +147,14 @@ def _files(split: Path, classes: tuple[str, ...]) -> Files:
     empty = [name for name, paths in zip(classes, by_class, strict=True) if not paths]
     if empty:
         raise DatasetError(
-            f"{split}: there is no image in {_named(set(empty))}; put some in ({', '.join(SUFFIXES[:3])}, …) or "
+            f"{split}: there is no image in {_list_names(set(empty))}; put some in ({', '.join(SUFFIXES[:3])}, …) or "
             "delete the folder"
         )
     labels = [label for label, paths in enumerate(by_class) for _ in paths]
     return Files(tuple(path for paths in by_class for path in paths), tuple(labels))
 
 
-def _named(names: set[str]) -> str:
+def _list_names(names: set[str]) -> str:
     first = sorted(names)[:3]
     return (", ".join(first) + (f" and {len(names) - 3} more" if len(names) > 3 else "")) or "none"
 
@@ -189,7 +189,7 @@ class FolderImages(Dataset[tuple[Tensor, int]]):
         epoch, index = ticket if isinstance(ticket, tuple) else (0, ticket)
         image = read_image(self.files.paths[index]).expand(3, -1, -1)
         generator = generator_of(self.seed, epoch, index)
-        image = self._cropped(image, generator)
+        image = self._crop(image, generator)
         return augment(image[None], self.augmentation, generator)[0], self.files.labels[index]
 
     def collate(self, samples: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
@@ -199,7 +199,7 @@ class FolderImages(Dataset[tuple[Tensor, int]]):
             place.copy_(image)
         return images, torch.tensor([label for _, label in samples], dtype=torch.int64)
 
-    def _cropped(self, image: Tensor, generator: torch.Generator) -> Tensor:
+    def _crop(self, image: Tensor, generator: torch.Generator) -> Tensor:
         from torchvision.transforms import v2
 
         if self.min_crop == 1:

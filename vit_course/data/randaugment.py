@@ -78,7 +78,7 @@ def all_at_once(images: Tensor, drawn: Tensor) -> Tensor:
         drawn: (batch,) int64 on the same device, indices into `changes`.
     """
     every = changes(*images.shape[2:], images.device)
-    images = _moved(images, _every_source(*images.shape[2:], images.device).index_select(0, drawn)[:, None])
+    images = _move_pixels(images, _every_source(*images.shape[2:], images.device).index_select(0, drawn)[:, None])
     for number, change in enumerate(every):
         if number % OPERATIONS >= MOVES and number != IDENTITY:
             images = torch.where((drawn == number)[:, None, None, None], change(images), images)
@@ -90,7 +90,7 @@ def changes(height: int, width: int, device: torch.device) -> tuple[Change, ...]
     """The operations at our magnitude: the signed ones, those without a sign, the signed ones the other way."""
     from torchvision.transforms.v2 import functional
 
-    def signed(sign: int) -> list[Change]:
+    def list_signed_changes(sign: int) -> list[Change]:
         shear = sign * math.degrees(math.atan(_level(0.0, 0.3)))
         right, down = (sign * int(_level(0.0, 150 / 331 * length)) for length in (width, height))
         factor = 1.0 + sign * _level(0.0, 0.9)
@@ -103,11 +103,11 @@ def changes(height: int, width: int, device: torch.device) -> tuple[Change, ...]
             partial(functional.rotate, angle=sign * _level(0.0, 30.0)),
         ]
         return [
-            *(partial(_moved, sources=_sources(move, height, width).to(device)) for move in moves),
+            *(partial(_move_pixels, sources=_sources(move, height, width).to(device)) for move in moves),
             partial(functional.adjust_brightness, brightness_factor=factor),
             partial(functional.adjust_saturation, saturation_factor=factor),
             partial(functional.adjust_contrast, contrast_factor=factor),
-            partial(_sharpened, factor=factor),
+            partial(_sharpen, factor=factor),
         ]
 
     unsigned: list[Change] = [
@@ -117,7 +117,7 @@ def changes(height: int, width: int, device: torch.device) -> tuple[Change, ...]
         functional.autocontrast,
         functional.equalize,
     ]
-    return (*signed(1), *unsigned, *signed(-1))
+    return (*list_signed_changes(1), *unsigned, *list_signed_changes(-1))
 
 
 def _level(first: float, last: float) -> float:
@@ -148,7 +148,7 @@ def _every_source(height: int, width: int, device: torch.device) -> Tensor:
     )
 
 
-def _moved(images: Tensor, sources: Tensor) -> Tensor:
+def _move_pixels(images: Tensor, sources: Tensor) -> Tensor:
     """Pick every pixel of the result from where it was; black comes from outside.
 
     Args:
@@ -159,7 +159,7 @@ def _moved(images: Tensor, sources: Tensor) -> Tensor:
     return framed.gather(2, sources.expand(*images.shape[:2], -1)).view_as(images)
 
 
-def _sharpened(images: Tensor, factor: float) -> Tensor:
+def _sharpen(images: Tensor, factor: float) -> Tensor:
     """torchvision's adjust_sharpness, without the kernel that it copies to a GPU: the edge stays, the rest is blended.
 
     The blurred image is a mean of 3 x 3 pixels in which the middle counts five times.

@@ -132,7 +132,7 @@ def load_dataset(
         if otherwise is None:
             raise
         print(textwrap.fill(f"{error} Going on with the embedded set {otherwise!r} instead.", 88))
-        return _embedded(otherwise)
+        return _make_embedded(otherwise)
     if train.images.shape[1:] != test.images.shape[1:]:
         sizes = f"{tuple(train.images.shape[1:])}, those to test with {tuple(test.images.shape[1:])}"
         raise DatasetError(f"{train.name}: images to train with are {sizes}; both must have one shape")
@@ -151,7 +151,7 @@ def data_folder(root: Path | str | None = None) -> Path:
 
 
 def holds_dataset(name: str, root: Path | str | None = None) -> bool:
-    """Whether `load_dataset(name, root)` would find something under that name in `root`, right or damaged."""
+    """Say whether `load_dataset(name, root)` would find something under that name in `root`, right or damaged."""
     folder = data_folder(root)
     named = (folder / f"{name}.npz").is_file() or (folder / name).is_dir()
     return name in EMBEDDED or named or (name in PUBLISHED and is_begun(name, folder))
@@ -161,7 +161,7 @@ def _load(name: str, root: Path, image_size: int | None) -> Pair:
     from vit_course.data.folder import is_class_folder
 
     if name in EMBEDDED:
-        return _embedded(name)
+        return _make_embedded(name)
     if name not in PUBLISHED:
         return _own(name, root, image_size)
     if (root / f"{name}.npz").is_file():
@@ -174,7 +174,7 @@ def _load(name: str, root: Path, image_size: int | None) -> Pair:
     return load_published(name, root)
 
 
-def _embedded(name: str) -> Pair:
+def _make_embedded(name: str) -> Pair:
     if name == "shapes":
         train = shapes(10_000, seed=0)
         return train, shapes(2_000, seed=1).with_statistics_of(train)

@@ -46,17 +46,17 @@ def load_published(name: str, root: Path) -> tuple[ImageDataset, ImageDataset]:
     """
     if not is_complete(name, root):
         _fetch(name, root)
-    train, test = (_published(name)(root, train=is_train) for is_train in (True, False))
+    train, test = (_dataset_class(name)(root, train=is_train) for is_train in (True, False))
     return _dataset(name, train), _dataset(name, test)
 
 
 def is_begun(name: str, root: Path) -> bool:
-    """Whether any file of the set, packed or unpacked, lies in `root`."""
+    """Say whether any file of the set, packed or unpacked, lies in `root`."""
     return any((root / file).is_file() for file, _ in [*_files(name), *_archives(name)])
 
 
 def is_complete(name: str, root: Path) -> bool:
-    """Whether all unpacked files lie in `root`.
+    """Say whether all unpacked files lie in `root`.
 
     Raises:
         DatasetError: when one of them is not what was published.
@@ -71,7 +71,7 @@ def is_complete(name: str, root: Path) -> bool:
     return len(there) == len(_files(name))
 
 
-def _published(name: str) -> Any:
+def _dataset_class(name: str) -> Any:
     from torchvision import datasets
 
     return getattr(datasets, TITLES[name])
@@ -79,7 +79,7 @@ def _published(name: str) -> Any:
 
 def _files(name: str) -> list[tuple[Path, str | None]]:
     """The unpacked files of a set, relative to the root, with their checksums where any are published."""
-    kind = _published(name)
+    kind = _dataset_class(name)
     if hasattr(kind, "train_list"):
         listed = [*kind.train_list, *kind.test_list, (kind.meta["filename"], kind.meta["md5"])]
         return [(Path(kind.base_folder, file), md5) for file, md5 in listed]
@@ -88,7 +88,7 @@ def _files(name: str) -> list[tuple[Path, str | None]]:
 
 def _archives(name: str) -> list[tuple[Path, str]]:
     """The packed files of a set, relative to the root, with their checksums."""
-    kind = _published(name)
+    kind = _dataset_class(name)
     if hasattr(kind, "train_list"):
         return [(Path(kind.filename), kind.tgz_md5)]
     return [(Path(TITLES[name], "raw", file), md5) for file, md5 in kind.resources]
@@ -101,7 +101,7 @@ def _is_right(path: Path, md5: str | None) -> bool:
 
 
 def _is_whole_idx(path: Path) -> bool:
-    """Whether a file of MNIST's format (0, 0, 8, number of axes, their lengths, bytes) is as long as it says."""
+    """Say whether a file of MNIST's format (0, 0, 8, number of axes, their lengths, bytes) is as long as it says."""
     with path.open("rb") as file:
         magic = file.read(4)
         if len(magic) < 4 or magic[:3] != b"\0\0\x08" or magic[3] == 0:
@@ -128,7 +128,7 @@ def _fetch(name: str, root: Path) -> None:
             if len(lying) < len(_archives(name)):
                 print(f"Downloading {TITLES[name]} into {root}.")
             with _blocking():
-                _published(name)(scratch, download=True)
+                _dataset_class(name)(scratch, download=True)
             for file, _ in _files(name):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(Path(scratch) / file, root / file)

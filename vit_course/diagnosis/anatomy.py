@@ -64,7 +64,7 @@ def sites(ops: list[Op]) -> list[Site]:
             for weights, value in (factors(op), factors(op)[::-1]):
                 scores = _scores_of(weights)
                 if scores is not None and scores is not op:
-                    axis = contracted(op, weights[0])
+                    axis = find_contracted_axis(op, weights[0])
                     query, key = factors(scores)
                     found.append(Site(op, scores, query, key, value, weights, axis, ops))
                     break
@@ -107,7 +107,7 @@ def _letters(op: Op) -> tuple[str, str, str]:
     return first, second, right
 
 
-def contracted(op: Op, operand: Tensor) -> int:
+def find_contracted_axis(op: Op, operand: Tensor) -> int:
     """The axis of an operand that a product sums over."""
     is_left = factors(op)[0][0] is operand
     if op.name != "einsum":
@@ -170,7 +170,7 @@ class Step:
 
 
 def is_linear(op: Op) -> bool:
-    """Whether an operation maps data by a weight of the model's."""
+    """Say whether an operation maps data by a weight of the model's."""
     return op.name in LINEARS and op.data and any(is_given(*each) for each in op.reads)
 
 
@@ -249,7 +249,7 @@ def _first_step(sums: list[Op], found: list[Site], ops: list[Op], projected: boo
 
 
 def _starts_anew(op: Op, stream: Op, ops: list[Op]) -> bool:
-    """Whether a sum is a residual, on tokens to which no straight way leads from the stream before."""
+    """Say whether a sum is a residual, on tokens to which no straight way leads from the stream before."""
     for skip, branch in (op.reads[:2], op.reads[1::-1]):
         here = source(*skip, scales=False).op
         if here is not None and branch[1] is not None and branch[1].needs(here) and here.needs(stream):
@@ -258,7 +258,7 @@ def _starts_anew(op: Op, stream: Op, ops: list[Op]) -> bool:
 
 
 def _leads_straight(early: Op, late: Op, ops: list[Op]) -> bool:
-    """Whether sums, moves and weights alone lead from one operation to another."""
+    """Say whether sums, moves and weights alone lead from one operation to another."""
     reached = {early}
     for op in ops[early.number + 1 : late.number + 1]:
         plain = op.name in MOVES | ADDS | LINEARS | TIMES or op.name in ("sum", "stack", "cat", "einsum")
@@ -268,7 +268,7 @@ def _leads_straight(early: Op, late: Op, ops: list[Op]) -> bool:
 
 
 def _is_bent_after(op: Op, reached: set[Op]) -> bool:
-    """Whether an operation is a product of two things from the stream."""
+    """Say whether an operation is a product of two things from the stream."""
     return op.name in PRODUCTS and sum(maker in reached for _, maker in op.reads) > 1
 
 
@@ -286,7 +286,7 @@ def _step(op: Op, stream: Read, streams: list[Read], ops: list[Op]) -> Step | No
 
 
 def _relation(read: Read, stream: Read, streams: list[Read], ops: list[Op]) -> str:
-    """How a term of a sum comes from the stream."""
+    """Return how a term of a sum comes from the stream."""
     found = source(*read, scales=False)
     if found.op is stream[1]:
         return "same"
@@ -316,7 +316,7 @@ def first_linears(step: Step) -> list[Op]:
 
 
 def norm_behind(step: Step) -> bool:
-    """Whether a branch ends with a norm."""
+    """Say whether a branch ends with a norm."""
     lasts = last_linears(step)
     if not lasts or step.branch[1] is None:
         return False

@@ -133,7 +133,7 @@ def _remark(answer: Answer, seen: str, mistake: str, at: Op | None, module: str,
     return Remark(answer, seen, (exercise, name) if name else None, at.module if at else module, where)
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An exception in one line."""
     words = str(error).strip().splitlines()
     return f"{type(error).__name__}: {words[0][:110]}" if words else type(error).__name__

@@ -28,7 +28,7 @@ from vit_course.diagnosis import (
     waves,
     whole,
 )
-from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remarks, line_of, told
+from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remarks, describe_error, line_of
 from vit_course.diagnosis.case import Case
 from vit_course.diagnosis.subject import Subject, undisturbed
 
@@ -67,7 +67,7 @@ def diagnose(
         TypeError: ``model`` is no module, or ``images`` are no tensor.
         ValueError: ``images`` have not four axes, or there is none.
     """
-    _checked(model, images)
+    _check_arguments(model, images)
     with undisturbed():
         findings = list(_findings(model, images[:_AT_ONCE], after_each))
         lesson = learning.Lesson(model, images, labels, optimizer, loss)
@@ -84,7 +84,7 @@ def _results(findings: list[Finding]) -> Iterable[CheckResult]:
         yield each.as_result("" if leader == each.asked else leader)
 
 
-def _checked(model: object, images: object) -> None:
+def _check_arguments(model: object, images: object) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
     if not isinstance(images, Tensor):
@@ -113,14 +113,14 @@ def _findings(model: nn.Module, images: Tensor, after_each: Callable[[], None]) 
 
 
 def _case_of_one(model: nn.Module, images: Tensor, error: Exception) -> tuple[Case | None, Finding]:
-    """What can still be asked of a model that a batch stops, and what is to be said of that."""
+    """Return what can still be asked of a model that a batch stops, and what is to be said of that."""
     claim, (file, line) = "The model runs on the images.", line_of(error)
     try:
         case = Case(Subject(model, images[:1]))
     except Exception:
-        seen = f"the model raises {told(error)}"
+        seen = f"the model raises {describe_error(error)}"
         return None, Finding("runs", claim, Answer.NOT_ASKED, seen, file=file, line=line)
-    seen = f"a batch of {len(images)} raises {told(error)}; one image alone runs"
+    seen = f"a batch of {len(images)} raises {describe_error(error)}; one image alone runs"
     mistake = ("add_class_token", "class token not expanded") if "Sizes of tensors must match" in seen else None
     return case, Finding("runs", claim, Answer.WRONG, seen, mistake, file=file, line=line)
 
@@ -136,6 +136,6 @@ def ask(asked: Property, of: Any) -> list[Finding]:
         return found or [Finding(name, claim, Answer.NOT_ASKED, str(reason))]
     except Exception as error:  # whatever a strange model does to a question, the others are asked
         file, line = line_of(error)
-        seen = f"the model raises {told(error)} when it is asked"
+        seen = f"the model raises {describe_error(error)} when it is asked"
         return found or [Finding(name, claim, Answer.NOT_ASKED, seen, file=file, line=line)]
     return found or [Finding(name, claim, Answer.HOLDS)]

@@ -96,7 +96,7 @@ def _scale_mistake(site: Site, case: Case, factor: float, width: int) -> str:
 
 
 def _scaled_behind(case: Case, site: Site, width: int) -> bool:
-    """Whether what attention gives is divided by the root in place of the scores."""
+    """Say whether what attention gives is divided by the root in place of the scores."""
     steps = [constant_factor(op) for op in case.watch.ops[site.mix.number :]]
     return any(
         step and step[0][1] is site.mix and step[1] is not None and abs(step[1] * width**0.5 - 1) < 2e-3

@@ -17,13 +17,13 @@ _ALL = 65
 
 
 def close(first: Tensor, second: Tensor, tolerance: float = 1e-3) -> bool:
-    """Whether two results are the same up to rounding, as a share of the largest number."""
+    """Say whether two results are the same up to rounding, as a share of the largest number."""
     if first.shape != second.shape:
         return False
     return bool((first - second).abs().max() <= tolerance * max(1e-3, float(second.abs().max())))
 
 
-def reached(slopes: Tensor) -> list[int]:
+def find_influential_rows(slopes: Tensor) -> list[int]:
     """The rows of (rows, numbers) that have an influence, by the slopes of what they may influence."""
     sizes = slopes.abs().sum(-1)
     return [int(each) for each in (sizes > 1e-9 * sizes.max()).nonzero().flatten()]

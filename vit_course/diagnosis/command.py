@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from exercise_kit.progress_bar import progress_bar
-from vit_course.diagnosis.answers import line_of, told
+from vit_course.diagnosis.answers import describe_error, line_of
 from vit_course.diagnosis.asking import OF_A_VIT, OF_ANY_MODEL, diagnose
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _model(source: str, call: str | None) -> nn.Module:
             made = made()
     except Exception as error:
         how = "" if call else f"say with --call how to make {name}: "
-        raise DiagnoseError(f"{how}{call or name + '()'} raises {told(error)}{_at(error)}") from error
+        raise DiagnoseError(f"{how}{call or name + '()'} raises {describe_error(error)}{_at(error)}") from error
     if not isinstance(made, nn.Module):
         raise DiagnoseError(f"{call or name} gives {type(made).__name__}, and not a torch.nn.Module")
     return made
@@ -102,7 +102,7 @@ def _run(path: Path) -> dict[str, Any]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise DiagnoseError(f"running {path} raises {told(error)}{_at(error)}") from error
+        raise DiagnoseError(f"running {path} raises {describe_error(error)}{_at(error)}") from error
     finally:
         sys.path.pop(0)
     return vars(module)

@@ -76,7 +76,7 @@ def _reads_all(case: Case) -> Remarks:
 
 
 def _weighs_alike(slope: Tensor) -> bool:
-    """Whether all tokens count alike: their slopes, without what a norm takes off, are near in direction."""
+    """Say whether all tokens count alike: their slopes, without what a norm takes off, are near in direction."""
     units = slope / slope.norm(dim=-1, keepdim=True).clamp(min=1e-12)
     return float((units @ units.mean(0)).mean()) > 0.6
 

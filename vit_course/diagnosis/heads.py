@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vit_course.diagnosis.anatomy import Site, is_linear, result_axis
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
-from vit_course.diagnosis.case import Case, close, reached
+from vit_course.diagnosis.case import Case, close, find_influential_rows
 from vit_course.diagnosis.watch import between, pull, source
 
 _MODULE = "MultiHeadSelfAttention: "
@@ -46,7 +46,7 @@ def norm_over_features(case: Case) -> Remarks:
     if normed is None:
         raise NotAsked("the tokens before attention are not those of the stream")
     reach = case.tokens(pull(normed[0, normed.shape[1] // 2], case.anatomy.start[0]))
-    mixing, images = len(reached(reach[0])), len(reach) > 1 and bool(reach[1:].any())
+    mixing, images = len(find_influential_rows(reach[0])), len(reach) > 1 and bool(reach[1:].any())
     seen = "before attention a token depends on {}: the norm takes its statistics over {}, too"
     if mixing > 1:
         mistake = "layer_norm: batch norm" if images else "layer_norm: statistics over the tokens"
@@ -65,7 +65,7 @@ def heads_merged_within_token(case: Case) -> Remarks:
     if axis is None or mixed.shape[axis] != branch.shape[1]:
         raise NotAsked("the tokens of what attention gives are not on an axis of their own")
     reach = pull(branch[0, 1], mixed)
-    rows = reached(reach.movedim(axis, 0).flatten(1))
+    rows = find_influential_rows(reach.movedim(axis, 0).flatten(1))
     if mixed.ndim == 4 and len(mixed) == len(case.images) and reach[1:].any():
         seen = "what attention gives for one image lands in another"
         yield wrong(seen, f"{_MODULE}heads merged before the batch", site.mix)

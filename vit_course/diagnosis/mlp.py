@@ -79,7 +79,7 @@ def nothing_behind_branch(case: Case) -> Remarks:
 
 
 def _added_beside(step: Step, last: Op) -> bool:
-    """Whether something else of the images' is added behind the last Linear, such as the values themselves."""
+    """Say whether something else of the images' is added behind the last Linear, such as the values themselves."""
     sums = [op for op in between(step.branch[1], last, step.ops) if op.name in ADDS]
     return any(made is not None and made.data and not made.needs(last) for op in sums for _, made in op.reads)
 

@@ -43,7 +43,7 @@ def norm_before_branch(case: Case) -> Remarks:
 
 
 def _post_norm(case: Case, on_stream: list[Step]) -> Remark:
-    """What is said of a model in which sums start from a normed stream."""
+    """Return what is said of a model in which sums start from a normed stream."""
     steps, at = case.anatomy.steps, on_stream[0].sum
     later = steps[1:]
     if steps[0] not in on_stream and all(step in on_stream for step in later):
@@ -69,7 +69,7 @@ def _norms_on_way(step: Step) -> int:
 
 
 def _reads_norm(step: Step) -> bool:
-    """Whether a norm stands between the stream and the branch's first linear map (or before the stream itself)."""
+    """Say whether a norm stands between the stream and the branch's first linear map (or before the stream itself)."""
     start, end = step.before[1], step.branch[1]
     first = next(iter(first_linears(step)), end)
     if start is None or first is None or start.name in NORMS or (end is not None and not end.needs(start)):
@@ -80,7 +80,7 @@ def _reads_norm(step: Step) -> bool:
 def norm_is_layer_norm(case: Case) -> Remarks:
     """A norm takes the mean from each token, divides by the standard deviation, then weighs and shifts each number."""
     step = case.steps[0]
-    normed = _normed(step)
+    normed = _find_normed_stream(step)
     if normed is None or step.relation == "norm":
         raise NotAsked("attention reads the stream as it is")
     out, op = normed
@@ -95,7 +95,7 @@ def norm_is_layer_norm(case: Case) -> Remarks:
 
 
 def _own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
-    """What is said of a norm that is written by hand."""
+    """Yield what is said of a norm that is written by hand."""
     stream, found = case.tokens(step.before[0]).detach(), case.tokens(out).detach()
     if found.shape != stream.shape:
         raise NotAsked("the normed tokens have another shape than the stream")
@@ -144,7 +144,7 @@ def _again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
 
 
 def _size_of_norm(case: Case, weight: Tensor, bias: Tensor, op: Op) -> Remarks:
-    """How the weight and bias that a norm seems to have differ from parameters that are there."""
+    """Yield how the weight and bias that a norm seems to have differ from parameters that are there."""
     width = len(weight)
     given = [each.detach().flatten() for each in case.subject.model.parameters() if each.numel() == width]
     same = [each for each in given if close(weight / weight.norm(), each / each.norm(), 1e-3)]
@@ -168,7 +168,7 @@ def _fit(plain: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
     return weight, bias, float(left.norm() / (target - aim).norm().clamp(min=1e-12))
 
 
-def _normed(step: Step) -> tuple[Tensor, Op] | None:
+def _find_normed_stream(step: Step) -> tuple[Tensor, Op] | None:
     """The normed copy of the stream that the first linear map of a branch reads."""
     firsts, start = first_linears(step), step.before[1]
     if not firsts or start is None:

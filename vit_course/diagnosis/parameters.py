@@ -60,13 +60,12 @@ def used(case: Case) -> Remarks:
         idle = {name: each for name, each in idle.items() if name not in elsewhere}
     cut = [name for name, each in idle.items() if _matters(case, each)]
     if cut:
-        seen = f"no gradient comes back to {listed(cut)}, though the logits depend on it"
+        seen = f"no gradient comes back to {list_names(cut)}, though the logits depend on it"
         yield wrong(seen, _cut_mistake(case, cut) if case.is_vit else "", cutting(case.watch.ops), cut[0])
     if still := _without_influence(case, named, reached):
         positions = "VisionTransformer: positions never added" * _is_table(named[still[0]])
-        seen = (
-            f"{listed(still)} {'does' if len(still) == 1 else 'do'} not change the logits, whatever the numbers in it"
-        )
+        verb = "does" if len(still) == 1 else "do"
+        seen = f"{list_names(still)} {verb} not change the logits, whatever the numbers in it"
         yield wrong(seen, positions, module=still[0].rpartition(".")[0])
     rest = [name for name in idle if name not in cut]
     vectors = [
@@ -74,12 +73,12 @@ def used(case: Case) -> Remarks:
     ]
     if whole := [name for name in rest if name not in vectors]:
         verb = "does" if len(whole) == 1 else "do"
-        seen = f"{listed(whole)} {verb} not change the logits"
+        seen = f"{list_names(whole)} {verb} not change the logits"
         mistake = _idle_mistake(case, whole, named) if case.is_vit else ""
         yield wrong(seen, mistake, module=whole[0].rpartition(".")[0])
     if vectors:
         verb = "does" if len(vectors) == 1 else "do"
-        seen = f"{listed(vectors)} {verb} not change the logits: a token that is never put in"
+        seen = f"{list_names(vectors)} {verb} not change the logits: a token that is never put in"
         yield unusual(seen, "add_class_token: a class token of zeros" * case.is_vit, module=vectors[0])
 
 
@@ -102,7 +101,7 @@ def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[
 
 
 def _moves_at_all(case: Case, name: str) -> bool:
-    """Whether other numbers in a parameter move the logits by more than float64 rounds them."""
+    """Say whether other numbers in a parameter move the logits by more than float64 rounds them."""
     model, images = twin(case.subject.model).double(), case.images.double()
     parameter = dict(model.named_parameters())[name]
     try:
@@ -168,7 +167,7 @@ def _tensors(output: object) -> Iterator[Tensor]:
 
 
 def _matters(case: Case, parameter: Tensor) -> bool:
-    """Whether other numbers in a parameter give other logits."""
+    """Say whether other numbers in a parameter give other logits."""
     kept = parameter.detach().clone()
     other = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6)).to(parameter)
     with torch.no_grad():
@@ -214,7 +213,7 @@ def _cutting_mistake(case: Case, at: Op | None) -> str:
 
 
 def _slope_along(model: nn.Module, images: Tensor) -> tuple[float, float]:
-    """How fast a sum of the logits grows along one way through the parameters: measured, and by the gradient."""
+    """Return how fast a sum of the logits grows along one way through the parameters: measured, and by the gradient."""
     parameters = [each for each in model.parameters() if each.requires_grad]
     generator = torch.Generator().manual_seed(7)
     ways = [torch.randn(each.shape, generator=generator).to(each) for each in parameters]
@@ -251,7 +250,7 @@ def one_place_each(case: Case) -> Remarks:
     homes = list(dict.fromkeys(name.rpartition(".")[0] for name in again))
     first = next(iter(again.values()))
     verb = "works" if len(homes) == 1 else "work"
-    seen = f"{listed(homes)} {verb} {len(first)} times, each time on what came of the time before"
+    seen = f"{list_names(homes)} {verb} {len(first)} times, each time on what came of the time before"
     if sum(ops[0].name in LINEARS for ops in again.values()) >= 4:
         seen += ": a model with fewer weights than its depth suggests"
         yield unusual(seen, "VisionTransformer: one block used depth times", first[1], homes[0])
@@ -263,7 +262,7 @@ def _works_on(late: Op, early: Op) -> bool:
     return late is not early and late.needs(early) and late.name in LINEARS | NORMS | TIMES
 
 
-def listed(names: list[str]) -> str:
+def list_names(names: list[str]) -> str:
     """ "`a`, `b`, `c` and 2 more"."""
     shown = ", ".join(f"`{each or 'the model'}`" for each in names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

@@ -56,7 +56,7 @@ def one_square_each(case: Case) -> Remarks:
 
 
 def _by_feature(case: Case, row: int) -> bool:
-    """Whether single numbers of a token read one square each, though the whole token does not."""
+    """Say whether single numbers of a token read one square each, though the whole token does not."""
     width = case.start.shape[-1]
     first, last = (Box(pull(case.start[0, row, each : each + 1], case.pixels)[0]) for each in (0, width - 1))
     return first.compact and last.compact and (first.top, first.left) != (last.top, last.left)

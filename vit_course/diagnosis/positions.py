@@ -52,7 +52,7 @@ def positions_there(case: Case) -> Remarks:
 
 
 def act_inside_attention(case: Case) -> bool:
-    """Whether queries or scores of tokens that are alike differ: rotary or relative positions.
+    """Say whether queries or scores of tokens that are alike differ: rotary or relative positions.
 
     Where positions are added before the blocks, they are taken off.
     """
@@ -80,7 +80,7 @@ def act_inside_attention(case: Case) -> bool:
 
 
 def _alike(tensor: Tensor, axis: int | None, special: int) -> bool:
-    """Whether all patches have the same numbers."""
+    """Say whether all patches have the same numbers."""
     if tensor.ndim < 2 or axis is None or tensor.shape[axis] <= special + 1:
         return True
     rows = tensor.detach().movedim(axis, 0)[special:]
@@ -88,7 +88,7 @@ def _alike(tensor: Tensor, axis: int | None, special: int) -> bool:
 
 
 def _blind_to_order(case: Case) -> bool:
-    """Whether shuffled patches give the same logits, or nothing could tell that they were shuffled."""
+    """Say whether shuffled patches give the same logits, or nothing could tell that they were shuffled."""
     boxes = [box for box in boxes_of(case).values() if box.compact]
     size = boxes[0].height if boxes else 0
     height, width = case.images.shape[-2:]

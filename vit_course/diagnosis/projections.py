@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vit_course.diagnosis.anatomy import Site, is_linear, own_axis
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
-from vit_course.diagnosis.case import Case, close, reached
+from vit_course.diagnosis.case import Case, close, find_influential_rows
 from vit_course.diagnosis.heads import norm_over_features, tokens_see_tokens
 from vit_course.diagnosis.watch import LINEARS, Op, between, pull, source
 
@@ -36,24 +36,24 @@ def query_key_value_apart(case: Case) -> Remarks:
     """Queries, keys and values come from projections of their own."""
     for site in case.sites:
         parts = {"queries": site.query, "keys": site.key, "values": site.value}
-        numbers = {name: _sorted(*read) for name, read in parts.items()}
+        numbers = {name: _sort_unscaled(*read) for name, read in parts.items()}
         for first, second, mistake in _ALIKE:
             if numbers[first].shape == numbers[second].shape and close(numbers[first], numbers[second], 1e-4):
                 yield wrong(f"{first} and {second} are the same numbers", mistake, site.scores)
                 return
         for name, (_, made) in parts.items():
-            if made is not None and case.anatomy.steps and not _projected(case, made):
+            if made is not None and case.anatomy.steps and not _has_projection(case, made):
                 seen = f"no weights stand between the tokens and the {name}"
                 yield unusual(seen, f"{_MODULE}value not projected", site.mix)
                 return
 
 
-def _sorted(tensor: Tensor, made: Op | None) -> Tensor:
+def _sort_unscaled(tensor: Tensor, made: Op | None) -> Tensor:
     # whatever axes they were moved to, and before they were scaled
     return (tensor / (source(tensor, made).factor or 1.0)).detach().flatten().sort().values
 
 
-def _projected(case: Case, made: Op) -> bool:
+def _has_projection(case: Case, made: Op) -> bool:
     steps = case.anatomy.steps
     start = next((step for step in steps if step.sum.needs(made)), steps[0]).before[1]
     if start is None or made is start or not made.needs(start):
@@ -76,7 +76,7 @@ def query_of_one_token(case: Case) -> Remarks:
     row = query.select(axis, middle)
     row = row[(0,) * (row.ndim - 1)]
     reach = case.tokens(pull(row, case.anatomy.start[0]))
-    tokens = reached(reach[0])
+    tokens = find_influential_rows(reach[0])
     final = query.select(axis, 0).flatten(0, -2)[-1] if query.ndim > 2 else row
     last = case.tokens(pull(final, case.anatomy.start[0]))
     seen = mistake = ""
@@ -103,7 +103,7 @@ def _key_of_one_token(case: Case, site: Site) -> Remarks:
     if axis is None or not key.requires_grad or key.shape[axis] != case.start.shape[1]:
         return
     row = key.select(axis, 1)
-    tokens = reached(case.tokens(pull(row[(0,) * (row.ndim - 1)], case.anatomy.start[0]))[0])
+    tokens = find_influential_rows(case.tokens(pull(row[(0,) * (row.ndim - 1)], case.anatomy.start[0]))[0])
     if len(tokens) > 1:
         mistake = "scaled_dot_product_attention: key reshaped where transposed"
         yield wrong(f"key 1 is made of {len(tokens)} tokens ({tokens[:5]})", mistake, site.scores)

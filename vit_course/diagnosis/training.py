@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.parameters import leaves, listed
+from vit_course.diagnosis.parameters import leaves, list_names
 from vit_course.diagnosis.subject import logits_of, twin
 from vit_course.diagnosis.watch import FUSED, Op
 
@@ -38,7 +38,7 @@ def all_learn(case: Case) -> Remarks:
     frozen = [name for name, each in case.subject.original.named_parameters() if not each.requires_grad]
     if frozen:
         verb = "does" if len(frozen) == 1 else "do"
-        seen = f"{listed(frozen)} {verb} not learn: requires_grad is False"
+        seen = f"{list_names(frozen)} {verb} not learn: requires_grad is False"
         yield unusual(seen, module=frozen[0].rpartition(".")[0])
 
 
@@ -47,18 +47,18 @@ def dropout_used(case: Case) -> Remarks:
     model = twin(case.subject.model).train()
     named = {name: each for name, each in model.named_modules() if isinstance(each, nn.modules.dropout._DropoutNd)}
     drops = {name: each for name, each in named.items() if each.p > 0}
-    called = _called(case, model, drops)
+    called = _find_running_dropouts(case, model, drops)
     live = {id(each) for each in leaves(case.answers)}
     idle = [name for name in drops if name not in called and not _home_is_idle(model, case.subject.model, name, live)]
     if idle:
         verb = "is" if len(idle) == 1 else "are"
-        yield wrong(f"{listed(idle)} {verb} built and never called", module=idle[0])
+        yield wrong(f"{list_names(idle)} {verb} built and never called", module=idle[0])
     ends = [name for name, each in drops.items() if name in called and _ends_with(model, each, case)]
     if ends:
         yield wrong(f"`{ends[0]}` drops logits in training", module=ends[0])
 
 
-def _called(case: Case, model: nn.Module, drops: Mapping[str, nn.Module]) -> set[str]:
+def _find_running_dropouts(case: Case, model: nn.Module, drops: Mapping[str, nn.Module]) -> set[str]:
     """The dropouts that run in training, as modules or by their rate in a function of the module that holds them."""
     inner: set[str] = set()
     hooks = [each.register_forward_pre_hook(lambda *_, name=name: inner.add(name)) for name, each in drops.items()]
@@ -76,7 +76,7 @@ def _drops(op: Op) -> bool:
 
 
 def _ends_with(model: nn.Module, drop: nn.Module, case: Case) -> bool:
-    """Whether the logits are what a dropout gives."""
+    """Say whether the logits are what a dropout gives."""
     kept: list[Tensor] = []
     hook = drop.register_forward_hook(lambda _, __, out: kept.append(out))
     found = logits_of(model(case.images))

@@ -67,7 +67,7 @@ class Op:
             self.past |= maker.past if maker else 0
 
     def needs(self, other: Op) -> bool:
-        """Whether the result depends on another operation."""
+        """Say whether the result depends on another operation."""
         return bool(self.past >> other.number & 1)
 
 
@@ -132,7 +132,7 @@ def _tensors(values: Any) -> Iterator[Tensor]:
 
 
 def is_of_the_model(file: str) -> bool:
-    """Whether a source file is neither torch's nor Python's own."""
+    """Say whether a source file is neither torch's nor Python's own."""
     of_python = file.startswith(_STDLIB) and "site-packages" not in file
     return not (of_python or "/torch/" in file or "/einops/" in file or file.startswith("<frozen"))
 
@@ -176,7 +176,7 @@ def source(tensor: Tensor, op: Op | None, scales: bool = True) -> Source:
 
 
 def constant_factor(op: Op) -> tuple[tuple[Tensor, Op | None], float | None] | None:
-    """What an operation multiplies and by how much (None: by something learned); None where it does not multiply."""
+    """Find what an operation multiplies and by how much (None: by something learned); None if it does not multiply."""
     if op.name not in TIMES | _OVER or len(op.args) != 2:
         return None
     for big, small in ((0, 1), (1, 0)):
@@ -193,7 +193,7 @@ def constant_factor(op: Op) -> tuple[tuple[Tensor, Op | None], float | None] | N
 
 
 def is_given(tensor: Tensor, op: Op | None) -> bool:
-    """Whether the numbers are the model's own (a weight, a table) and not made from the images."""
+    """Say whether the numbers are the model's own (a weight, a table) and not made from the images."""
     return not op.data if op else True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.diagnosis.answers import NotAsked, Remarks, told, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remarks, describe_error, unusual, wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.subject import logits_of, twin
 from vit_course.diagnosis.watch import pull
@@ -20,7 +20,7 @@ def image_alone(case: Case) -> Remarks:
         with torch.no_grad():
             alone = [case.subject.run(image[None]) for image in case.images]
     except Exception as error:
-        seen = f"a batch of one raises {told(error)}; a batch of {count} runs"
+        seen = f"a batch of one raises {describe_error(error)}; a batch of {count} runs"
         yield wrong(seen, "PatchEmbedding: batch of one squeezed", error=error)
         return
     if any(each.shape != case.logits[:1].shape for each in alone):
@@ -47,7 +47,7 @@ def gradient_flows(case: Case) -> Remarks:
     except RuntimeError as error:
         in_place = "inplace" in str(error) or "in-place" in str(error)
         mistake = "EncoderBlock: stream changed in place" if in_place else ""
-        yield wrong(f"the backward pass raises {told(error)}", mistake, error=error)
+        yield wrong(f"the backward pass raises {describe_error(error)}", mistake, error=error)
 
 
 def every_pixel(case: Case) -> Remarks:
@@ -99,7 +99,7 @@ def dtype_follows(case: Case) -> Remarks:
         with torch.no_grad():
             watch, found = case.subject.watch(case.images.double(), model=model)
     except Exception as error:
-        seen = f"after `.double()` the model raises {told(error)}: a tensor in it has a dtype of its own"
+        seen = f"after `.double()` the model raises {describe_error(error)}: a tensor in it has a dtype of its own"
         yield unusual(seen, "patchify: float32 whatever the input", error=error)
         return
     coarse = (torch.float32, torch.float16, torch.bfloat16)
@@ -118,8 +118,8 @@ def device_follows(case: Case) -> Remarks:
     except Exception as error:
         words = str(error)
         if "meta" not in words or not any(each in words for each in ("Cannot copy out of", "device", "cpu")):
-            raise NotAsked(f"on torch's device without numbers it raises {told(error)}") from None
-        yield unusual(f"moved to another device, the model raises {told(error)}", mistake, error=error)
+            raise NotAsked(f"on torch's device without numbers it raises {describe_error(error)}") from None
+        yield unusual(f"moved to another device, the model raises {describe_error(error)}", mistake, error=error)
         return
     if found.device.type != "meta":
         yield unusual(f"moved to another device, the model still gives logits on {found.device.type}", mistake)

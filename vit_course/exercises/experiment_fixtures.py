@@ -50,14 +50,14 @@ def mixing_by_chance(
     seed: int,
     global_seed: int,
 ) -> dict[str, Any]:
-    """What :func:`~vit_course.exercises.training_fixtures.chance` notes of one call."""
+    """Return what :func:`~vit_course.exercises.training_fixtures.chance` notes of one call."""
     return chance(function, [images, labels, num_classes, alpha, np.random.default_rng(seed)], global_seed)
 
 
 def mixing_refused(
     function: Callable[..., Any], images: Tensor, labels: Tensor, num_classes: int, alpha: float, seed: int
 ) -> dict[str, Any]:
-    """What :func:`~vit_course.exercises.training_fixtures.refusal` notes of one call."""
+    """Return what :func:`~vit_course.exercises.training_fixtures.refusal` notes of one call."""
     return refusal(function, images, labels, num_classes, alpha, np.random.default_rng(seed))
 
 

@@ -151,7 +151,7 @@ def _seed(seed: int) -> None:
 
 
 def is_bool(answer: object) -> bool:
-    """Whether it is True or False, be it as a tensor or a number of numpy."""
+    """Say whether it is True or False, be it as a tensor or a number of numpy."""
     if isinstance(answer, torch.Tensor):
         return answer.dtype == torch.bool and answer.numel() == 1
     return type(answer).__name__ in ("bool", "bool_")

@@ -202,7 +202,7 @@ def predict_stopped(function: Callable[..., Any], weights: Weights, config: ViTC
 
 
 def _state_of(model: SmallViT) -> None:
-    """What somebody else may have left in a model: a gradient, a frozen parameter, hooks of their own."""
+    """Leave in a model what somebody else may have: a gradient, a frozen parameter, hooks of their own."""
     model.norm.weight.grad = torch.ones_like(model.norm.weight)
     model.norm.bias.requires_grad_(False)
     attention = model.get_submodule(f"blocks.{len(model.blocks) - 1}.attention")

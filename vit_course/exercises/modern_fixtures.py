@@ -99,12 +99,12 @@ def masking(
 def masking_by_chance(
     function: Callable[..., Any], tokens: Tensor, mask_ratio: float, seed: int, global_seed: int
 ) -> dict[str, Any]:
-    """What :func:`~vit_course.exercises.training_fixtures.chance` notes of one call."""
+    """Return what :func:`~vit_course.exercises.training_fixtures.chance` notes of one call."""
     return chance(function, [tokens, mask_ratio, torch.Generator().manual_seed(seed)], global_seed)
 
 
 def masking_refused(function: Callable[..., Any], tokens: Tensor, mask_ratio: float, seed: int) -> dict[str, Any]:
-    """What :func:`~vit_course.exercises.training_fixtures.refusal` notes of one call."""
+    """Return what :func:`~vit_course.exercises.training_fixtures.refusal` notes of one call."""
     return refusal(function, tokens, mask_ratio, torch.Generator().manual_seed(seed))
 
 

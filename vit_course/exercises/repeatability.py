@@ -38,7 +38,7 @@ def expect_same_in_every_run(student: Student, module: StudentModule, weights: M
 
 
 def kinds_of_results(student: Student, run: Callable[[], Any], shape: Sequence[int]) -> str:
-    """How many results ``RUNS`` runs have; it goes on record in place of the numbers, which chance has made."""
+    """Return how many results ``RUNS`` runs have; it goes on record in place of the numbers, which chance has made."""
     recorded = len(student.record)
     kinds: list[Tensor] = []
     for _ in range(RUNS):
@@ -60,7 +60,7 @@ def expect_one_kind(kinds: str) -> None:
 
 
 def _draws_biases(student: Student, module: StudentModule, weights: Mapping[str, Tensor], x: Tensor) -> bool:
-    """Whether the results still differ where all tokens and biases are zero, so that a dropout has nothing to drop."""
+    """Say whether results still differ where all tokens and biases are zero, so that a dropout has nothing to drop."""
     try:
         module.load({n: torch.zeros_like(w) if n.endswith("bias") else w for n, w in weights.items()})
         zeros, name = torch.zeros_like(x), f"the result of {student.name}"

@@ -50,14 +50,14 @@ class _Palette(Style):
 
 def as_text(suspect: Suspect) -> str:
     """A line that tells what it is, and the code, which can be copied with it."""
-    return f"# hunt: {suspect.title}; {_counted(suspect.bugs)}\n{suspect.code}"
+    return f"# hunt: {suspect.title}; {_count_bugs(suspect.bugs)}\n{suspect.code}"
 
 
 def as_html(suspect: Suspect) -> str:
     """A card with the same; one click on the code selects all of it."""
     heading = f"Hunt: {suspect.title}"
     code = highlight(suspect.code, PythonLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_Palette))
-    content = f"{_counted(suspect.bugs)}. One click on the code selects all of it, to be copied."
+    content = f"{_count_bugs(suspect.bugs)}. One click on the code selects all of it, to be copied."
     return (
         f'<section aria-label="{escape(heading, quote=True)}" style="{_CARD}">'
         f'<p style="margin:0;color:#1b2733"><strong>{escape(heading)}</strong> · {content}</p>'
@@ -65,7 +65,7 @@ def as_html(suspect: Suspect) -> str:
     )
 
 
-def _counted(bugs: int) -> str:
+def _count_bugs(bugs: int) -> str:
     count = _NUMBERS[bugs] if bugs < len(_NUMBERS) else str(bugs)
     return f"{count} bug{'' if bugs == 1 else 's'} in it"
 
@@ -89,7 +89,7 @@ class Suspect:
         self.program: Callable[..., Any] = _run(code, f"<hunt: {title}>")[defines]
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        """What the program makes of these inputs, or an instance of it where it is a class."""
+        """Return what the program makes of these inputs, or an instance of it where it is a class."""
         return self.program(*inputs, **options)
 
     def check(self, mended: object = None) -> Report:
@@ -108,7 +108,7 @@ class Suspect:
 
 
 def _run(code: str, file: str) -> dict[str, Any]:
-    """What a program defines. Errors in it will show its own lines."""
+    """Return what a program defines. Errors in it will show its own lines."""
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     names: dict[str, Any] = {"__name__": "vit_course.hunts.suspect_program"}
     exec(compile(code, file, "exec", dont_inherit=True), names)

@@ -281,7 +281,7 @@ E_CIFAR10 = Recipe(
 )
 
 
-def _mended(recipe: Recipe, summary: str, config: ViTConfig, settings: TrainingSettings) -> Recipe:
+def _mend(recipe: Recipe, summary: str, config: ViTConfig, settings: TrainingSettings) -> Recipe:
     return replace(
         recipe,
         name=f"{recipe.name}-mended",
@@ -296,43 +296,43 @@ def _mended(recipe: Recipe, summary: str, config: ViTConfig, settings: TrainingS
 
 AS_PUBLISHED = (A_MNIST, A_CIFAR10, B_MNIST, C_CIFAR10, C_CIFAR100, D_CIFAR100, E_CIFAR10)
 MENDED = (
-    _mended(
+    _mend(
         A_MNIST,
         "The lab sheet's sizes on MNIST, with logits in the loss, whole heads and their projection.",
         _sound(A_MNIST.config),
         TINY,
     ),
-    _mended(
+    _mend(
         A_CIFAR10,
         "The lab sheet's sizes on CIFAR-10, mended in the same way, and with a schedule.",
         _sound(A_CIFAR10.config),
         replace(TINY, augmentation=Augmentation(flip=True)),
     ),
-    _mended(
+    _mend(
         B_MNIST,
         "The walk-through's width, depth and head of two layers on MNIST, with patches of 4 pixels and a schedule.",
         replace(_sound(B_MNIST.config), patch_size=4),
         MUON,
     ),
-    _mended(
+    _mend(
         C_CIFAR10,
         "CIFAR-10 with the demo's head of two layers on four blocks of width 96, and 20 epochs of Muon for 180.",
         replace(_sound(C_CIFAR10.config), embed_dim=96, depth=4, num_heads=4),
         replace(MUON_CIFAR, epochs=20),
     ),
-    _mended(
+    _mend(
         C_CIFAR100,
         "CIFAR-100 with four blocks of width 128 in place of twenty-four of 256, and 24 epochs of Muon for 180.",
         replace(_sound(C_CIFAR100.config), embed_dim=128, depth=4, num_heads=4),
         replace(MUON_CIFAR, epochs=24, precision="auto"),
     ),
-    _mended(
+    _mend(
         D_CIFAR100,
         "The critical reader's four blocks on CIFAR-100, a tanh head, logits in the loss and the projection back.",
         replace(_sound(D_CIFAR100.config), embed_dim=96, num_heads=4, mlp_ratio=2.0, representation_size=96),
         replace(MUON_CIFAR, epochs=10),
     ),
-    _mended(
+    _mend(
         E_CIFAR10,
         "The annotated classifier's sizes and tanh GELU, with Muon and a schedule: 20 epochs for 100.",
         _sound(E_CIFAR10.config),

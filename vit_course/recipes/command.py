@@ -13,7 +13,7 @@ from vit_course.data.image_dataset import DatasetError
 from vit_course.recipes import RECIPES, RecipeError, find
 from vit_course.recipes.evaluate import evaluate_checkpoint
 from vit_course.recipes.finalize import Prepared
-from vit_course.recipes.listing import as_json, as_page, as_table, expected, first_measured, minutes
+from vit_course.recipes.listing import as_json, as_page, as_table, describe_accuracy, first_measured, minutes
 from vit_course.recipes.result import RunResult, write_json
 from vit_course.recipes.run import RECIPE_FILE, RESULT_FILE, RunOptions, train_recipe
 from vit_course.training import CheckpointError, OutOfMemoryError, RunFolderError, TrainingDivergedError
@@ -116,9 +116,8 @@ def _announce(run: Prepared, console: Console) -> None:
     elif measured is None:
         console.print(f"For {recipe.hardware}. What to expect was not measured yet.")
     else:
-        console.print(
-            f"Expect {expected(measured.accuracy)} in {minutes(measured)} minutes, as measured on {measured.device}."
-        )
+        accuracy = describe_accuracy(measured.accuracy)
+        console.print(f"Expect {accuracy} in {minutes(measured)} minutes, as measured on {measured.device}.")
 
 
 def _print_result(result: RunResult, folder: Path, console: Console) -> None:

@@ -64,7 +64,7 @@ def evaluate_checkpoint(
 
 
 def _is_known(name: str) -> bool:
-    """Whether `load_dataset` finds, or can fetch, a data set of this name without a place given."""
+    """Say whether `load_dataset` finds, or can fetch, a data set of this name without a place given."""
     return name in PUBLISHED or holds_dataset(name) or Path(name).exists()
 
 

@@ -61,14 +61,14 @@ def load_images(
 
 
 def name_of(name: str, data: Path | None) -> str:
-    """What `load_images` would call the images, which it does not look at."""
+    """Return what `load_images` would call the images, which it does not look at."""
     if data is None or not _is_own(name, data):
         return name
     return data.stem if data.suffix == ".npz" else data.name
 
 
 def _is_own(name: str, data: Path) -> bool:
-    """Whether `data` is used in place of the data set of that name, and not searched for it."""
+    """Say whether `data` is used in place of the data set of that name, and not searched for it."""
     return data.suffix == ".npz" or (is_class_folder(data) and not holds_dataset(name, data))
 
 

@@ -83,7 +83,7 @@ class Measured:
 
 
 def summarize(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[str, Any]:
-    """What measured.json holds: for each recipe the runs that count, by machine, then by seed.
+    """Return what measured.json holds: for each recipe the runs that count, by machine, then by seed.
 
     A run counts when it was made by the recipe as it is now, unchanged, on the recipe's own data, in one
     process, and whole.
@@ -98,7 +98,7 @@ def summarize(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[s
 
 
 def counts(recipe: Recipe, result: RunResult) -> bool:
-    """Whether this run says something about this recipe as it is now."""
+    """Say whether this run says something about this recipe as it is now."""
     return (
         result.definition == definition(recipe)
         and not result.changed
@@ -150,7 +150,7 @@ def _by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
             accuracy=_spread(of_one, "accuracy"),
             top5=_spread(of_one, "top5"),
             seconds=_spread(of_one, "seconds"),
-            cpu_seconds=_spread(counted, "cpu_seconds") if (counted := _counted(of_one)) else None,
+            cpu_seconds=_spread(counted, "cpu_seconds") if (counted := _without_interrupted(of_one)) else None,
             images_per_second=_spread(of_one, "images_per_second"),
             parameters=of_one[0]["parameters"],
         )
@@ -159,7 +159,7 @@ def _by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
     return sorted(entries, key=lambda entry: -len(entry.seeds))
 
 
-def _counted(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _without_interrupted(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that were not interrupted, on a CPU."""
     return [run for run in runs if run["cpu_seconds"] is not None]
 
@@ -215,10 +215,10 @@ def as_page(recipe: Recipe) -> str:
     ]
     if recipe.deviations:
         lines += ["", "What the notebook does and this recipe repeats:"]
-        lines += _wrapped(f"{deviation.name}: {deviation.sentence}" for deviation in recipe.deviations)
+        lines += _wrap(f"{deviation.name}: {deviation.sentence}" for deviation in recipe.deviations)
     if recipe.differences:
         lines += ["", "Where this recipe departs from the notebook:"]
-        lines += _wrapped(recipe.differences)
+        lines += _wrap(recipe.differences)
     return "\n".join(lines)
 
 
@@ -228,12 +228,12 @@ def as_json(recipes: list[Recipe]) -> str:
 
 
 def first_measured(recipe: Recipe) -> Measured | None:
-    """What was measured on the machine with the most seeds, or None."""
+    """Return what was measured on the machine with the most seeds, or None."""
     entries = read_measured().get(recipe.name)
     return entries[0] if entries else None
 
 
-def expected(accuracy: Spread) -> str:
+def describe_accuracy(accuracy: Spread) -> str:
     """Percent with the spread over seeds: "98.61 ± 0.05 % (3 seeds)"."""
     return f"{_percent(accuracy)} ({accuracy.count} seed{'s' * (accuracy.count != 1)})"
 
@@ -244,11 +244,11 @@ def _percent(accuracy: Spread) -> str:
 
 
 def minutes(measured: Measured | None) -> str:
-    """How long a run takes by the clock, or a dash."""
+    """Return how long a run takes by the clock, or a dash."""
     return f"{measured.seconds.mean / 60:.1f}" if measured else "–"
 
 
-def _wrapped(paragraphs: Iterable[str]) -> list[str]:
+def _wrap(paragraphs: Iterable[str]) -> list[str]:
     wrap = textwrap.TextWrapper(LINE, initial_indent="  ", subsequent_indent="    ").wrap
     return [line for paragraph in paragraphs for line in wrap(paragraph)]
 
@@ -260,7 +260,8 @@ def _measured_lines(recipe: Recipe) -> list[str]:
     lines = []
     for entry in entries:
         lines += [
-            f"expected    {expected(entry.accuracy)} of the test images, in {entry.seconds.mean / 60:.1f} minutes",
+            f"expected    {describe_accuracy(entry.accuracy)} of the test images, in "
+            f"{entry.seconds.mean / 60:.1f} minutes",
             f"            on {entry.device}, {entry.precision}, {entry.images_per_second.mean:,.0f} images/s, "
             f"seeds {', '.join(map(str, entry.seeds))}",
         ]
@@ -311,7 +312,7 @@ def _entry(recipe: Recipe) -> dict[str, Any]:
         "command": f"vit-course train {recipe.name}",
         "hardware": recipe.hardware,
         "seeds": list(recipe.seeds),
-        "published": _published(recipe.published),
+        "published": _as_dict(recipe.published),
         "slips": {deviation.name: deviation.sentence for deviation in recipe.deviations},
         "differences": list(recipe.differences),
         "measured": [asdict(entry) for entry in read_measured().get(recipe.name, [])],
@@ -319,5 +320,5 @@ def _entry(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _published(published: Published | None) -> dict[str, Any] | None:
+def _as_dict(published: Published | None) -> dict[str, Any] | None:
     return None if published is None else asdict(published)

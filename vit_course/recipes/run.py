@@ -132,7 +132,7 @@ def train_recipe(
     if is_main_process():
         _refuse_a_folder_in_use(recipe, options)
     if (options.folder / RESULT_FILE).exists():
-        return finished_result(options.folder / RESULT_FILE, recipe, options.data, _changed(options))
+        return finished_result(options.folder / RESULT_FILE, recipe, options.data, _list_requested_settings(options))
     trackers = _trackers(options)
     prepared = _prepare(recipe, options)
     if is_main_process():
@@ -192,7 +192,7 @@ def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
     except ValueError as error:
         raise RecipeError(f"{recipe.name} cannot be run so: {error}") from None
     images = Images(train, validation, test.with_statistics_of(train))
-    return Prepared(recipe, settings, _changed(options), images, model, device, precision)
+    return Prepared(recipe, settings, _list_requested_settings(options), images, model, device, precision)
 
 
 def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
@@ -219,7 +219,7 @@ def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
 
 
 def _is_left_over(path: Path) -> bool:
-    """Whether this is a recipe.json that a killed process, or a full disk, left unfinished."""
+    """Say whether this is a recipe.json that a killed process, or a full disk, left unfinished."""
     return path.name == f"{RECIPE_FILE}.unfinished" or path.name.startswith(f".{RECIPE_FILE}.")
 
 
@@ -235,7 +235,7 @@ def _seed(recipe: Recipe, options: RunOptions) -> int:
     return recipe.seeds[0] if options.seed is None else options.seed
 
 
-def _changed(options: RunOptions) -> dict[str, Any]:
+def _list_requested_settings(options: RunOptions) -> dict[str, Any]:
     """Settings that the command asked for in place of the recipe's own."""
     requested = {name: getattr(options, name) for name in ("epochs", "batch_size", "precision")}
     return {name: value for name, value in requested.items() if value is not None}
@@ -243,7 +243,9 @@ def _changed(options: RunOptions) -> dict[str, Any]:
 
 def _settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
     try:
-        settings = replace(recipe.settings, seed=_seed(recipe, options), device=options.device, **_changed(options))
+        settings = replace(
+            recipe.settings, seed=_seed(recipe, options), device=options.device, **_list_requested_settings(options)
+        )
         device = device_named(settings.device)
     except ValueError as error:
         raise RecipeError(f"{recipe.name} cannot be run so: {error}") from None
@@ -251,7 +253,7 @@ def _settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
 
 
 def _identity(prepared: Prepared) -> dict[str, Any]:
-    """What tells this run from another one, for --resume and for `vit-course evaluate`."""
+    """Return what tells this run from another one, for --resume and for `vit-course evaluate`."""
     return {
         "version": 1,
         "recipe": prepared.recipe.name,

@@ -17,7 +17,7 @@ from exercise_kit.engine.run import check
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.recipes import RECIPES
 from vit_course.recipes.builtin import AS_PUBLISHED
-from vit_course.recipes.listing import expected, first_measured, minutes, minutes_by_calculation
+from vit_course.recipes.listing import describe_accuracy, first_measured, minutes, minutes_by_calculation
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 PROOF = RESULTS / "proof.json"
@@ -28,7 +28,7 @@ NOT_RUN = "not run yet"
 
 
 def report() -> str:
-    """What a student reads who runs down the columns in `patchify`."""
+    """Return what a student reads who runs down the columns in `patchify`."""
     (wrong,) = (each for each in EXERCISES["patchify"].misconceptions if each.name == "column order")
     with redirect_stdout(StringIO()):
         answer = check("patchify", *wrong.objects)
@@ -36,11 +36,11 @@ def report() -> str:
 
 
 def our_recipes() -> str:
-    """What recipes for a CPU reach."""
+    """Return what recipes for a CPU reach."""
     lines = ["| recipe | test accuracy | minutes |", "|---|---|---|"]
     for name in OURS:
         measured = first_measured(RECIPES[name])
-        accuracy = expected(measured.accuracy) if measured else NOT_RUN
+        accuracy = describe_accuracy(measured.accuracy) if measured else NOT_RUN
         lines.append(f"| `{name}` | {accuracy} | {minutes(measured)} |")
     return "\n".join(lines)
 
@@ -53,14 +53,16 @@ def recipes_for_gpus() -> str:
         calculated = minutes_by_calculation(recipe)
         assert calculated is not None
         if measured:
-            lines.append(f"| `{name}` | {measured.device} | {expected(measured.accuracy)} | {minutes(measured)} |")
+            lines.append(
+                f"| `{name}` | {measured.device} | {describe_accuracy(measured.accuracy)} | {minutes(measured)} |"
+            )
         else:
-            accuracy = f"{NOT_RUN}; predicted {predicted(name)}"
+            accuracy = f"{NOT_RUN}; predicted {read_prediction(name)}"
             lines.append(f"| `{name}` | {recipe.hardware} | {accuracy} | calculated: {calculated:.1f} |")
     return "\n".join(lines)
 
 
-def predicted(name: str) -> str:
+def read_prediction(name: str) -> str:
     """The accuracy that was written down for a recipe before it ran."""
     table = json.loads((GPU / "predictions.json").read_text(encoding="utf-8"))["predictions"]
     found = next(each for each in table if each["what"] == name and each["quantity"] == "test accuracy")
@@ -68,7 +70,7 @@ def predicted(name: str) -> str:
 
 
 def gpu_runs() -> str:
-    """What ran on a GPU before these recipes: two recipes that they replace, and two trials of the step as a graph."""
+    """List what ran on a GPU before these recipes: two that they replace, and two trials of the step as a graph."""
     lines = ["| run | precision | epochs | training images | test images |", "|---|---|---|---|---|"]
     for name, title in (("h200_minute_of_before", "`h200-minute`"), ("colab_t4_of_before_on_h200", "`colab-t4`")):
         run = json.loads((GPU / f"{name}.json").read_text(encoding="utf-8"))
@@ -93,7 +95,7 @@ def step_on_gpu() -> str:
 
 
 def peers_on_gpu() -> str:
-    """How many times our time the others take on the GPU, forward and backward in bfloat16."""
+    """Return how many times our time the others take on the GPU, forward and backward in bfloat16."""
     report = json.loads((RESULTS / "models_cuda.json").read_text(encoding="utf-8"))
     modes = {size: mode["bfloat16"]["forward + backward"] for size, mode in report["sizes"].items()}
     lines = [f"| times our time | {' | '.join(modes)} |", "|---" * (len(modes) + 1) + "|"]
@@ -106,18 +108,18 @@ def peers_on_gpu() -> str:
 
 
 def published_recipes() -> str:
-    """What published notebooks reach, as they are and without their mistakes."""
+    """Return what published notebooks reach, as they are and without their mistakes."""
     lines = ["| notebook | published | ours as published | without its mistakes, by our recipe |", "|---|---|---|---|"]
     for recipe in AS_PUBLISHED:
         assert recipe.published is not None
-        cells = [_reached(recipe.name), _reached(f"{recipe.name}-mended")]
+        cells = [_describe_result(recipe.name), _describe_result(f"{recipe.name}-mended")]
         lines.append(f"| `{recipe.name}` | {100 * recipe.published.accuracy:.1f} % | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _reached(name: str) -> str:
+def _describe_result(name: str) -> str:
     measured = first_measured(RECIPES[name])
-    return f"{expected(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
+    return f"{describe_accuracy(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
 
 
 def total(name: str) -> str:
@@ -126,7 +128,7 @@ def total(name: str) -> str:
 
 
 def proof() -> str:
-    """What is proved of the checks; a bug hunt shares its exercise's checks and counts as an exercise of its own."""
+    """List what is proved of the checks; a bug hunt shares its exercise's checks and counts as one of its own."""
     report = json.loads(PROOF.read_text(encoding="utf-8"))
     totals = report["totals"]
     checks = f"{totals['public checks']} public and {totals['hidden checks']} hidden checks"
@@ -135,10 +137,10 @@ def proof() -> str:
         (f"{totals['right variants']:,} right variants", "all pass, every check"),
         (f"{totals['misconceptions']:,} known mistakes", "all fail, and all get their name"),
         ("their pairs, on hidden checks", f"all told apart but {totals['pairs alike']}, listed with the reason"),
-        (f"{totals['reference mutants']:,} mutants of the reference", _caught(totals, "caught", "equivalent")),
+        (f"{totals['reference mutants']:,} mutants of the reference", _count_caught(totals, "caught", "equivalent")),
         (
             f"{totals['solution mutants']:,} mutants of the model solutions",
-            _caught(totals, "also caught", "also equivalent"),
+            _count_caught(totals, "also caught", "also equivalent"),
         ),
         (
             "each known mistake, with its own name removed from the library",
@@ -152,12 +154,12 @@ def proof() -> str:
     return "\n".join(["| what is proved | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])
 
 
-def _caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
+def _count_caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
     return f"{totals[caught]:,} caught, {totals[equivalent]:,} listed one by one with the reason"
 
 
 def speed() -> str:
-    """How many times our time the others take: other libraries at two sizes; and what loops cost."""
+    """Return how many times our time the others take: other libraries at two sizes; and what loops cost."""
     sizes = json.loads((RESULTS / "models_cpu.json").read_text(encoding="utf-8"))["sizes"]
     works = ("forward", "forward + backward")
     parts = [size["float32"][work] for size in sizes.values() for work in works]

@@ -82,7 +82,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], header: Mapping[str,
 
 
 def describe(model: nn.Module, dataset: DatasetFacts) -> dict[str, Any]:
-    """What a weights file's header says; "model" is None for a model without a `ViTConfig`."""
+    """Return what a weights file's header says; "model" is None for a model without a `ViTConfig`."""
     config = getattr(model, "config", None)
     data = {"name": dataset.name, "classes": dataset.classes, "mean": dataset.mean, "std": dataset.std}
     return {"version": VERSION, "model": asdict(config) if isinstance(config, ViTConfig) else None, "data": data}

@@ -74,7 +74,7 @@ class CudaRecorder:
 
 
 def recorder_for(processes: Processes) -> Recorder | None:
-    """What records a run's steps: on one GPU alone; several wait for each other, which stays outside a graph."""
+    """Return what records a run's steps: on one GPU alone; several wait for each other, which stays outside a graph."""
     alone = processes.count == 1
     return CudaRecorder(processes.device) if alone and processes.device.type == "cuda" else None
 

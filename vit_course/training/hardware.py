@@ -56,7 +56,7 @@ class Processes:
         return self.accelerator.prepare_model(model)
 
     def share(self, batch_size: int) -> int:
-        """How many images of such a batch this one gets."""
+        """Return how many images of such a batch this one gets."""
         return len(range(self.rank, batch_size, self.count))
 
     def sum(self, tensor: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class Processes:
 
 
 def is_main_process() -> bool:
-    """Whether this process writes files and speaks: true unless a launcher started it as another than the first."""
+    """Say whether this process writes files and speaks: true unless a launcher started it as another than the first."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
@@ -150,7 +150,7 @@ def choose_precision(requested: Precision, device: torch.device, model: nn.Modul
 
 
 def has_bf16_core() -> bool:
-    """Whether this CPU multiplies bfloat16 by itself, by AVX-512 BF16 or AMX; emulated, it is slower than float32.
+    """Say whether this CPU multiplies bfloat16 by itself, by AVX-512 BF16 or AMX; emulated, it is slower than float32.
 
     An older torch cannot tell, and float32 is never wrong.
     """
@@ -251,7 +251,7 @@ def _fits(attempt: Callable[[int], None], batch_size: int) -> bool:
 
 
 def advice(batch_size: int, fitting: int | None) -> str:
-    """What to tell somebody whose batch did not fit."""
+    """Return what to tell somebody whose batch did not fit."""
     if fitting is None:
         return f"out of memory with {batch_size} images a step, and with one: take a smaller model, or train on the CPU"
     return f"out of memory with {batch_size} images a step; {fitting} fit: take batches of {fitting}, or fewer"

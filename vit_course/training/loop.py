@@ -53,7 +53,7 @@ def evaluate(model: nn.Module, loader: Loader, device: torch.device | str) -> tu
 
 
 def measure(model: nn.Module, loader: Loader, device: torch.device | str) -> Tally:
-    """What `evaluate` counts, before it is divided by the number of images."""
+    """Return what `evaluate` counts, before it is divided by the number of images."""
     tally = Tally(device)
     with evaluating(model), torch.inference_mode():
         for images, labels in loader:
@@ -124,7 +124,7 @@ class Tally:
 
 
 def counts(loss_sum: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
-    """What `Tally.add` adds to its sums: (3,) float64 on the device."""
+    """Return what `Tally.add` adds to its sums: (3,) float64 on the device."""
     if labels.ndim == 2:
         labels = labels.argmax(dim=-1)
     logits = logits.detach()

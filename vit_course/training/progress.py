@@ -28,7 +28,7 @@ SHORT = "{desc}{percentage:.0f}%, {remaining}, {rate_fmt}{postfix}"
 
 
 def draws_progress() -> bool:
-    """Whether stdout is a terminal or a notebook, where a progress bar can be redrawn in place."""
+    """Say whether stdout is a terminal or a notebook, where a progress bar can be redrawn in place."""
     return sys.stdout.isatty() or type(sys.stdout).__module__.startswith("ipykernel")
 
 
@@ -88,7 +88,7 @@ class Bar:
             self.bar.set_postfix_str(f"{self._words(tally)}{used}", refresh=False)
         self.bar.update(images)
 
-    def measured(self, tally: Tally) -> None:
+    def show_validation(self, tally: Tally) -> None:
         """Tell what was measured on the validation images."""
         self.bar.set_postfix_str(f"validation {self._words(tally)}")
 

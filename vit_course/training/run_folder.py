@@ -140,7 +140,7 @@ class RunFolder:
 
 
 def describe_run(model: nn.Module, images: Feed, settings: TrainingSettings) -> dict[str, Any]:
-    """What a run is, for config.json and for going on with it."""
+    """Return what a run is, for config.json and for going on with it."""
     known = describe(model, images.about)
     counts = {"train_images": images.num_train, "validation_images": images.num_validation}
     return {"model": known["model"], "data": known["data"] | counts, "settings": asdict(settings)}

@@ -119,7 +119,7 @@ class Trainer:
             bar.begin(epoch + 1)
             learned = self._train_one_epoch(epoch, bar)
             measured = self._measure_all()
-            bar.measured(measured)
+            bar.show_validation(measured)
             self._note(learned, measured, time.perf_counter() - started)
             stop = stopping is not None and stopping.step(measured.loss)
             self._keep(is_last=stop or epoch + 1 == self.settings.epochs)

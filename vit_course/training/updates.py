@@ -153,7 +153,7 @@ class Updates:
         return found
 
     def numbers(self) -> dict[str, Any]:
-        """What belongs to `tensors` and is none, as JSON can hold it."""
+        """Return what belongs to `tensors` and is none, as JSON can hold it."""
         return {"steps": self.steps, "scaler": self.scaler.state_dict()}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -179,7 +179,7 @@ class Updates:
 
 
 def _check_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Tensor]]) -> None:
-    """What an optimizer remembers of a parameter has its shape, but for the count of steps."""
+    """Check that what an optimizer remembers of a parameter has its shape, but for the count of steps."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for index, remembered in state.items():
         for name, tensor in remembered.items():

@@ -3,22 +3,22 @@
 import json
 
 import pytest
-from bounds import RESULTS, ROOT, bounded, pins
+from bounds import RESULTS, ROOT, pins, read_requirements
 
 TRIED = json.loads(RESULTS.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", bounded())
+@pytest.mark.parametrize("name", read_requirements())
 def test_the_bounds_are_those_that_were_tried(name):
-    operators = {each.operator: each.version for each in bounded()[name].specifier}
+    operators = {each.operator: each.version for each in read_requirements()[name].specifier}
     assert operators.keys() == {">=", "<"}, "what begins somewhere ends somewhere"
     assert TRIED["lowest"]["versions"][name] in (operators[">="], f"{operators['>=']}.0"), "make bounds"
     assert TRIED["highest"]["versions"][name] == pins()[name], "make bounds"
-    assert bounded()[name].specifier.contains(pins()[name])
+    assert read_requirements()[name].specifier.contains(pins()[name])
 
 
 def test_the_guide_for_a_student_s_machine_ends_where_nbgrader_s_bound_does():
-    (end,) = (each.version for each in bounded()["nbgrader"].specifier if each.operator == "<")
+    (end,) = (each.version for each in read_requirements()["nbgrader"].specifier if each.operator == "<")
     assert f'pip install "nbgrader<{end}"' in (ROOT / "docs" / "instructors" / "validate.md").read_text("utf-8")
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from broken_vit import RESULTS, RIGHT, SELECTIONS, Row, known, load
+from broken_vit import RESULTS, RIGHT, SELECTIONS, Row, describe_conditions, load
 from wrong_models import wrong_models
 
 from vit_course.data import shapes
@@ -15,7 +15,7 @@ MODELS = {model.key: model for model in wrong_models()}
 @pytest.mark.parametrize("selection", SELECTIONS.values(), ids=list(SELECTIONS))
 def test_a_run_of_today_goes_on_with_what_is_kept(selection):
     path, images = RESULTS / selection.file, shapes(1)
-    now = known(images, images, TrainingSettings(selection.epochs))
+    now = describe_conditions(images, images, TrainingSettings(selection.epochs))
     if path.exists():
         result = json.loads(path.read_text())
         now |= {name: result[name] for name in ("device", "torch", "data")}

@@ -84,7 +84,7 @@ def ran(source, *outputs, **metadata):
     return cell
 
 
-def shown(**data):
+def display_data(**data):
     return {"output_type": "display_data", "data": {name.replace("_", "/"): value for name, value in data.items()}}
 
 
@@ -94,9 +94,12 @@ REPORT = {"text/plain": "2.0", "text/html": "<section>Likely cause</section>", R
 GRADED = {"nbgrader": {"grade": True, "points": 2}}
 WRONG = [
     (ran("plt.show()"), "no picture, and it draws one"),
-    (ran("show_images(photo())", shown(text_plain="<Figure size 640x480 with 1 Axes>")), "words in place of a picture"),
-    (ran("draw(curves)", shown(image_png=BLANK)), "a blank picture"),
-    (ran("explore_patches(photo())", shown(image_png=GOOD)), "no controls, and it has some"),
+    (
+        ran("show_images(photo())", display_data(text_plain="<Figure size 640x480 with 1 Axes>")),
+        "words in place of a picture",
+    ),
+    (ran("draw(curves)", display_data(image_png=BLANK)), "a blank picture"),
+    (ran("explore_patches(photo())", display_data(image_png=GOOD)), "no controls, and it has some"),
     (ran('check("scale", scale)'), "a check without a report"),
     (
         ran("check(1)", {"output_type": "display_data", "data": {**REPORT, "text/html": ""}}),
@@ -117,8 +120,8 @@ def test_what_a_cell_does_not_show_is_a_problem(cell, problem):
 
 def test_what_a_cell_shows_is_counted():
     outcome = Outcome()
-    look_at(ran("show_images(photo())", shown(image_png=GOOD)), outcome)
-    look_at(ran("1", shown(text_html=f'<img src="data:image/png;base64,{GOOD}">')), outcome)
+    look_at(ran("show_images(photo())", display_data(image_png=GOOD)), outcome)
+    look_at(ran("1", display_data(text_html=f'<img src="data:image/png;base64,{GOOD}">')), outcome)
     look_at(ran("check(1)", {"output_type": "display_data", "data": REPORT}, **GRADED), outcome)
     assert (outcome.pictures, outcome.reports, outcome.mistakes_named, outcome.problems) == (2, 1, 1, [])
 

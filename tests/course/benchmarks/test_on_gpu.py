@@ -35,7 +35,7 @@ THERE = [
 ]
 
 
-def needed(names: list[str]) -> set[str]:
+def find_requirements(names: list[str]) -> set[str]:
     found: set[str] = set()
     left = list(names)
     while left:
@@ -58,7 +58,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     site = next((folder / "lib").glob("python*")) / "site-packages"
     library = Path(sysconfig.get_path("purelib"))
-    parts = {each.parts[0] for name in needed(THERE) for each in importlib.metadata.files(name) or []} - {".."}
+    parts = {each.parts[0] for name in find_requirements(THERE) for each in importlib.metadata.files(name) or []} - {
+        ".."
+    }
     try:  # links to files: one to a folder leads out of what a worker may read
         for part in sorted(each for each in parts | {"nvidia"} if (library / each).exists()):
             if (library / part).is_dir():

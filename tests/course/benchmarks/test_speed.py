@@ -8,7 +8,7 @@ import pytest
 import torch
 from loops import AttentionHeadByHead, AttentionInLoops, patchify_in_loops
 from models import MODES, Mode, Size, flops, measure, table
-from peers import OURS, PEERS, built
+from peers import OURS, PEERS, build_models
 from torch import nn
 
 from vit_course.attention import MultiHeadSelfAttention
@@ -56,7 +56,7 @@ def test_attention_head_by_head_is_ours():
 
 @pytest.fixture(scope="module")
 def everyone():
-    return built(SMALL, "cpu")
+    return build_models(SMALL, "cpu")
 
 
 def test_everyone_gives_logits_of_the_same_shape(everyone):
@@ -75,7 +75,7 @@ def test_a_library_that_is_missing_is_left_out_with_a_remark(monkeypatch):
         raise ImportError("no such library")
 
     monkeypatch.setitem(PEERS, "timm", replace(PEERS["timm"], make=missing))
-    found, facts = built(SMALL, "cpu")
+    found, facts = build_models(SMALL, "cpu")
     assert "timm" not in found
     assert "not installed" in facts["timm"]["remark"]
 

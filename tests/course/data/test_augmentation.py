@@ -26,7 +26,7 @@ def same_image(count: int, height: int = 7, width: int = 9, channels: int = 2) -
     return image.repeat(count, 1, 1, 1)
 
 
-def shifted(image: Tensor, down: int, right: int) -> Tensor:
+def shift(image: Tensor, down: int, right: int) -> Tensor:
     """Pixel by pixel: the result's pixel (row, column) was at (row + down, column + right), or at the edge."""
     _, height, width = image.shape
     result = torch.empty_like(image)
@@ -47,9 +47,7 @@ class TestShiftAndFlip:
     def test_each_image_has_its_own_shift_and_flip(self) -> None:
         images = same_image(600)
         candidates = {
-            (down, right, flipped): shifted(images[0], down, right).flip(-1)
-            if flipped
-            else shifted(images[0], down, right)
+            (down, right, flipped): shift(images[0], down, right).flip(-1) if flipped else shift(images[0], down, right)
             for down in range(-2, 3)
             for right in range(-2, 3)
             for flipped in (False, True)

@@ -8,7 +8,7 @@ from vit_course.data import Augmentation, Batches, ImageDataset, shapes
 CHANGES = Augmentation(max_shift=2, flip=True, erase=5, randaugment=True)
 
 
-def numbered(count: int = 23) -> ImageDataset:
+def make_numbered(count: int = 23) -> ImageDataset:
     """Every image is filled with its own number, which is its label too."""
     images = torch.arange(count, dtype=torch.uint8)[:, None, None, None].expand(-1, 1, 4, 4)
     return ImageDataset(images.contiguous(), torch.arange(count), tuple(map(str, range(count))), "numbered")
@@ -19,7 +19,7 @@ def labels_of(batches: Batches) -> list[int]:
 
 
 def test_every_image_comes_once_with_its_label() -> None:
-    dataset = numbered()
+    dataset = make_numbered()
     batches = Batches(dataset, 5, shuffle=True)
     pairs = list(batches)
     assert len(batches) == len(pairs) == 5
@@ -31,17 +31,17 @@ def test_every_image_comes_once_with_its_label() -> None:
 
 
 def test_without_shuffling_the_order_is_that_of_the_data_set() -> None:
-    batches = Batches(numbered(), 5)
+    batches = Batches(make_numbered(), 5)
     assert labels_of(batches) == labels_of(batches) == list(range(23))
 
 
 def test_each_pass_has_an_order_of_its_own() -> None:
-    batches = Batches(numbered(), 5, shuffle=True)
+    batches = Batches(make_numbered(), 5, shuffle=True)
     first, second = labels_of(batches), labels_of(batches)
     assert first != second
     assert batches.epoch == 2
-    assert [labels_of(again) for again in [Batches(numbered(), 5, shuffle=True)] * 2] == [first, second]
-    assert labels_of(Batches(numbered(), 5, shuffle=True, seed=1)) not in (first, second)
+    assert [labels_of(again) for again in [Batches(make_numbered(), 5, shuffle=True)] * 2] == [first, second]
+    assert labels_of(Batches(make_numbered(), 5, shuffle=True, seed=1)) not in (first, second)
 
 
 @pytest.mark.parametrize("augmentation", [CHANGES, Augmentation(mixup=1.0, cutmix=1.0)])
@@ -108,7 +108,7 @@ def test_the_data_set_is_left_as_it_was() -> None:
 )
 def test_numbers_out_of_range_are_refused(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Batches(numbered(), **arguments)
+        Batches(make_numbered(), **arguments)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compares a GPU with the CPU, and there is none")

@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 BLENDED = torch.linspace(0.0, 0.9, 31)[9].item()  # 0.27 in float32: another rounding is a gray level here and there
 
 
-def unsigned() -> dict[str, Callable[[Tensor], Tensor]]:
+def list_unsigned_calls() -> dict[str, Callable[[Tensor], Tensor]]:
     """torchvision's own calls that have no sign."""
     from torchvision.transforms.v2 import functional
 
@@ -36,7 +36,7 @@ def noise(*shape: int) -> Tensor:
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator(3))
 
 
-def signed(sign: int, height: int, width: int) -> dict[str, Callable[[Tensor], Tensor]]:
+def list_signed_calls(sign: int, height: int, width: int) -> dict[str, Callable[[Tensor], Tensor]]:
     """torchvision's own calls at level 9 of 30."""
     from torchvision.transforms.v2 import functional
 
@@ -62,7 +62,11 @@ def test_each_operation_is_torchvisions(channels: int, size: tuple[int, int]) ->
     images = noise(40, channels, *size)
     images[0] = 7  # of one color, which autocontrast and equalize leave alone
     images[1, :, :1] = 255
-    expected = [*signed(1, *size).items(), *unsigned().items(), *signed(-1, *size).items()]
+    expected = [
+        *list_signed_calls(1, *size).items(),
+        *list_unsigned_calls().items(),
+        *list_signed_calls(-1, *size).items(),
+    ]
     for (name, theirs), ours in zip(expected, changes(*size, CPU), strict=True):
         assert torch.equal(ours(images), theirs(images)), name
 
@@ -82,7 +86,7 @@ def test_operations_come_as_often_as_torchvisions() -> None:
     ours = outcomes(one_operation(image.repeat(draws, 1, 1, 1), generator()))
     assert set(ours) == set(theirs)
     assert len(ours) == 23  # nine operations with a sign and five without
-    without_sign = {operation(image)[0].numpy().tobytes() for operation in unsigned().values()}
+    without_sign = {operation(image)[0].numpy().tobytes() for operation in list_unsigned_calls().values()}
     for outcome in theirs:
         expected = draws / 14 if outcome in without_sign else draws / 28
         for counts in (ours, theirs):

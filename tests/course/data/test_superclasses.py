@@ -10,7 +10,7 @@ from vit_course.data import SUPERCLASSES, DatasetError, ImageDataset, grouped
 KINDS = tuple(sorted(kind for kinds in SUPERCLASSES.values() for kind in kinds))
 
 
-def hundred() -> ImageDataset:
+def make_hundred_classes() -> ImageDataset:
     """Two images of each of CIFAR-100's classes; an image's first pixel is its class."""
     labels = torch.arange(100).repeat(2)
     images = labels.to(torch.uint8).reshape(-1, 1, 1, 1).expand(-1, 3, 2, 2).contiguous()
@@ -24,7 +24,7 @@ def test_twenty_groups_of_five_hold_every_class_once() -> None:
 
 
 def test_images_of_the_named_groups_are_kept_in_order_with_the_groups_for_labels() -> None:
-    found = grouped(hundred(), ("trees", "fish"))
+    found = grouped(make_hundred_classes(), ("trees", "fish"))
     kinds = [KINDS[int(image[0, 0, 0])] for image in found.images]
     assert kinds == [kind for kind in KINDS * 2 if kind in SUPERCLASSES["trees"] + SUPERCLASSES["fish"]]
     assert [found.classes[label] for label in found.labels] == [

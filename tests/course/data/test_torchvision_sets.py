@@ -89,11 +89,11 @@ class TestDownload:
 
 
 def test_an_interrupted_download_leaves_nothing(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(self: object) -> None:
+    def stop(self: object) -> None:
         (Path(self.root) / "half").write_bytes(b"x")  # type: ignore[attr-defined]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", stopped)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", stop)
     with pytest.raises(KeyboardInterrupt):
         load_published("cifar10", tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -125,11 +125,11 @@ def test_a_download_gives_up_on_silence_and_draws_no_bar_here(
     seen = []
     real = CIFAR10.download
 
-    def watched(self: CIFAR10) -> None:
+    def watch_timeout(self: CIFAR10) -> None:
         seen.append(socket.getdefaulttimeout())
         real(self)
 
-    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", watched)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", watch_timeout)
     load_published("cifar10", tmp_path)
     assert seen == [30]
     assert socket.getdefaulttimeout() is None

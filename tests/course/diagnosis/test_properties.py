@@ -46,13 +46,13 @@ def cut_to_size(self, tokens, grid):
     return self.table[:, : tokens.shape[1]]
 
 
-def resized(self, tokens, grid):
+def resize_table(self, tokens, grid):
     table = self.table.mT.unflatten(2, (4, 4))
     return nn.functional.interpolate(table, grid).flatten(2).mT
 
 
 CASES = {
-    "resized": (resized, "other_sizes", "holds", ""),
+    "resized": (resize_table, "other_sizes", "holds", ""),
     "cut to size": (cut_to_size, "other_sizes", "unusual", "running number"),
     "waves": (lambda *_: waves(), "table_of_waves", "holds", ""),
     "waves of rows and columns": (lambda *_: sinusoidal_positions_2d((4, 4), 48), "table_of_waves", "holds", ""),
@@ -78,7 +78,7 @@ CASES = {
 }
 
 
-def found(model: nn.Module, asked: str):
+def find_finding(model: nn.Module, asked: str):
     (only,) = [each for each in diagnose(model, IMAGES).findings if each.asked == asked]
     return only
 
@@ -86,7 +86,7 @@ def found(model: nn.Module, asked: str):
 @pytest.mark.parametrize("name", CASES)
 def test_positions(name):
     positions, asked, answer, words = CASES[name]
-    finding = found(Tokens(positions), asked)
+    finding = find_finding(Tokens(positions), asked)
     assert finding.answer == answer, finding
     assert words in f"{finding.seen} {finding.mistake}"
 
@@ -107,7 +107,7 @@ def test_an_order_of_tokens_is_seen(right):
             return self.mlp(self.rows(tokens.mT).mT)
 
     right.blocks[1].mlp = Mixed(right.blocks[1].mlp)
-    finding = found(right, "tokens_have_no_order")
+    finding = find_finding(right, "tokens_have_no_order")
     assert finding.answer == "unusual"
     assert "depends on their order" in finding.seen
 
@@ -131,15 +131,18 @@ def test_positions_inside_attention_are_recognized():
     model = Tokens(lambda self, *_: self.table)
     for block in model.blocks:
         block.attention = OwnAttention(48, turned=True)
-    finding = found(model, "tokens_have_no_order")
+    finding = find_finding(model, "tokens_have_no_order")
     assert (finding.answer, "inside attention" in finding.seen) == ("unusual", True)
 
 
 def test_one_projection_for_all_heads(right):
     right.blocks[0].attention = OwnAttention(48)
-    assert found(right, "heads_projected_apart").answer == "holds"
+    assert find_finding(right, "heads_projected_apart").answer == "holds"
     right.blocks[0].attention = OwnAttention(12)
-    assert found(right, "heads_projected_apart").mistake == ("MultiHeadSelfAttention", "same weights for every head")
+    assert find_finding(right, "heads_projected_apart").mistake == (
+        "MultiHeadSelfAttention",
+        "same weights for every head",
+    )
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class TestSummary:
 
 
 class TestListing:
-    def shown(self, what: object) -> str:
+    def print_to_text(self, what: object) -> str:
         console = Console(width=120, no_color=True, highlight=False)
         with console.capture() as capture:
             console.print(what)
@@ -93,7 +93,7 @@ class TestListing:
         assert "99.00 % (1 seed) of the test images, in 0.1 minutes" in page
 
     def test_the_table_has_a_row_for_each_recipe(self, measured) -> None:
-        rows = self.shown(listing.as_table()).splitlines()
+        rows = self.print_to_text(listing.as_table()).splitlines()
         assert [row.split()[0] for row in rows[1:]] == list(RECIPES)
         assert "98.70 ± 0.20 % " in rows[1 + list(RECIPES).index("cpu-minute")]
 
@@ -102,7 +102,7 @@ class TestListing:
         assert "not measured yet" in page
         assert "calculated  5.9 minutes on H200 or H100, at 8.5% of the GPU's peak" in page
         assert "calculated" not in listing.as_page(RECIPES["seed-e-cifar10"])
-        row = next(row for row in self.shown(listing.as_table()).splitlines() if row.startswith("gpu-best "))
+        row = next(row for row in self.print_to_text(listing.as_table()).splitlines() if row.startswith("gpu-best "))
         assert "not measured yet" in row
 
     def test_a_seed_tells_what_was_published_and_its_slips(self, measured) -> None:

@@ -29,12 +29,12 @@ class Noting(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is torch.ops.aten._local_scalar_dense.default:
             raise RuntimeError("operation not permitted when stream is capturing")
-        for each in written(func, args, kwargs):
+        for each in find_changed_tensors(func, args, kwargs):
             if id(each) not in self.before and id(each) not in self.made:
                 self.before[id(each)] = (each, each.detach().clone())
         noted = memory_of((args, kwargs))
         result = func(*args, **kwargs)
-        changed = {id(each) for each in written(func, args, kwargs)}
+        changed = {id(each) for each in find_changed_tensors(func, args, kwargs)}
         self.made |= {id(each): each for each in tree_flatten(result)[0] if id(each) not in changed}
         if func.namespace != "profiler" and torch.Tag.inplace_view not in func.tags:
             given = {memory(each) for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)}
@@ -44,7 +44,7 @@ class Noting(TorchDispatchMode):
 
 
 def memory(tensor: Any) -> object:
-    """What tells memory apart; None for what is no tensor."""
+    """Return what tells memory apart; None for what is no tensor."""
     return tensor.untyped_storage().data_ptr() if isinstance(tensor, Tensor) else None
 
 
@@ -53,7 +53,7 @@ def memory_of(values: Any) -> Any:
     return tree_map(lambda each: each.detach() if isinstance(each, Tensor) else each, values)
 
 
-def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+def find_changed_tensors(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
     """The tensors that an operation changes in place."""
     names = [each.name for each in func._schema.arguments]
     given = dict(zip(names, args, strict=False)) | kwargs

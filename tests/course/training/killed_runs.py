@@ -55,7 +55,7 @@ def digest(model: torch.nn.Module) -> str:
 
 
 def in_a_child(action: Callable[[], object]) -> object:
-    """What `action` returns, or the signal that ended the process that it ran in."""
+    """Return what `action` returns, or the signal that ended the process that it ran in."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -98,7 +98,7 @@ def die_while_writing(call: str, count: int, folder: Path) -> None:
     train(folder)
 
 
-def interrupted(step: int, folder: Path) -> dict[str, object]:
+def train_and_interrupt(step: int, folder: Path) -> dict[str, object]:
     """Train, and get Ctrl-C's signal in the given step."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     whole = updates.Updates.apply
@@ -115,7 +115,7 @@ def interrupted(step: int, folder: Path) -> dict[str, object]:
 def interrupted_between_checkpoints(folder: Path) -> int:
     """Train with epochs too short for a checkpoint each, get Ctrl-C's signal, and tell how many epochs were kept."""
     trainer.WRITE_EVERY = 60.0
-    interrupted(12, folder)
+    train_and_interrupt(12, folder)
     with safe_open(folder / "last.safetensors", "pt") as file:
         return len(json.loads(file.metadata()["vit_course_run"])["history"]["seconds"])
 
@@ -152,7 +152,7 @@ def main(folder: Path) -> None:
     results["writing"] = {"died": died, "then": in_a_child(lambda: train(folder / "writing"))}
     died = [in_a_child(lambda: frugal(13, folder / "frugal"))]
     results["frugal"] = {"died": died, "then": in_a_child(lambda: train(folder / "frugal"))}
-    results["interrupted"] = in_a_child(lambda: interrupted(12, folder / "interrupted"))
+    results["interrupted"] = in_a_child(lambda: train_and_interrupt(12, folder / "interrupted"))
     results["interrupted, then"] = in_a_child(lambda: train(folder / "interrupted"))
     results["kept"] = in_a_child(lambda: interrupted_between_checkpoints(folder / "kept"))
     results["kept, then"] = in_a_child(lambda: train(folder / "kept"))

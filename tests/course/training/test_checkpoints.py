@@ -147,10 +147,10 @@ class TestBadFiles:
     def test_a_folder_that_cannot_be_written_is_a_sentence_and_no_traceback(
         self, tiny_model, random_dataset, tmp_path, monkeypatch
     ) -> None:
-        def refused(*_: object) -> None:
+        def refuse(*_: object) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(checkpoints, "write", refused)  # root may write everywhere
+        monkeypatch.setattr(checkpoints, "write", refuse)  # root may write everywhere
         with pytest.raises(
             CheckpointError, match=r"cannot write .*m\.safetensors, .*: Permission denied\. Make"
         ) as why:

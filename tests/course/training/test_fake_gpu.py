@@ -29,7 +29,7 @@ def dataset() -> ImageDataset:
     return shapes(24, image_size=16)
 
 
-def moved(dataset: ImageDataset) -> ImageDataset:
+def move_to_gpu(dataset: ImageDataset) -> ImageDataset:
     """The data set as `ImageDataset.to` leaves it, but for looking at labels, which hold no numbers here."""
     there = object.__new__(ImageDataset)
     there.__dict__.update(dataset.__dict__, images=dataset.images.to(GPU), labels=dataset.labels.to(GPU))
@@ -54,7 +54,7 @@ def test_every_tensor_of_a_step_is_on_the_gpu(dataset: ImageDataset, positions: 
     with FakeTensorMode(allow_non_fake_inputs=True):
         model = real.to(GPU)
         updates, tally = Updates(model, SETTINGS, 10, GPU, scaled=False), Tally(GPU)
-        for images, labels in Batches(moved(dataset), 16, AUGMENTATION, shuffle=True):
+        for images, labels in Batches(move_to_gpu(dataset), 16, AUGMENTATION, shuffle=True):
             logits = model(images)
             tally.add(F.cross_entropy(logits, labels, reduction="sum"), logits, labels)
             for parameter in model.parameters():
@@ -68,4 +68,4 @@ def test_every_tensor_of_a_step_is_on_the_gpu(dataset: ImageDataset, positions: 
 def test_two_devices_are_refused(dataset: ImageDataset) -> None:
     """What the test above rests on."""
     with FakeTensorMode(allow_non_fake_inputs=True), pytest.raises(RuntimeError, match="device"):
-        moved(dataset).images + dataset.images
+        move_to_gpu(dataset).images + dataset.images

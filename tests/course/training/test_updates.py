@@ -27,7 +27,7 @@ def step(updates: Updates, loss: Tensor) -> None:
     updates.apply(loss)
 
 
-def stepped(model: torch.nn.Module, steps: int, scaled: bool = False, **changes: object) -> Updates:
+def make_steps(model: torch.nn.Module, steps: int, scaled: bool = False, **changes: object) -> Updates:
     updates = Updates(model, replace(SETTINGS, **changes), 10, CPU, scaled)
     for _ in range(steps):
         step(updates, loss_of(model))
@@ -36,8 +36,8 @@ def stepped(model: torch.nn.Module, steps: int, scaled: bool = False, **changes:
 
 def test_the_scale_of_float16_gradients_changes_nothing(tiny_model) -> None:
     plain, scaled = tiny_model(), tiny_model()
-    stepped(plain, 3)
-    stepped(scaled, 3, scaled=True)
+    make_steps(plain, 3)
+    make_steps(scaled, 3, scaled=True)
     for one, other in zip(plain.parameters(), scaled.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)  # a power of two, but for Adam's epsilon
 
@@ -78,7 +78,7 @@ def test_gradients_are_clipped_to_the_norm(tiny_model) -> None:
 
 def test_the_average_moves_by_its_share(tiny_model) -> None:
     model = tiny_model()
-    updates = stepped(model, 1)
+    updates = make_steps(model, 1)
     first = model.head.weight.detach().clone()
     assert torch.equal(updates.measured.head.weight, first)
     step(updates, loss_of(model))
@@ -87,7 +87,7 @@ def test_the_average_moves_by_its_share(tiny_model) -> None:
 
 def test_everything_comes_back_by_tensors_and_json(tiny_model) -> None:
     model, other = tiny_model(), tiny_model(seed=1)
-    updates = stepped(model, 3, scaled=True)
+    updates = make_steps(model, 3, scaled=True)
     tensors = {name: tensor.clone() for name, tensor in updates.tensors().items()}
     restored = Updates(other, SETTINGS, 10, CPU, scaled=True)
     restored.load(tensors, json.loads(json.dumps(updates.numbers())))

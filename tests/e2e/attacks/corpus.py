@@ -39,14 +39,14 @@ KINDS: dict[str, list[Attack]] = {
 ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]
 
 
-def released(lesson: str) -> nbformat.NotebookNode:
+def read_released(lesson: str) -> nbformat.NotebookNode:
     """The notebook that students get."""
     return nbformat.read(NOTEBOOKS / f"{lesson}.ipynb", as_version=4)
 
 
 def hand_in(folder: Path, student: str, attack: Attack) -> Path:
     """Put an attack's notebook into a class folder's `submitted/` tree."""
-    notebook = released(attack.lesson)
+    notebook = read_released(attack.lesson)
     for cell in notebook.cells:
         grade_id = mark(cell).get("grade_id")
         if grade_id == attack.exercise:

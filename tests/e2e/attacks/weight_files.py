@@ -123,7 +123,7 @@ def _bomb() -> bytes:
     return buffer.getvalue()
 
 
-def _shared(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
+def _share_bytes(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
     """Thousands of tensors of a megabyte, all at the same place."""
     place = {"dtype": "F32", "shape": [len(numbers) // 4], "data_offsets": [0, len(numbers) // 4 * 4]}
     return {f"t{number}": place for number in range(8000)}, numbers
@@ -173,7 +173,7 @@ def _linked_description(folder: Path) -> None:
     (folder / FILE).with_suffix(".json").symlink_to(folder.parents[2] / ".vit_course" / "secret")
 
 
-def _linked(folder: Path) -> None:
+def _link_to_classmate(folder: Path) -> None:
     """To a classmate's file, which is right."""
     other = folder.parents[1] / "classmate.safetensors"
     other.write_bytes(_right())
@@ -231,7 +231,7 @@ FILE_ATTACKS = [
     FileAttack(
         "long number", "a size has half a million digits", _bytes(_put_together(b'{"a": ' + b"9" * 500_000 + b"}", b""))
     ),
-    FileAttack("shared bytes", "eight thousand tensors lie at the same place", _header(_shared)),
+    FileAttack("shared bytes", "eight thousand tensors lie at the same place", _header(_share_bytes)),
     FileAttack("overlap", "two tensors lie at the same place", _header(_overlapping)),
     FileAttack("gigantic shape", "a shape of 2 to the 117 numbers", _header(_gigantic_shape)),
     FileAttack("tensors of nothing", "nine thousand tensors without a number", _header(_of_nothing)),
@@ -268,7 +268,7 @@ FILE_ATTACKS = [
     FileAttack("deep JSON beside", "the file beside it is nested without end", _beside(b"[" * 60_000)),
     FileAttack("large JSON beside", "the file beside it has a hundred megabytes", _beside(b" " * (100 << 20))),
     FileAttack("secret beside", "the file beside it is a link to the grader's secret", _linked_description),
-    FileAttack("link", "the file is a link to a classmate's", _linked),
+    FileAttack("link", "the file is a link to a classmate's", _link_to_classmate),
     FileAttack("device", "the file is a link to /dev/zero", lambda folder: (folder / FILE).symlink_to("/dev/zero")),
     FileAttack("fifo", "the file is a pipe that nobody writes to", lambda folder: os.mkfifo(folder / FILE)),
     FileAttack("folder", "the file is a folder", lambda folder: (folder / FILE).mkdir()),

@@ -15,7 +15,7 @@ from .conftest import ADDRESS
 SOLUTION, STUDENT = Path("solutions/01_double.ipynb"), Path("notebooks/01_double.ipynb")
 
 
-def built(repository, path):
+def read_built(repository, path):
     return nbformat.read(repository.root / path, as_version=nbformat.NO_CONVERT)
 
 
@@ -130,7 +130,7 @@ def test_a_failing_write_leaves_the_old_notebook_whole(repository, good, monkeyp
 def test_notebooks_are_valid_and_carry_no_version(repository):
     build(repository.root)
     for path in (SOLUTION, STUDENT):
-        notebook = built(repository, path)
+        notebook = read_built(repository, path)
         nbformat.validate(notebook)
         assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
         assert notebook.metadata.kernelspec.name == "python3"
@@ -141,7 +141,7 @@ def test_notebooks_are_valid_and_carry_no_version(repository):
 def test_cell_ids_come_from_lesson_role_and_name(repository, good):
     build(repository.root)
     for path in (SOLUTION, STUDENT):
-        assert [cell.id for cell in built(repository, path).cells] == [
+        assert [cell.id for cell in read_built(repository, path).cells] == [
             "01_double-text-01",
             "01_double-badge",
             "01_double-setup",
@@ -157,7 +157,7 @@ def test_cell_ids_come_from_lesson_role_and_name(repository, good):
 def test_a_long_name_still_gives_a_valid_id(repository, good):
     repository.write(good.replace("double", "double_" * 10 + "x"))
     build(repository.root)
-    ids = [cell.id for cell in built(repository, STUDENT).cells]
+    ids = [cell.id for cell in read_built(repository, STUDENT).cells]
     assert max(map(len, ids)) == 64
     assert len(set(ids)) == len(ids)
 
@@ -165,7 +165,7 @@ def test_a_long_name_still_gives_a_valid_id(repository, good):
 def test_nbgrader_s_marks(repository):
     build(repository.root)
     marks = {}
-    for name, cell in by_grade_id(built(repository, STUDENT)).items():
+    for name, cell in by_grade_id(read_built(repository, STUDENT)).items():
         mark = cell.metadata.nbgrader
         assert mark.schema_version == 3
         assert mark.checksum
@@ -180,7 +180,7 @@ def test_nbgrader_s_marks(repository):
 
 def test_locked_cells_cannot_be_edited_and_answers_cannot_be_deleted(repository):
     build(repository.root)
-    cells = by_grade_id(built(repository, STUDENT))
+    cells = by_grade_id(read_built(repository, STUDENT))
     allowed = {name: (cell.metadata.get("editable", True), cell.metadata.deletable) for name, cell in cells.items()}
     assert allowed == {
         "setup": (False, False),
@@ -192,7 +192,7 @@ def test_locked_cells_cannot_be_edited_and_answers_cannot_be_deleted(repository)
 
 def test_the_solution_keeps_its_markers_and_the_student_gets_stubs(repository):
     build(repository.root)
-    solution, student = by_grade_id(built(repository, SOLUTION)), by_grade_id(built(repository, STUDENT))
+    solution, student = by_grade_id(read_built(repository, SOLUTION)), by_grade_id(read_built(repository, STUDENT))
     assert "### BEGIN SOLUTION\n    secret_factor = 2" in solution["double"].source
     assert student["double"].source == (
         'def double(number):\n    """Twice the number."""\n    # TODO: your code here\n    raise NotImplementedError'
@@ -212,16 +212,16 @@ def test_nothing_of_an_answer_reaches_the_student(repository):
 
 def test_experiments_keep_their_tag(repository):
     build(repository.root)
-    assert built(repository, STUDENT).cells[-1].metadata.tags == ["experiment"]
+    assert read_built(repository, STUDENT).cells[-1].metadata.tags == ["experiment"]
 
 
 def test_the_badge_opens_the_student_s_notebook_and_holds_its_picture(repository):
     build(repository.root)
-    badge = built(repository, STUDENT).cells[1].source
+    badge = read_built(repository, STUDENT).cells[1].source
     page = "https://colab.research.google.com/github/someone/some_course/blob/main/notebooks/01_double.ipynb"
     assert badge.startswith(f"[![Open this notebook in Colab][badge]]({page})\n\n[badge]: data:image/png;base64,")
 
 
 def test_the_address_stands_in_the_setup_cell(repository):
     build(repository.root)
-    assert f'"vit-course @ git+{ADDRESS}"' in built(repository, STUDENT).cells[2].source
+    assert f'"vit-course @ git+{ADDRESS}"' in read_built(repository, STUDENT).cells[2].source

@@ -46,7 +46,7 @@ subprocess.run = run
 
 
 def run_setup(folder, prelude="", python=sys.executable):
-    """What the cell prints, how it ended, and what it prints to stderr."""
+    """Return what the cell prints, how it ended, and what it prints to stderr."""
     finished = subprocess.run(
         [python, "-W", "ignore", "-c", RUN],
         input=json.dumps([prelude, setup_source(ADDRESS)]),

@@ -81,10 +81,10 @@ def test_a_killed_process_costs_its_submission_one_more_try(place, rejected, mon
 def test_a_process_that_cannot_be_made_is_no_want_of_memory(place, rejected, monkeypatch):
     """As where Python's library and its interpreter do not belong together."""
 
-    def broken(*_: object, **__: object):
+    def break_pool(*_: object, **__: object):
         raise AttributeError("'_thread.RLock' object has no attribute '_recursion_count'")
 
-    monkeypatch.setattr("exercise_kit.batch.executors.ProcessPoolExecutor", broken)
+    monkeypatch.setattr("exercise_kit.batch.executors.ProcessPoolExecutor", break_pool)
     with Grader(place) as grader:
         (result,) = grader.grade(rejected[:1])
     assert result.status == "error"

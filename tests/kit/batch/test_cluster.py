@@ -97,7 +97,7 @@ def submission(number=0):
     return Submission("ada/a.ipynb", "ada", "01_patchify", "01_patchify", f"{number:064}", cells, (answer,))
 
 
-def judged(workers, task, count=6):
+def judge_all(workers, task, count=6):
     """The results of some submissions, judged at a time, and what was said of workers."""
     reported = []
     connected = Cluster(workers.scheduler_address, task, reported.append)
@@ -113,7 +113,7 @@ def judged(workers, task, count=6):
 
 def test_a_worker_that_refuses_is_named_and_others_do_its_work(workers, task):
     REPLIES.update({0: refusing, 1: grading})
-    results, reported = judged(workers, task)
+    results, reported = judge_all(workers, task)
     assert [each.score for each in results] == [8.0] * 6
     assert [(each.path, each.student) for each in results] == [("ada/a.ipynb", "ada")] * 6
     refused = next(each.address for each in workers.workers.values() if each.name == 0)
@@ -124,13 +124,13 @@ def test_where_all_refuse_nothing_is_graded(workers, task, monkeypatch):
     monkeypatch.setattr(cluster, "BEGINNING", 1)
     REPLIES.update({0: refusing, 1: refusing})
     with pytest.raises(ClusterError, match="every worker there refused to grade"):
-        judged(workers, task)
+        judge_all(workers, task)
 
 
 @pytest.mark.parametrize("broken", [failing, without_disk, talking_nonsense], ids=lambda each: each.__name__)
 def test_a_worker_that_always_fails_costs_nobody_a_grade(workers, task, broken):
     REPLIES.update({0: broken, 1: grading})
-    results, reported = judged(workers, task, 12)
+    results, reported = judge_all(workers, task, 12)
     assert {(each.status, each.score) for each in results} == {("graded", 8.0)}
     assert len(reported) <= 1
     assert all("it failed 3 times, and others do not" in each for each in reported)
@@ -138,7 +138,7 @@ def test_a_worker_that_always_fails_costs_nobody_a_grade(workers, task, broken):
 
 def test_a_submission_with_which_workers_fail_three_times_is_our_error(workers, task):
     REPLIES.update({0: failing, 1: failing})
-    (result,), _ = judged(workers, task, 1)
+    (result,), _ = judge_all(workers, task, 1)
     assert result.status == "error"
     assert result.student == "ada"
     assert "given up after 3 attempts" in result.reason
@@ -282,11 +282,11 @@ def test_a_cluster_grades_as_this_machine_does(work, tmp_path, distributed):
     with Grader(there) as grader:
         again = next(iter(grader.run([FoundFile(right, "ada")])))
     assert [each.result.status for each in done] == ["graded", "rejected", "error"], done
-    assert reported(done[0].result) == reported(local) == reported(again.result)
+    assert without_seconds(done[0].result) == without_seconds(local) == without_seconds(again.result)
     assert again.from_cache
     assert not done[0].from_cache
     assert local.score == local.max_score > 0
 
 
-def reported(result):
+def without_seconds(result):
     return result.as_dict() | {"seconds": None}

@@ -155,7 +155,7 @@ def test_one_result_of_what_was_kept_and_what_is_new(work):
     assert merged(submission, kept, None).reason == "read; old"
 
 
-def changed(submission, place, act):
+def find_changed_keys(submission, place, act):
     before = exercise_keys(submission, place, sandboxed=True)
     act()
     after = exercise_keys(submission, place, sandboxed=True)
@@ -168,11 +168,14 @@ def append(path):
 
 def test_a_changed_check_file_changes_the_keys_of_its_exercises_alone(work, place):
     submission = work().read()
-    assert changed(submission, place, lambda: None) == set()
-    assert changed(submission, place, lambda: append(place.checks / "test_unpatchify.py")) == {"unpatchify"}
-    assert changed(submission, place, lambda: append(place.checks / "test_patchify.py")) == {"patchify", "fix_patchify"}
+    assert find_changed_keys(submission, place, lambda: None) == set()
+    assert find_changed_keys(submission, place, lambda: append(place.checks / "test_unpatchify.py")) == {"unpatchify"}
+    assert find_changed_keys(submission, place, lambda: append(place.checks / "test_patchify.py")) == {
+        "patchify",
+        "fix_patchify",
+    }
     everything = {each.name for each in submission.exercises}
-    assert changed(submission, place, lambda: append(place.checks / "conftest.py")) == everything
+    assert find_changed_keys(submission, place, lambda: append(place.checks / "conftest.py")) == everything
 
 
 def test_content_points_secret_and_protections_change_the_keys_and_names_do_not(work, place):

@@ -8,13 +8,13 @@ from exercise_kit.reasons import Reason
 from exercise_kit.report.terminal import broken_checks, overview, sheet
 
 
-def printed(renderable):
+def print_to_text(renderable):
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(renderable)
     return console.export_text()
 
 
-def graded(**more):
+def make_result(**more):
     checks = (
         CheckOutcome("test_a", "pass", None, None, "Tokens follow the image."),
         CheckOutcome("test_b", "fail", "token 1 holds [bold]pixels[/bold]", "column order", "Every patch is a token."),
@@ -25,8 +25,8 @@ def graded(**more):
 
 
 def test_a_table_tells_who_what_and_why():
-    text = printed(
-        overview([graded(flags=("timeout",)), Result("b\x1b[31m.ipynb", None, None, "rejected", "it is empty")])
+    text = print_to_text(
+        overview([make_result(flags=("timeout",)), Result("b\x1b[31m.ipynb", None, None, "rejected", "it is empty")])
     )
     assert "ada" in text
     assert "4 of 8" in text
@@ -41,18 +41,18 @@ def test_what_is_not_graded_yet_is_no_zero_and_the_summary_names_what_it_waits_f
     broke = "hidden/test_unpatchify.py:7: NameError: no"
     undecided = (CheckOutcome("test_a", "undecided", "the check itself broke"),)
     second = ExerciseResult("unpatchify", 0.0, 5.0, None, undecided, reason=Reason.NOTHING_DECIDED, waits_for=broke)
-    waiting = with_waiting(graded(max_score=13.0, exercises=(*graded().exercises, second)))
-    text = printed(overview([graded(), waiting, waiting]))
+    waiting = with_waiting(make_result(max_score=13.0, exercises=(*make_result().exercises, second)))
+    text = print_to_text(overview([make_result(), waiting, waiting]))
     assert "4 of 8, – of 5" in text
     assert "1 of 3 graded, 2 wait for hidden/test_unpatchify.py:7\nRepair what they wait for" in text
-    text = printed(sheet(waiting))
+    text = print_to_text(sheet(waiting))
     assert "unpatchify is not graded yet, and that is no fault of the student: hidden/test_unpatchify.py:7:" in text
     assert "unpatchify: not graded yet, – of 5 points" in text
     assert "itself broke" not in text
 
 
 def test_a_sheet_is_the_report_of_check_and_takes_no_markup():
-    lines = [line.rstrip() for line in printed(sheet(graded())).splitlines()]
+    lines = [line.rstrip() for line in print_to_text(sheet(make_result())).splitlines()]
     assert lines[1:] == [
         "patchify: column order",
         "patchify: 1 of 2 checks passes, 4 of 8 points",
@@ -64,14 +64,14 @@ def test_a_sheet_is_the_report_of_check_and_takes_no_markup():
 
 def test_a_table_leaves_out_the_folder_that_all_files_share():
     paths = ("/a/long/folder/x/1.ipynb", "/a/long/folder/2.ipynb")
-    text = printed(overview([Result(path, None, None, "rejected", "it is empty") for path in paths]))
+    text = print_to_text(overview([Result(path, None, None, "rejected", "it is empty") for path in paths]))
     assert "x/1.ipynb" in text
     assert "long" not in text
 
 
 def test_a_file_s_name_takes_one_line_whatever_it_holds():
     odd = Result("a", "new\nline", "01\tpatchify", "graded", "its file is named a\n(1).ipynb")
-    text = printed(overview([odd, odd]))
+    text = print_to_text(overview([odd, odd]))
     assert "new line" in text
     assert "2 of 2 graded; 2 of them with something to look at" in text
 
@@ -90,7 +90,7 @@ def test_a_check_that_does_not_count_is_reported_once_with_its_reason(kind, word
         LogEntry(LogKind.DETAIL, "Traceback", "patchify", "test_other"),
         LogEntry(LogKind.GRADER_FAILED, "while it looked for the mistake's name", "patchify"),
     )
-    broken = graded(log=log)
-    (line,) = broken_checks([broken, graded(), broken])
+    broken = make_result(log=log)
+    (line,) = broken_checks([broken, make_result(), broken])
     assert line.startswith(f"{words} on 2 of 3 submissions")
     assert line.endswith("KeyError: 7")

@@ -68,7 +68,7 @@ def test_a_right_answer_passes_in_whatever_wrapping(wrapping):
     assert (report.problem, report.score) == (None, 5), str(report)
 
 
-def noted(watch, answer):
+def list_noted_calls(watch, answer):
     watch.around(answer)(torch.ones(2, 3), torch.ones(3), torch.zeros(3), 1e-6)
     return watch.names()
 
@@ -85,8 +85,8 @@ def test_what_runs_because_garbage_is_collected_is_not_the_answer_s(monkeypatch)
     watch = Watch(None, ())
     junkdrawer.gc_cumulative_time()  # which adds such a function
     try:
-        assert any(name.startswith("hypothesis.") for name in noted(watch, collecting)), "it is called"
-        assert not any(name.startswith("hypothesis.") for name in noted(Watch(None, ()), collecting))
+        assert any(name.startswith("hypothesis.") for name in list_noted_calls(watch, collecting)), "it is called"
+        assert not any(name.startswith("hypothesis.") for name in list_noted_calls(Watch(None, ()), collecting))
     finally:
         gc.callbacks[:] = before
 
@@ -215,7 +215,7 @@ def test_every_method_of_a_tensor_is_an_operation():
 
 
 def called_with(function, answer):
-    """What is noted where ``answer`` is called with a function of the check's, and whether it raised."""
+    """Return what is noted where ``answer`` is called with a function of the check's, and whether it raised."""
     watch = Watch(str(ROOT), ("vit_course", "exercise_kit"))
     result = LocalBackend({"answer": answer}, watch).call("answer", (function,))
     return watch.names(), result.raised

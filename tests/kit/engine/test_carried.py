@@ -25,7 +25,7 @@ def patchify(images, patch_size):
 UNWRITTEN = empty_cell("patchify")
 
 
-def written(*sources):
+def run_cells(*sources):
     names = {"__name__": "__main__"}
     for source in sources:
         exec(source, names)
@@ -34,7 +34,7 @@ def written(*sources):
 
 @pytest.mark.parametrize("part", [STRIPS, UNWRITTEN])
 def test_a_right_answer_passes_and_the_part_is_named(part):
-    names = written(part, LINEAR.format(bias=True))
+    names = run_cells(part, LINEAR.format(bias=True))
     own = names["patchify"]
     report = check("PatchEmbedding", names["PatchEmbedding"], points=5)
     assert report.passed
@@ -46,18 +46,18 @@ def test_a_right_answer_passes_and_the_part_is_named(part):
 
 
 def test_a_wrong_answer_with_a_wrong_part_is_still_wrong():
-    names = written(STRIPS, LINEAR.format(bias=False))
+    names = run_cells(STRIPS, LINEAR.format(bias=False))
     assert check("PatchEmbedding", names["PatchEmbedding"], points=5).score < 5
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_with_a_right_part_there_is_no_note(bias):
-    names = written("from vit_course.patches import patchify", LINEAR.format(bias=bias))
+    names = run_cells("from vit_course.patches import patchify", LINEAR.format(bias=bias))
     report = check("PatchEmbedding", names["PatchEmbedding"])
     assert report.passed is bias
     assert report.note is None
 
 
 def test_a_bug_hunt_is_not_answered_by_the_reference():
-    names = written(STRIPS, "def fix_patchify(images, patch_size):\n    return patchify(images, patch_size)\n")
+    names = run_cells(STRIPS, "def fix_patchify(images, patch_size):\n    return patchify(images, patch_size)\n")
     assert not check("fix_patchify", names["fix_patchify"]).passed

@@ -74,22 +74,22 @@ def names(results: tuple[CheckResult, ...]) -> list[tuple[str, ...]]:
     return [tuple(cause.name for cause in each.causes) for each in results]
 
 
-def diagnosed(function: Callable[[Tensor], object]) -> list[tuple[str, ...]]:
+def name_mistakes(function: Callable[[Tensor], object]) -> list[tuple[str, ...]]:
     return names(run_checks(scale_exercise(), {"scale": function}))
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_every_mistake_is_named_alone(number: int) -> None:
     wrong = scale_exercise().misconceptions[number]
-    found = diagnosed(wrong.objects[0])
+    found = name_mistakes(wrong.objects[0])
     assert found[1] == (wrong.name,)  # the check that tells all four apart
     assert set(found) <= {(wrong.name,), ()}
 
 
 def test_the_other_checks_decide_between_two_that_match() -> None:
     tripled, absolute = lambda x: x + 2 * x, lambda x: (3 * x).abs()
-    assert diagnosed(tripled) == [("tripled",), ("tripled",), ()]
-    assert diagnosed(absolute) == [("absolute tripled",), ("absolute tripled",), ()]
+    assert name_mistakes(tripled) == [("tripled",), ("tripled",), ()]
+    assert name_mistakes(absolute) == [("absolute tripled",), ("absolute tripled",), ()]
 
 
 def test_both_are_named_where_nothing_decides() -> None:
@@ -116,7 +116,7 @@ def test_both_are_named_where_nothing_decides() -> None:
     ],
 )
 def test_a_mistake_that_nobody_knows_has_no_name(wrong: Callable[[Tensor], object]) -> None:
-    assert set(diagnosed(wrong)) == {()}
+    assert set(name_mistakes(wrong)) == {()}
 
 
 @pytest.mark.parametrize("right", [lambda x: 2 * x, lambda x: x + x, lambda x: (2 * x.double()).float()])
@@ -172,7 +172,7 @@ def test_a_mistake_that_is_a_missing_error_is_named() -> None:
 
 def test_no_name_contradicts_a_check_that_passes() -> None:
     """Right on negative numbers, where both known mistakes that match on positive ones are wrong."""
-    assert set(diagnosed(lambda x: torch.where(x > 0, 3 * x, 2 * x))) == {()}
+    assert set(name_mistakes(lambda x: torch.where(x > 0, 3 * x, 2 * x))) == {()}
 
 
 def test_a_mistake_is_named_though_the_student_passes_a_guard_that_it_fails() -> None:
@@ -187,9 +187,9 @@ def test_a_mistake_is_named_though_the_student_passes_a_guard_that_it_fails() ->
 
 
 def test_an_exception_alone_needs_every_check_to_agree() -> None:
-    always = diagnosed(lambda x: x.view(4))
+    always = name_mistakes(lambda x: x.view(4))
     assert always == [("view of four",)] * 3
-    only_where_positive = diagnosed(lambda x: x.view(4) if (x > 0).all() else 5 * x)
+    only_where_positive = name_mistakes(lambda x: x.view(4) if (x > 0).all() else 5 * x)
     assert set(only_where_positive) == {()}
 
 
@@ -220,7 +220,7 @@ def test_what_a_mistake_gives_is_computed_once() -> None:
 
 def test_two_exercises_do_not_share_what_they_remember() -> None:
     for _ in range(2):
-        assert diagnosed(lambda x: 3 * x)[0] == ("tripled",)
+        assert name_mistakes(lambda x: 3 * x)[0] == ("tripled",)
     other = scale_exercise()
     other.misconceptions = other.misconceptions[1:]
     assert set(names(run_checks(other, {"scale": lambda x: 3 * x}))) == {()}

@@ -131,11 +131,11 @@ def test_errors_of_one_type_are_distinguished_by_their_words() -> None:
 
 
 def test_an_error_is_the_same_under_any_name_of_the_class() -> None:
-    def named(name: str) -> type[torch.nn.Module]:
+    def make_class(name: str) -> type[torch.nn.Module]:
         return type(name, (torch.nn.Module,), {})
 
     def record(use: Callable[[type[torch.nn.Module]], object], name: str) -> list[object]:
-        mine = student(lambda: use(named(name)))
+        mine = student(lambda: use(make_class(name)))
         with pytest.raises(Failure):
             mine()
         return mine.record

@@ -90,13 +90,13 @@ def test_another_mistake_keeps_its_name_beside_the_first_cause() -> None:
     assert (order.verdict, "starts with the pixel of" in order.seen) == (Verdict.FAIL, True)
 
 
-def failed(name: str, **fields: Any) -> CheckResult:
+def make_failure(name: str, **fields: Any) -> CheckResult:
     return CheckResult(name, f"{name}.", Verdict.FAIL, "f raised", **fields)
 
 
 def test_other_errors_do_not_fold_under_the_first() -> None:
-    first, again = (failed(name, reason=Reason.RAISED, stumbled_over="KeyError") for name in ("a", "b"))
-    other = failed("c", reason=Reason.RAISED, stumbled_over="ValueError")
+    first, again = (make_failure(name, reason=Reason.RAISED, stumbled_over="KeyError") for name in ("a", "b"))
+    other = make_failure("c", reason=Reason.RAISED, stumbled_over="ValueError")
     lead, *rest = with_first_causes([first, again, other])
     assert lead.leads
     assert [each.verdict for each in rest] == [Verdict.UNDECIDED, Verdict.UNDECIDED, Verdict.FAIL]
@@ -115,7 +115,7 @@ def test_an_error_that_few_checks_meet_is_their_own() -> None:
 
 def test_two_causes_that_both_return_lead_each_with_its_own() -> None:
     reasons = (Reason.KIND, Reason.KIND, Reason.RAISED, Reason.RAISED, Reason.RAISED)
-    results = [failed(str(place), reason=reason) for place, reason in enumerate(reasons)]
+    results = [make_failure(str(place), reason=reason) for place, reason in enumerate(reasons)]
     text = as_text(Report("double", with_first_causes(results)))
     assert [line.split()[1] for line in text.splitlines() if "until this one passes" in line] == ["2", "3"]
 

@@ -14,7 +14,7 @@ RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "broken_vit_all
 RIGHT = {"accuracy": 0.41, "loss": 1.58, "classes": 10}
 
 
-def found(accuracy=0.41, loss=1.58):
+def make_effect(accuracy=0.41, loss=1.58):
     return effect_of("Mlp: x", {"right": RIGHT, "mistakes": {"Mlp: x": {"accuracy": accuracy, "loss": loss}}})
 
 
@@ -30,7 +30,7 @@ def found(accuracy=0.41, loss=1.58):
     ],
 )
 def test_the_kind_follows_from_accuracy_and_loss(accuracy, loss, kind):
-    assert found(accuracy, loss) == TrainingEffect(kind, accuracy, 0.41)
+    assert make_effect(accuracy, loss) == TrainingEffect(kind, accuracy, 0.41)
 
 
 def test_what_equals_another_mistake_looks_like_it_and_what_equals_the_right_model_is_not_seen():
@@ -52,16 +52,16 @@ def test_what_equals_another_mistake_looks_like_it_and_what_equals_the_right_mod
 def test_only_what_was_measured_is_reported():
     assert TrainingEffect(InTraining.WORSE).sentence == ""
     measured = "With this bug, a small ViT reached 34.6% on CIFAR-10; without the bug, 41.0%"
-    assert found(0.346).sentence == f"{measured} (one run each, ± 2 points)."
+    assert make_effect(0.346).sentence == f"{measured} (one run each, ± 2 points)."
 
 
 @pytest.mark.parametrize("accuracy", [0.41, 0.41 - TIE + 1e-6, 0.41 + TIE + 1e-6, 0.5])
 def test_a_run_that_shows_nothing_is_not_reported_and_no_bug_reads_as_an_improvement(accuracy):
-    assert found(accuracy).sentence == ""
+    assert make_effect(accuracy).sentence == ""
 
 
 def test_a_report_tells_it_after_the_explanation():
-    cause = Cause("no activation", "Nothing stands between.", "What?", "04_block, Gate", found(0.3).sentence)
+    cause = Cause("no activation", "Nothing stands between.", "What?", "04_block, Gate", make_effect(0.3).sentence)
     result = CheckResult("it_bends", "It bends.", Verdict.FAIL, "seen", causes=(cause,))
     assert list(result.parts()) == ["Seen", "Likely cause", "Where to look"]
     assert result.parts()["Likely cause"].startswith("This looks like *no activation*: Nothing stands between. With")

@@ -51,11 +51,11 @@ async def promised(images: Tensor, patch_size: int) -> Tensor:
     return patchify(images, patch_size)
 
 
-def yielded(images: Tensor, patch_size: int) -> Iterator[Tensor]:
+def yield_patches(images: Tensor, patch_size: int) -> Iterator[Tensor]:
     yield patchify(images, patch_size)
 
 
-@pytest.mark.parametrize(("function", "word"), [(promised, "`async`"), (yielded, "`yield`")])
+@pytest.mark.parametrize(("function", "word"), [(promised, "`async`"), (yield_patches, "`yield`")])
 @pytest.mark.filterwarnings("error")
 def test_functions_that_only_promise_an_answer_earn_nothing_for_it(function: Callable[..., Any], word: str) -> None:
     report = check("patchify", function)

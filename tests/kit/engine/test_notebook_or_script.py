@@ -34,7 +34,7 @@ def test_a_name_of_the_course_says_which_cell(code: str, said: str) -> None:
 
 
 def words_after(*cells: str, name: str = "patchify") -> str:
-    """What a check says after these cells, the last of which is its own."""
+    """Return what a check says after these cells, the last of which is its own."""
     shell = InteractiveShell()
     try:
         shell.history_manager.input_hist_raw = ["", *cells]

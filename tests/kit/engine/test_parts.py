@@ -76,15 +76,15 @@ class RaisesTheSecondTime(Right):
         return x.cos()
 
 
-def built(of: type[nn.Module]) -> StudentModule:
+def build_filled(of: type[nn.Module]) -> StudentModule:
     module = Student({of.__name__: of}).build()
     shapes = module.parameter_shapes().items()
     module.load({name: torch.linspace(-1, 1, torch.Size(size).numel()).reshape(size) for name, size in shapes})
     return module
 
 
-def seen(of: type[nn.Module]) -> str:
-    module, right = built(of), built(Right)
+def describe_difference(of: type[nn.Module]) -> str:
+    module, right = build_filled(of), build_filled(Right)
     actual, expected = module(X), right(X).detach()
     where = located(module, right, NAMES, X, axes=("image", "token", "dimension"))
     with pytest.raises(Failure) as caught:
@@ -106,15 +106,15 @@ def seen(of: type[nn.Module]) -> str:
     ],
 )
 def test_the_first_part_that_differs_is_named(of: type[nn.Module], words: str) -> None:
-    assert f"as expected, but {words}" in seen(of)
+    assert f"as expected, but {words}" in describe_difference(of)
 
 
 def test_parts_that_are_fed_in_another_layout_accuse_nobody() -> None:
-    assert "wrong" not in seen(TokensFirst)
+    assert "wrong" not in describe_difference(TokensFirst)
 
 
 def test_listening_leaves_no_trace() -> None:
-    module = built(Right)
+    module = build_filled(Right)
     before = list(module._student.record)
     x = X.clone()
     found = module.parts(NAMES, x)

@@ -66,7 +66,7 @@ PAGES = {"column order": "mistakes/a/column-order", "pixels first": "mistakes/a/
 COLUMN_ORDER = f"{SITE}mistakes/a/column-order.html"
 
 
-def named(*names: str) -> Report:
+def make_named_report(*names: str) -> Report:
     """A report in which each of these causes explains a check, and a student's words use the name of one."""
     pages = [tuple((each, PAGES[each]) for each in name.split(", and ") if each in PAGES) for name in names]
     causes = [Cause(name, "It is wrong.", "Why?", "01_a, B", "", each) for name, each in zip(names, pages, strict=True)]
@@ -80,15 +80,15 @@ def links(html: str) -> list[dict[str, str | None]]:
 
 
 def test_the_name_of_a_mistake_leads_to_its_page_and_nothing_of_the_student_s_does() -> None:
-    html = show.as_html(named("column order"))
+    html = show.as_html(make_named_report("column order"))
     link = {"href": COLUMN_ORDER, "target": "_blank", "rel": "noopener", "title": "More about it on the course's site"}
     assert links(html) == [link]
     assert ">column order</a></em>: It is wrong." in html
-    assert f"About column order: {COLUMN_ORDER}" in show.as_text(named("column order"))
+    assert f"About column order: {COLUMN_ORDER}" in show.as_text(make_named_report("column order"))
 
 
 def test_of_two_mistakes_at_once_each_leads_to_its_own_page() -> None:
-    report = named("column order, and pixels first")
+    report = make_named_report("column order, and pixels first")
     expected = [COLUMN_ORDER, f"{SITE}mistakes/a/pixels%20first.html"]
     assert [each["href"] for each in links(show.as_html(report))] == expected
     assert list(report.pages_to_read().values()) == expected
@@ -96,14 +96,18 @@ def test_of_two_mistakes_at_once_each_leads_to_its_own_page() -> None:
 
 
 def test_a_mistake_without_a_page_has_no_link() -> None:
-    for report in (named("unheard of"), named("column order, and unheard of"), failing("wrong")):
+    for report in (
+        make_named_report("unheard of"),
+        make_named_report("column order, and unheard of"),
+        failing("wrong"),
+    ):
         assert links(show.as_html(report)) == []
-    assert links(show.as_html(replace(named("column order"), site=""))) == []
-    assert "About" not in show.as_text(named("unheard of"))
+    assert links(show.as_html(replace(make_named_report("column order"), site=""))) == []
+    assert "About" not in show.as_text(make_named_report("unheard of"))
 
 
 def test_a_mistake_that_explains_many_checks_has_one_line_of_text() -> None:
-    assert show.as_text(named("column order", "column order")).count("https://") == 1
+    assert show.as_text(make_named_report("column order", "column order")).count("https://") == 1
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,11 @@ def test_not_even_an_exit_inside_a_check_escapes(error: type[BaseException]) -> 
 
 
 def test_the_user_may_interrupt() -> None:
-    def interrupted(x: Tensor) -> Tensor:
+    def interrupt(x: Tensor) -> Tensor:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        results_of(interrupted, it_doubles)
+        results_of(interrupt, it_doubles)
 
 
 def this_machine_cannot_tell(student: Student, probe: Probe) -> None:

@@ -140,7 +140,7 @@ class Projection(nn.Module):
         return self.projection(x) if self.used else self.projection(x).detach()
 
 
-def built(kind: Callable[..., Any], *arguments: Any) -> StudentModule:
+def build_module(kind: Callable[..., Any], *arguments: Any) -> StudentModule:
     return Student({"Projection": kind}).build(*arguments)
 
 
@@ -149,7 +149,7 @@ def weights_for(dim: int) -> dict[str, Tensor]:
 
 
 def test_a_module_is_built_loaded_and_run() -> None:
-    module = built(Projection, 3)
+    module = build_module(Projection, 3)
     module.load(weights_for(3))
     assert torch.equal(module(INPUT), INPUT.sum(1, keepdim=True).expand(2, 4))
     assert module.without_gradient(module(INPUT)) == []
@@ -165,7 +165,7 @@ def test_a_module_is_built_loaded_and_run() -> None:
 )
 def test_what_is_no_module_is_said(kind: Callable[..., Any], seen: str) -> None:
     with pytest.raises(Failure) as caught:
-        built(kind, 3)
+        build_module(kind, 3)
     assert seen in caught.value.seen
 
 
@@ -187,7 +187,7 @@ def test_parameters_that_are_not_as_evaluated_are_named(
     dim: int, wanted: dict[str, Tensor], seen: str, look: str
 ) -> None:
     with pytest.raises(Failure) as caught:
-        built(Projection, dim).load(wanted)
+        build_module(Projection, dim).load(wanted)
     assert seen in caught.value.seen
     assert look in caught.value.look
     assert caught.value.expected.startswith("the parameters `")
@@ -210,7 +210,7 @@ def test_a_module_changes_its_mode_and_its_dtype() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return nn.functional.dropout(super().forward(x), training=self.training)
 
-    module = built(Dropped, 3)
+    module = build_module(Dropped, 3)
     module.load(weights_for(3) | {"projection.bias": torch.ones(4)})
     module.eval()
     assert module(INPUT).all()
@@ -220,13 +220,13 @@ def test_a_module_changes_its_mode_and_its_dtype() -> None:
 
 
 def test_gradients_of_parameters_start_from_the_same_cotangent() -> None:
-    module = built(Projection, 3)
+    module = build_module(Projection, 3)
     module.load(weights_for(3))
     gradients = module.gradients(module(INPUT))
     start = torch.randn(2, 4, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(gradients["projection.bias"], start.sum(0))
     assert torch.allclose(gradients["projection.weight"], start.T @ INPUT)
-    module = built(Projection, 3, False)
+    module = build_module(Projection, 3, False)
     assert module.gradients(module(INPUT)) == {"projection.weight": None, "projection.bias": None}
 
 
@@ -240,9 +240,9 @@ def test_a_method_of_the_students_that_raises_is_reported() -> None:
 
     for method in (StudentModule.tensors, StudentModule.parameter_shapes):
         with pytest.raises(Failure, match=r"Projection.state_dict raised KeyError"):
-            method(built(Odd, 3))
+            method(build_module(Odd, 3))
     with pytest.raises(Failure, match=r"Projection.eval raised ValueError: `never`"):
-        built(Odd, 3).eval()
+        build_module(Odd, 3).eval()
 
 
 def test_a_lazy_layer_has_no_shape_yet() -> None:
@@ -252,7 +252,7 @@ def test_a_lazy_layer_has_no_shape_yet() -> None:
             self.projection = nn.LazyLinear(4)
 
     with pytest.raises(Failure) as caught:
-        built(Lazy, 3).load(weights_for(3))
+        build_module(Lazy, 3).load(weights_for(3))
     assert caught.value.seen == "`projection.weight` has no shape yet"
 
 
@@ -269,16 +269,16 @@ def test_a_module_without_init_or_forward_is_reported_so() -> None:
             return x
 
     with pytest.raises(Failure) as caught:
-        built(NoInit, 3)
+        build_module(NoInit, 3)
     assert "first line" in caught.value.look
     with pytest.raises(Failure) as caught:
-        built(NoForward, 3)(INPUT)
+        build_module(NoForward, 3)(INPUT)
     assert not isinstance(caught.value, NotWritten)
     assert caught.value.seen == "Projection.forward does not exist"
 
 
 def test_parameters_without_a_gradient_are_named() -> None:
-    module = built(Projection, 3, False)
+    module = build_module(Projection, 3, False)
     assert module.without_gradient(module(INPUT)) == ["projection.weight", "projection.bias"]
 
 
@@ -308,7 +308,7 @@ def test_a_broken_backward_pass_becomes_words(fails: Callable[[Tensor], Tensor],
         def forward(self, x: Tensor) -> Tensor:
             return Backward.apply(self.projection(x), fails)
 
-    module = built(Broken, 3)
+    module = build_module(Broken, 3)
     with pytest.raises(Failure) as caught:
         module.without_gradient(module(INPUT))
     assert seen in caught.value.seen

@@ -188,12 +188,12 @@ def test_the_students_interrupt_ends_it_in_a_sentence(
 ) -> None:
     limit(call=math.inf, total=math.inf)
 
-    def interrupted(images: Tensor, patch_size: int) -> Tensor:
+    def interrupt(images: Tensor, patch_size: int) -> Tensor:
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
         return answer(images, patch_size)
 
     with pytest.raises(InterruptedCheck, match=r"You interrupted the check of patchify, at “Every patch") as caught:
-        check("patchify", interrupted)
+        check("patchify", interrupt)
     assert caught.value._render_traceback_() == [str(caught.value)]
     assert check("patchify", patchify).passed
 

@@ -39,7 +39,7 @@ def result(student="ada", lesson="01_patchify", score=9.5, **changes):
     return made | {"exercises": [first, second]} | changes
 
 
-def rejected(student="ben", **changes):
+def make_rejected(student="ben", **changes):
     """A published result of a file that cannot be graded."""
     reason = {"status": "rejected", "reason": "the file is empty", "score": 0.0, "max_score": 0.0, "exercises": []}
     return result(student) | reason | changes
@@ -123,8 +123,12 @@ def test_moodle_gets_no_line_whose_identifier_is_empty(results_file, tmp_path):
 @pytest.mark.parametrize("system", ["canvas", "moodle"])
 def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(results_file, tmp_path, system):
     entries = (
-        *(result(), rejected(), result("eve"), result("cleo"), result("cleo", path="submitted/cleo/copy.ipynb")),
-        *(result(None, path="inbox/x.ipynb"), result("ada", None), rejected("ada", status="error", reason="no torch")),
+        *(result(), make_rejected(), result("eve"), result("cleo"), result("cleo", path="submitted/cleo/copy.ipynb")),
+        *(
+            result(None, path="inbox/x.ipynb"),
+            result("ada", None),
+            make_rejected("ada", status="error", reason="no torch"),
+        ),
     )
     done = export(results_file(*entries), system, "--roster", roster(tmp_path))
     assert done.exit_code == 1
@@ -144,7 +148,7 @@ def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(results_file, t
 
 
 def test_a_graded_file_beside_a_rejected_one_is_no_second_result(results_file):
-    done = export(results_file(result(), rejected("ada")), "canvas")
+    done = export(results_file(result(), make_rejected("ada")), "canvas")
     assert rows(done.stdout)[2][-1] == "9.5"
     assert len(done.stderr.splitlines()) == 1
 
@@ -193,7 +197,7 @@ def test_gradescope_gets_a_test_for_each_exercise_and_no_flag(results_file, tmp_
 
 
 def test_gradescope_tells_a_student_why_nothing_could_be_graded(results_file):
-    made = json.loads(export(results_file(rejected()), "gradescope").stdout)
+    made = json.loads(export(results_file(make_rejected()), "gradescope").stdout)
     assert (made["score"], made["output"]) == (0, "It could not be graded: the file is empty")
     assert "There is no notebook" in json.loads(export(results_file(), "gradescope").stdout)["output"]
 
@@ -222,7 +226,7 @@ def test_a_lesson_of_which_a_part_is_not_graded_yet_has_no_grade(results_file, m
     ("entries", "words"),
     [
         ([result(), result("ben")], "one submission at a time, and here are 2"),
-        ([rejected(status="error", reason="no torch")], "that is no zero: no torch"),
+        ([make_rejected(status="error", reason="no torch")], "that is no zero: no torch"),
     ],
 )
 def test_gradescope_gets_no_file_that_would_read_as_a_wrong_grade(results_file, tmp_path, entries, words):
@@ -306,7 +310,7 @@ def test_classroom50_gets_its_result_in_hundredths_of_a_point(results_file, monk
     ("entries", "missing", "words"),
     [
         ([result()], "COMMIT_URL", "the environment has no COMMIT_URL. Classroom 50's runner sets them"),
-        ([rejected()], "", "it could not be graded: the file is empty"),
+        ([make_rejected()], "", "it could not be graded: the file is empty"),
         ([], "", "no lesson was handed in"),
         ([result(), result("ben")], "", "Classroom 50 takes one submission at a time"),
     ],

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
-from exercise_kit.nbgrader.grader_notes import NOTES, notes_of
+from exercise_kit.nbgrader.grader_notes import NOTES, make_notes
 from tests.waiting import GIVE_UP
 from vit_course.cli import app
 
@@ -36,7 +36,7 @@ def page(folder, student, lesson, finished=True):
     output = {"output_type": "execute_result", "data": {REPORT_MIME: report}, "metadata": {}}
     metadata = {"nbgrader": mark} | ({} if finished else {PLACE: 3})
     cell = {"cell_type": "code", "source": "", "metadata": metadata, "outputs": [output], "execution_count": None}
-    notes = notes_of(Result("p", student, lesson, "graded", flags=("timeout",)))
+    notes = make_notes(Result("p", student, lesson, "graded", flags=("timeout",)))
     path = folder / "autograded" / student / lesson / f"{lesson}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"cells": [cell], "metadata": {NOTES: notes} if finished else {}}))

@@ -31,10 +31,10 @@ class There(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, operator, types, inputs=(), options=None):
-        return _computed(operator, inputs, dict(options or {}))
+        return _compute(operator, inputs, dict(options or {}))
 
 
-def _computed(operator, inputs, options):
+def _compute(operator, inputs, options):
     leaves = [each for each in tree_leaves((inputs, options)) if isinstance(each, Tensor)]
     there = [each for each in leaves if isinstance(each, There)]
     target = options.get("device")
@@ -49,12 +49,12 @@ def _computed(operator, inputs, options):
         return inputs[0]
     known = {id(each.here): each for each in there}
 
-    def placed(each):
+    def place(each):
         if id(each) in known:
             return known[id(each)]
         return There(each) if goes_there and isinstance(each, Tensor) else each
 
-    return tree_map(placed, result)
+    return tree_map(place, result)
 
 
 def _here(value):
@@ -64,7 +64,7 @@ def _here(value):
 def _install():
     _setup_privateuseone_for_python_backend(DEVICE)
     library = torch.library.Library("_", "IMPL")
-    library.fallback(lambda operator, *inputs, **options: _computed(operator, inputs, options), "PrivateUse1")
+    library.fallback(lambda operator, *inputs, **options: _compute(operator, inputs, options), "PrivateUse1")
     # tensors of a class of their own are refused at the border, and have no address; those of a real GPU are plain
     torch.__future__.set_overwrite_module_params_on_conversion(True)
     address, own = torch_internals.address, torch_internals.has_operators_of_its_own

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from exercise_kit.judge.judge import Judge
-from exercise_kit.sandbox.devices import DeviceError, checked
+from exercise_kit.sandbox.devices import DeviceError, resolve_device
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.warm_process import WarmProcess
@@ -32,8 +32,8 @@ def patchify(images, patch_size):
 """
 
 
-def graded(judge, lessons, lesson, *exercises, answer=None):
-    """What becomes of the model answers to some exercises, the fake GPU beside them."""
+def grade_answers(judge, lessons, lesson, *exercises, answer=None):
+    """Return what becomes of the model answers to some exercises, the fake GPU beside them."""
     submission = read(FoundFile(ROOT / "solutions" / f"{lesson}.ipynb"), lessons).only(set(exercises))
     cells = (FAKE_GPU, *submission.cells)
     if answer:
@@ -60,7 +60,7 @@ def judge():
 )
 @pytest.mark.proof
 def test_right_answers_are_right_on_another_device(judge, lessons, lesson, exercises):
-    result = graded(judge, lessons, lesson, *exercises)
+    result = grade_answers(judge, lessons, lesson, *exercises)
     failed = [(each.name, check.message) for each in result.exercises for check in each.checks if check.message]
     assert not failed
     assert result.score == result.max_score > 0
@@ -70,7 +70,7 @@ def test_the_device_is_started_once_for_a_submission(judge, lessons, monkeypatch
     """A GPU's context costs seconds, and no fork inherits one: one worker for all exercises of a right notebook."""
     forks, fork = [], WarmProcess.fork
     monkeypatch.setattr(WarmProcess, "fork", lambda self, *asked: forks.append(1) or fork(self, *asked))
-    result = graded(judge, lessons, "02_positions", "sinusoidal_positions", "add_class_token")
+    result = grade_answers(judge, lessons, "02_positions", "sinusoidal_positions", "add_class_token")
     assert result.score == result.max_score > 0
     assert len(forks) == 1
 
@@ -87,10 +87,10 @@ def test_on_a_gpu_the_start_and_the_first_calls_may_be_slow():
 
 
 def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge, lessons):
-    there = graded(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ""))
-    stays = graded(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ".cpu()"))
+    there = grade_answers(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ""))
+    stays = grade_answers(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ".cpu()"))
     mixed = ON_THE_CPU.replace("LAST", " + torch.zeros(channels * patch_size**2)")
-    meets = graded(judge, lessons, "01_patchify", "patchify", answer=mixed)
+    meets = grade_answers(judge, lessons, "01_patchify", "patchify", answer=mixed)
     assert there.score == there.max_score
     assert stays.score < there.score / 2
     assert "on the device cpu" in stays.exercises[0].checks[0].message
@@ -101,8 +101,13 @@ def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge, lessons):
 def test_a_device_is_named_in_full(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert [checked(name) for name in ("cpu", "cuda", "cuda:0", "cuda:1")] == ["cpu", "cuda:0", "cuda:0", "cuda:1"]
-    assert checked("cuda:7", here=False) == "cuda:7"
+    assert [resolve_device(name) for name in ("cpu", "cuda", "cuda:0", "cuda:1")] == [
+        "cpu",
+        "cuda:0",
+        "cuda:0",
+        "cuda:1",
+    ]
+    assert resolve_device("cuda:7", here=False) == "cuda:7"
 
 
 @pytest.mark.parametrize(
@@ -121,4 +126,4 @@ def test_a_device_that_cannot_be_had_is_refused_in_a_sentence(monkeypatch, name,
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(gpus))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     with pytest.raises(DeviceError, match=words):
-        checked(name)
+        resolve_device(name)

@@ -27,7 +27,7 @@ CLAIM, OTHER, HOLDS = "Tokens follow the image.", "Patches come back.", "Bad siz
 VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}
 
 
-def graded() -> ExerciseResult:
+def make_graded() -> ExerciseResult:
     checks = (
         CheckOutcome(f"test_{name}", each, claim=name, parts={"Seen": "it is"}) for name, each in VERDICTS.items()
     )
@@ -35,7 +35,7 @@ def graded() -> ExerciseResult:
 
 
 def result() -> Result:
-    return Result("a.ipynb", "ada", "01_patchify", "graded", score=1.0, max_score=4.0, exercises=(graded(),))
+    return Result("a.ipynb", "ada", "01_patchify", "graded", score=1.0, max_score=4.0, exercises=(make_graded(),))
 
 
 def on_a_sheet() -> str:
@@ -51,7 +51,7 @@ def in_classroom50() -> str:
     return str(json.loads(classroom50.write([result()], runner))["tests"][0]["output"])
 
 
-def checked(show: Callable[[Report], str]) -> Callable[[], str]:
+def show_checks(show: Callable[[Report], str]) -> Callable[[], str]:
     results = (CheckResult(name, name, each, "it is") for name, each in VERDICTS.items())
     return lambda: show(Report("patchify", tuple(results)))
 
@@ -59,10 +59,10 @@ def checked(show: Callable[[Report], str]) -> Callable[[], str]:
 @pytest.mark.parametrize(
     "shown",
     [
-        pytest.param(checked(as_text), id="check"),
-        pytest.param(checked(as_html), id="notebook"),
+        pytest.param(show_checks(as_text), id="check"),
+        pytest.param(show_checks(as_html), id="notebook"),
         pytest.param(on_a_sheet, id="grade"),
-        pytest.param(lambda: str(as_output(graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
+        pytest.param(lambda: str(as_output(make_graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
         pytest.param(lambda: str(json.loads(gradescope.write([result()]))["tests"][0]["output"]), id="gradescope"),
         pytest.param(in_classroom50, id="classroom50"),
     ],
@@ -76,9 +76,9 @@ def test_a_failure_says_what_was_asked_and_nothing_else_does(shown: Callable[[],
 
 
 def test_what_a_gradebook_s_cell_is_worth_counts() -> None:
-    assert graded_report(graded(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
+    assert graded_report(make_graded(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
     words = {"problem": "It is not written yet.", "reason": Reason.NOT_WRITTEN}
-    unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=graded().checks, **words)
+    unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=make_graded().checks, **words)
     assert as_text(graded_report(unwritten)).splitlines() == ["patchify: 0 of 4 points", "  It is not written yet."]
 
 

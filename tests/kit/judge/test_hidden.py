@@ -60,7 +60,7 @@ def student_of(function):
 
 
 def evaluate(checks, student=right, exercise="patchify", key=KEY):
-    """What comes of the checks in the folder; those of the exercise itself come before them."""
+    """Return what comes of the checks in the folder; those of the exercise itself come before them."""
     return [
         checks.evaluate(exercise, check, student(), key)
         for check in checks.exercises()[exercise]

@@ -340,7 +340,7 @@ def failing(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
     right, running = getattr(home, name), []
     evaluate = HiddenChecks.evaluate
 
-    def noted(self, exercise, check, student, key):
+    def evaluate_and_note(self, exercise, check, student, key):
         running.append(check.name if isinstance(student, RemoteStudent) else "")
         try:
             return evaluate(self, exercise, check, student, key)
@@ -352,7 +352,7 @@ def failing(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
             raise LookupError("a bug of ours")
         return right(*inputs, **options)
 
-    monkeypatch.setattr(HiddenChecks, "evaluate", noted)
+    monkeypatch.setattr(HiddenChecks, "evaluate", evaluate_and_note)
     monkeypatch.setattr(home, name, fails)
 
 

@@ -24,8 +24,8 @@ def wrong(exercise):
     return "\n\n".join(f"def {name}(*inputs):\n    return inputs[0]\n" for name in exercise.objects)
 
 
-def told(path, folder):
-    """What pytest tells: exercise and check → passed, failure or skipped; and what it prints."""
+def run_pytest(path, folder):
+    """Return what pytest tells: exercise and check → passed, failure or skipped; and what it prints."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/hidden", "--submission", path]
     command += ["--probe-seed", "secret", "--junitxml", folder / "told.xml"]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
@@ -51,7 +51,7 @@ def test_pytest_tells_the_verdicts_and_points_of_the_judge(open_judge, work, tmp
         for check in each.checks
         if not check.leads
     }
-    found, printed = told(handed_in.write(), tmp_path)
+    found, printed = run_pytest(handed_in.write(), tmp_path)
     assert {name: found[name] for name in wanted} == wanted
     assert {found[name] for name in found.keys() - wanted.keys()} <= {"skipped"}, "of other lessons"
     assert f"in all {result.points} points" in printed

@@ -47,7 +47,7 @@ def checks(tmp_path_factory):
     return checks
 
 
-def named(checks, function):
+def run_and_name(checks, function):
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": function}), KEY))
     return name_failures(EXERCISES["patchify"], outcomes, Replays(checks, "patchify", KEY))
 
@@ -64,7 +64,7 @@ def channels_last(images, patch_size):
 
 
 def test_a_mistake_is_named_by_what_it_gives(checks):
-    outcomes = named(checks, channels_last)
+    outcomes = run_and_name(checks, channels_last)
     assert names(outcomes) == ["channels last inside a token"] * 3
     assert commonest(outcomes) == "channels last inside a token"
 
@@ -83,13 +83,13 @@ def test_two_mistakes_are_both_named(checks):
         images.zero_()
         return tokens
 
-    outcomes = named(checks, both)
+    outcomes = run_and_name(checks, both)
     assert names(outcomes) == [*["channels last inside a token"] * 2, "input changed in place"]
     assert commonest(outcomes) == "channels last inside a token"
 
 
 def test_a_mistake_of_nobody_has_no_name(checks):
-    outcomes = named(checks, lambda images, patch_size: right_objects().patchify(images, patch_size) + 1)
+    outcomes = run_and_name(checks, lambda images, patch_size: right_objects().patchify(images, patch_size) + 1)
     assert names(outcomes) == [None] * 3
     assert all(each.result.verdict == "fail" for each in outcomes)
 
@@ -98,7 +98,7 @@ def test_what_is_not_written_is_no_mistake(checks):
     def unwritten(images, patch_size):
         raise NotImplementedError
 
-    assert names(named(checks, unwritten)) == [None] * 3
+    assert names(run_and_name(checks, unwritten)) == [None] * 3
 
 
 @pytest.mark.parametrize("most", [0, 5])

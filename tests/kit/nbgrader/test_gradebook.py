@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from exercise_kit.nbgrader import gradebook
 from exercise_kit.nbgrader.fault_messages import install_faults
-from exercise_kit.nbgrader.gradebook import Fault, GradebookError, address_of, engine_of, existing, file_of
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, existing, find_file, make_engine, read_address
 from vit_course.cli import app
 
 SERVER = "postgresql+psycopg://teacher:secret@127.0.0.1:9/class"
@@ -30,7 +30,7 @@ INSERT = "INSERT INTO student VALUES ('ada', NULL, NULL, NULL, NULL)"
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 
 
-def configured(folder: Path, *lines: str) -> Path:
+def configure(folder: Path, *lines: str) -> Path:
     (folder / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
     return folder
 
@@ -44,10 +44,10 @@ def book(tmp_path: Path) -> Path:
 
 
 def fault_of(address: str, statement: str = INSERT, first: Callable[[Connection], object] = bool) -> GradebookError:
-    """What is raised by a statement, or before it; ``first`` is done when the gradebook is open."""
+    """Return what is raised by a statement, or before it; ``first`` is done when the gradebook is open."""
 
     def execute() -> None:
-        with existing(), engine_of(address).connect() as connection:
+        with existing(), make_engine(address).connect() as connection:
             first(connection)
             connection.execute(text(statement))
             connection.commit()
@@ -67,17 +67,17 @@ def fault_of(address: str, statement: str = INSERT, first: Callable[[Connection]
     ],
 )  # fmt: skip
 def test_the_address_is_the_configuration_s(tmp_path: Path, lines: list[str], address: str) -> None:
-    assert address_of(configured(tmp_path, *lines)) == address.format(folder=tmp_path)
-    assert (file_of(address) is None) == (address == SERVER)
+    assert read_address(configure(tmp_path, *lines)) == address.format(folder=tmp_path)
+    assert (find_file(address) is None) == (address == SERVER)
 
 
 def test_a_configuration_is_read_and_not_run(tmp_path: Path) -> None:
-    configured(tmp_path, f"open('{tmp_path}/ran', 'w')", 'import os; c.CourseDirectory.db_url = os.environ["BOOK"]')
+    configure(tmp_path, f"open('{tmp_path}/ran', 'w')", 'import os; c.CourseDirectory.db_url = os.environ["BOOK"]')
     with pytest.raises(GradebookError, match="computes, and this command runs no configuration"):
-        address_of(tmp_path)
-    configured(tmp_path, "if True")
+        read_address(tmp_path)
+    configure(tmp_path, "if True")
     with pytest.raises(GradebookError, match="no address that can be read"):
-        address_of(tmp_path)
+        read_address(tmp_path)
     assert not (tmp_path / "ran").exists()
 
 
@@ -145,7 +145,7 @@ def test_a_full_disk(book: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(GradebookError, match=r"cannot be opened \(unable to open database file\)"):
-        engine_of(f"sqlite:///{tmp_path}/none/gradebook.db").connect()
+        make_engine(f"sqlite:///{tmp_path}/none/gradebook.db").connect()
 
 
 def test_of_an_older_nbgrader(book: Path) -> None:
@@ -177,12 +177,12 @@ def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
 )
 def test_an_address_that_is_none(address: str, words: str) -> None:
     with pytest.raises(GradebookError, match=words):
-        engine_of(address)
+        make_engine(address)
 
 
 def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    configured(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"')
+    configure(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"')
     (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
     done = CliRunner().invoke(app, ["roster", str(tmp_path / "roster.csv"), "--class", str(tmp_path)])
     assert done.exit_code == 1
@@ -192,7 +192,7 @@ def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: p
 
 
 def test_a_roster_makes_no_new_gradebook_where_one_was_lost(tmp_path: Path) -> None:
-    configured(tmp_path)
+    configure(tmp_path)
     (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
     (tmp_path / "release" / "01_patchify").mkdir(parents=True)
     (tmp_path / "release" / "01_patchify" / "01_patchify.ipynb").write_text("{}")

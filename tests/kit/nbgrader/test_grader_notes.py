@@ -15,7 +15,7 @@ from exercise_kit.judge.result import ExerciseResult, Result, with_waiting
 from exercise_kit.nbgrader.export import GradesWithFlags
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.gradebook import GradebookError
-from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, noted, notes_of
+from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, make_notes, read_notes
 from exercise_kit.reasons import FlagNote, Reason
 
 LESSON = "01_x"
@@ -48,15 +48,15 @@ def folder(tmp_path):
     return tmp_path
 
 
-def shown(folder, resources, result=RESULT):
+def list_sources(folder, resources, result=RESULT):
     cells = [new_code_cell("1", metadata=mark("patchify")), new_markdown_cell("Because.", metadata=mark("why"))]
-    notebook = new_notebook(cells=cells, metadata={NOTES: notes_of(result)} if result else {})
+    notebook = new_notebook(cells=cells, metadata={NOTES: make_notes(result)} if result else {})
     step = ShowGraderNotes(config=Config({"CourseDirectory": {"root": str(folder)}}))
     return [cell.source for cell in step.preprocess(notebook, dict(resources))[0].cells]
 
 
 def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_question(folder):
-    flags, reason, answer, beside, question, rubric, script = shown(folder, FORMGRADER)
+    flags, reason, answer, beside, question, rubric, script = list_sources(folder, FORMGRADER)
     assert script.startswith("<script>"), "which saves what a grader types"
     assert "possible-bypass" in flags
     assert "the code took too long" in flags
@@ -68,20 +68,20 @@ def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_questi
 
 
 def test_a_student_s_page_shows_none_of_it(folder):
-    assert shown(folder, FEEDBACK) == ["1", "Because."]
+    assert list_sources(folder, FEEDBACK) == ["1", "Because."]
 
 
 def test_notebooks_of_before_and_a_missing_source_are_shown_as_they_are(folder):
     (folder / "source" / LESSON / f"{LESSON}.ipynb").unlink()
-    assert shown(folder, FORMGRADER, result=None)[:-1] == ["1", "Because."]
+    assert list_sources(folder, FORMGRADER, result=None)[:-1] == ["1", "Because."]
 
 
 def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypatch):
     monkeypatch.chdir(folder)
     page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
-    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes_of(RESULT)}}))
-    assert noted(page).flags == ("possible-bypass", "timeout")
+    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: make_notes(RESULT)}}))
+    assert read_notes(page).flags == ("possible-bypass", "timeout")
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
         gradebook.add_student("ada", first_name="=HYPERLINK(1)", last_name='Love, "Ada"')
@@ -102,7 +102,7 @@ def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(folder, monkeypa
     waiting = ExerciseResult("patchify", 0.0, 5.0, reason=Reason.OUR_ERROR, waits_for="hidden/test_patchify.py:7: no")
     page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
-    notes = notes_of(with_waiting(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
+    notes = make_notes(with_waiting(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
     page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes}}))
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)

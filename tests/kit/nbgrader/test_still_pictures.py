@@ -21,7 +21,7 @@ def png(size=(5, 3), mode="RGB", **options):
     return buffer.getvalue()
 
 
-def shown(picture):
+def show(picture):
     return base64_png(base64.b64encode(picture).decode())
 
 
@@ -32,7 +32,7 @@ def chunk(kind, content):
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P"])
 def test_the_pixels_of_a_png_stay_and_nothing_else_of_it(mode):
     picture = png(mode=mode) + WORDS.encode()
-    kept = base64.b64decode(shown(picture))
+    kept = base64.b64decode(show(picture))
     assert WORDS.encode() in picture
     assert WORDS.encode() not in kept
     assert np.array_equal(Image.open(io.BytesIO(kept)), Image.open(io.BytesIO(picture)))
@@ -57,7 +57,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_no_picture_or_a_large_one_is_left_out(name):
-    assert shown(BROKEN[name]) is None
+    assert show(BROKEN[name]) is None
 
 
 @pytest.mark.parametrize("text", [None, 7, ["iVBOR"], "", "iVBORw0KGgo", '"><script>', "ä"])

@@ -71,7 +71,7 @@ def test_nothing_is_written_where_nobody_learns(kernel: Path, monkeypatch: pytes
     check("patchify", vit_course.patchify, points=8)
     log.note("guess", name="rows", guess=1)
     assert list(kernel.iterdir()) == []
-    assert [each["kind"] for each in log.events_here().events] == ["guess"]
+    assert [each["kind"] for each in log.read_events_here().events] == ["guess"]
 
 
 def write_many(folder: str, number: int) -> None:
@@ -136,7 +136,7 @@ def test_where_a_drive_is_mounted_it_goes_there(kernel: Path, monkeypatch: pytes
     log.note("guess", name="rows", guess=1)
     assert [path.name for path in kernel.iterdir()] == ["MyDrive"]
     assert [each["name"] for each in lines(drive)] == ["rows"]
-    assert [each["name"] for each in log.events_here().events] == ["rows"]
+    assert [each["name"] for each in log.read_events_here().events] == ["rows"]
 
 
 def folder_in_its_place(folder: Path) -> Callable[[], object]:
@@ -147,12 +147,12 @@ def folder_in_its_place(folder: Path) -> Callable[[], object]:
 def read_only(folder: Path) -> Callable[[], object]:
     real = os.open
 
-    def refused(path: object, *arguments: int) -> int:
+    def refuse(path: object, *arguments: int) -> int:
         if str(path).endswith(log.FILE):
             raise PermissionError(13, "Permission denied", str(path))
         return real(path, *arguments)  # type: ignore[arg-type]
 
-    os.open = refused  # type: ignore[assignment]  # root may write everywhere
+    os.open = refuse  # type: ignore[assignment]  # root may write everywhere
     return lambda: setattr(os, "open", real)
 
 
@@ -169,7 +169,7 @@ def test_where_nothing_can_be_written_it_lasts_as_long_as_the_kernel(
     said = capsys.readouterr()
     assert said.out.count("cannot be kept") == 1
     assert not said.err
-    assert [each["name"] for each in log.events_here().events] == ["rows", "columns"]
+    assert [each["name"] for each in log.read_events_here().events] == ["rows", "columns"]
 
 
 def test_delete_takes_the_old_ones_too_and_nothing_else(kernel: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from exercise_kit.progress import log
-from exercise_kit.progress.predictions import predict, predictions_of, reveal
+from exercise_kit.progress.predictions import predict, read_predictions, reveal
 from tests.kit.progress.conftest import restart
 
 Said = pytest.CaptureFixture[str]
@@ -21,14 +21,14 @@ def quiet_kernel(kernel: Path, capsys: Said) -> None:
     """A kernel in which nothing goes to stderr."""
 
 
-def said(capsys: Said) -> str:
+def read_output(capsys: Said) -> str:
     found = capsys.readouterr()
     assert not found.err
     return found.out.strip()
 
 
-def counted() -> tuple[bool | None, ...]:
-    return tuple(each.right for each in predictions_of(log.events_here().events).values())
+def list_counted() -> tuple[bool | None, ...]:
+    return tuple(each.right for each in read_predictions(log.read_events_here().events).values())
 
 
 @pytest.mark.parametrize(
@@ -63,16 +63,16 @@ def test_a_result_stands_beside_its_guess(
     predict("p", guess)
     capsys.readouterr()
     reveal("p", actual, within)
-    assert words in said(capsys)
-    assert counted() == (right,)
+    assert words in read_output(capsys)
+    assert list_counted() == (right,)
 
 
 def test_before_the_result_a_guess_may_change_and_says_so(capsys: Said) -> None:
     predict("p", 0.5)
     predict("p", 0.4)
-    assert "(It was 0.5.)" in said(capsys)
+    assert "(It was 0.5.)" in read_output(capsys)
     reveal("p", 0.4)
-    assert counted() == (True,)
+    assert list_counted() == (True,)
 
 
 def test_after_the_result_the_first_guess_stays_in_another_kernel_too(
@@ -83,34 +83,34 @@ def test_after_the_result_the_first_guess_stays_in_another_kernel_too(
     restart(monkeypatch, "the next day")
     capsys.readouterr()
     predict("p", 0.25)
-    assert said(capsys) == "You have seen that it is 0.25, so your first guess stays: 0.5."
+    assert read_output(capsys) == "You have seen that it is 0.25, so your first guess stays: 0.5."
     reveal("p", 0.25)
-    assert "You said 0.5" in said(capsys)
-    assert counted() == (False,)
+    assert "You said 0.5" in read_output(capsys)
+    assert list_counted() == (False,)
 
 
 def test_running_all_cells_spends_no_prediction(capsys: Said) -> None:
     for _ in range(2):
         predict("p", ...)
         reveal("p", 0.25)
-        assert said(capsys).endswith("run both cells. Not now? The answer is 0.25.")
+        assert read_output(capsys).endswith("run both cells. Not now? The answer is 0.25.")
     predict("p", 0.5)
-    assert said(capsys) == "Your guess: 0.5. Run on, and see."
+    assert read_output(capsys) == "Your guess: 0.5. Run on, and see."
     reveal("p", 0.25)
     predict("p", 0.25)
-    assert "your first guess stays: 0.5" in said(capsys)
-    assert counted() == (False,)
+    assert "your first guess stays: 0.5" in read_output(capsys)
+    assert list_counted() == (False,)
 
 
 def test_three_dots_are_no_guess_and_take_none_away(capsys: Said) -> None:
     predict("p", ...)
-    assert "put a number in the place of the three dots" in said(capsys)
+    assert "put a number in the place of the three dots" in read_output(capsys)
     predict("p", ..., choices=CHOICES)
-    assert 'put "rows" or "columns"' in said(capsys)
+    assert 'put "rows" or "columns"' in read_output(capsys)
     predict("p", "rows", choices=CHOICES)
     capsys.readouterr()
     predict("p", ..., choices=CHOICES)
-    assert said(capsys) == 'Your guess: "rows". Run on, and see.'
+    assert read_output(capsys) == 'Your guess: "rows". Run on, and see.'
 
 
 @pytest.mark.parametrize(
@@ -122,24 +122,24 @@ def test_three_dots_are_no_guess_and_take_none_away(capsys: Said) -> None:
 )
 def test_what_cannot_be_a_guess_gets_a_sentence(capsys: Said, guess: object, choices: tuple[str, ...]) -> None:
     predict("p", guess, choices)
-    assert ("a number" if not choices else '"rows" or "columns"') in said(capsys)
-    assert counted() == ()
+    assert ("a number" if not choices else '"rows" or "columns"') in read_output(capsys)
+    assert list_counted() == ()
 
 
 @pytest.mark.parametrize("name", [0.5, None, "", ...])
 def test_a_name_that_was_left_out_is_asked_for(capsys: Said, name: object) -> None:
     predict(name)  # type: ignore[arg-type]
     reveal(name, 3)  # type: ignore[arg-type]
-    assert said(capsys).count("comes first, in quotes") == 2
-    assert counted() == ()
+    assert read_output(capsys).count("comes first, in quotes") == 2
+    assert list_counted() == ()
 
 
 def test_a_result_that_is_no_number_stops_nothing(capsys: Said) -> None:
     predict("p", 1)
     for actual in (None, torch.zeros(3), float("nan"), ...):
         reveal("p", actual)
-    assert said(capsys).count("needs a number or a text") == 4
-    assert counted() == (None,)
+    assert read_output(capsys).count("needs a number or a text") == 4
+    assert list_counted() == (None,)
 
 
 def test_markup_in_a_guess_stays_text(monkeypatch: pytest.MonkeyPatch) -> None:

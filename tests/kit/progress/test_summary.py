@@ -11,37 +11,37 @@ import pytest
 from exercise_kit.cli.commands import progress as command
 from exercise_kit.progress import log
 from exercise_kit.progress.show import as_html
-from exercise_kit.progress.summary import LessonProgress, Progress, progress, summary
+from exercise_kit.progress.summary import LessonProgress, Progress, progress, summarize
 from vit_course.exercises.catalog import EXERCISES
 
 LESSON = "01_patchify"
 
 
-def checked(t: float, exercise: str = "patchify", **facts: Any) -> dict[str, Any]:
+def make_event(t: float, exercise: str = "patchify", **facts: Any) -> dict[str, Any]:
     begun = {"v": 1, "t": t, "s": "a", "kind": "check", "lesson": EXERCISES[exercise].lesson, "exercise": exercise}
     return {**begun, "points": 8, "share": 0.0, "state": "failed", "mistakes": [], **facts}
 
 
-def passed(t: float, exercise: str = "patchify", **facts: Any) -> dict[str, Any]:
-    return checked(t, exercise, share=1.0, state="passed", **facts)
+def make_passed_event(t: float, exercise: str = "patchify", **facts: Any) -> dict[str, Any]:
+    return make_event(t, exercise, share=1.0, state="passed", **facts)
 
 
 def lesson_of(*events: dict[str, Any], name: str = LESSON) -> LessonProgress:
-    found = summary(events, Path("nowhere"))
+    found = summarize(events, Path("nowhere"))
     return next(each for each in found.lessons if each.name == name)
 
 
 def test_the_best_report_of_an_exercise_counts() -> None:
-    found = lesson_of(checked(1, share=0.25), passed(2), checked(3, share=0.5))
+    found = lesson_of(make_event(1, share=0.25), make_passed_event(2), make_event(3, share=0.5))
     assert (found.earned, found.worth, found.done) == (8.0, 26.0, ("patchify",))
     assert found.to_do == ("unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patchify")
 
 
 def test_a_mistake_is_mended_when_its_exercise_passes_later() -> None:
-    first = checked(1, mistakes=["column order"]), checked(2, mistakes=["column order", "no error"])
-    elsewhere = checked(3, "unpatchify", mistakes=["column order"])
+    first = make_event(1, mistakes=["column order"]), make_event(2, mistakes=["column order", "no error"])
+    elsewhere = make_event(3, "unpatchify", mistakes=["column order"])
     assert (lesson_of(*first, elsewhere).met, lesson_of(*first, elsewhere).mended) == (3, 0)
-    found = lesson_of(*first, elsewhere, passed(4), checked(5, mistakes=["a new one"]))
+    found = lesson_of(*first, elsewhere, make_passed_event(4), make_event(5, mistakes=["a new one"]))
     assert (found.met, found.mended) == (4, 2)
 
 
@@ -53,30 +53,30 @@ def test_a_long_pause_is_no_time_spent() -> None:
 def test_what_comes_before_a_kernel_s_first_check_belongs_to_its_lesson() -> None:
     guess = {"v": 1, "t": 1, "s": "b", "kind": "guess", "name": "rows", "guess": 1}
     result = {"v": 1, "t": 2, "s": "b", "kind": "result", "name": "rows", "result": 1, "right": True}
-    found = lesson_of(checked(0, "normalize_images"), guess, passed(3, s="b"), {**result, "s": "c"})
+    found = lesson_of(make_event(0, "normalize_images"), guess, make_passed_event(3, s="b"), {**result, "s": "c"})
     assert (found.guesses, found.right) == (1, 1)
 
 
 def test_what_only_the_judge_can_measure_is_done() -> None:
-    found = lesson_of(checked(1, "vit_cifar", share=0.125, state="judged"), name="07_experiments")
+    found = lesson_of(make_event(1, "vit_cifar", share=0.125, state="judged"), name="07_experiments")
     assert "vit_cifar" in found.done
 
 
 def test_the_next_is_in_the_lesson_that_was_worked_on_last() -> None:
-    assert summary([], Path()).next == "Next: `normalize_images`, in 00_start."
-    assert summary([passed(1)], Path()).next == "Next: `unpatchify`, in 01_patchify."
-    assert summary([passed(1)], Path(), here=LESSON).next == "Next: `unpatchify`, here."
+    assert summarize([], Path()).next == "Next: `normalize_images`, in 00_start."
+    assert summarize([make_passed_event(1)], Path()).next == "Next: `unpatchify`, in 01_patchify."
+    assert summarize([make_passed_event(1)], Path(), here=LESSON).next == "Next: `unpatchify`, here."
 
 
 def all_done() -> list[dict[str, Any]]:
-    return [passed(number, name, mistakes=["a"]) for number, name in enumerate(EXERCISES)]
+    return [make_passed_event(number, name, mistakes=["a"]) for number, name in enumerate(EXERCISES)]
 
 
 def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> None:
     (tmp_path / "my_vit.py").write_text("# %% patchify\n# %% scratch\n# %% EncoderBlock\n")
     result = {"v": 1, "t": 99, "s": "a", "kind": "result", "name": "test-accuracy", "result": 61.25, "right": None}
-    before = summary(all_done()[:-1], tmp_path)
-    found = summary([*all_done(), result], tmp_path)
+    before = summarize(all_done()[:-1], tmp_path)
+    found = summarize([*all_done(), result], tmp_path)
     assert not before.complete
     assert "<img" not in as_html(before)
     assert found.complete
@@ -89,7 +89,7 @@ def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> Non
 
 
 def test_it_shows_itself_as_a_table_and_as_text(tmp_path: Path) -> None:
-    found = summary([passed(1)], tmp_path, here=LESSON)
+    found = summarize([make_passed_event(1)], tmp_path, here=LESSON)
     page, text = found._repr_mimebundle_()["text/html"], str(found)
     assert page.count("<tr") == len(found.lessons) + 1
     assert 'aria-current="true"' in page
@@ -111,7 +111,7 @@ def test_a_name_in_a_file_is_text_on_the_page() -> None:
     assert "<b>" not in as_html(found)
 
 
-def stopped(capsys: pytest.CaptureFixture[str], *arguments: Any, **options: Any) -> str:
+def run_refused(capsys: pytest.CaptureFixture[str], *arguments: Any, **options: Any) -> str:
     with pytest.raises(Exception, match=r"^1?$"):
         command(*arguments, **options)
     return " ".join(capsys.readouterr().err.split())
@@ -123,22 +123,22 @@ def test_the_command_says_what_it_cannot_show(tmp_path: Path, capsys: pytest.Cap
     of_teacher.mkdir()
     (of_teacher / "nbgrader_config.py").write_text("")
     empty.mkdir()
-    assert "there is no folder" in stopped(capsys, tmp_path / "nowhere")
-    assert "is not a folder" in stopped(capsys, file)
-    assert "vit-course report" in stopped(capsys, of_teacher)
-    assert "vit-course report" in stopped(capsys, of_teacher, delete=True)
-    assert "No progress is kept" in stopped(capsys, empty)
-    (empty / log.FILE).write_text(json.dumps(passed(1)))
-    assert "a .png or an .svg" in stopped(capsys, empty, card=tmp_path / "card.txt")
+    assert "there is no folder" in run_refused(capsys, tmp_path / "nowhere")
+    assert "is not a folder" in run_refused(capsys, file)
+    assert "vit-course report" in run_refused(capsys, of_teacher)
+    assert "vit-course report" in run_refused(capsys, of_teacher, delete=True)
+    assert "No progress is kept" in run_refused(capsys, empty)
+    (empty / log.FILE).write_text(json.dumps(make_passed_event(1)))
+    assert "a .png or an .svg" in run_refused(capsys, empty, card=tmp_path / "card.txt")
     (empty / log.FILE).unlink()
     (empty / log.FILE).mkdir()
-    assert "cannot be read" in stopped(capsys, empty)
+    assert "cannot be read" in run_refused(capsys, empty)
 
 
 def test_the_command_finds_shows_draws_and_deletes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notebooks" / LESSON).mkdir(parents=True)
     kept = tmp_path / "notebooks" / log.FILE
-    kept.write_text(f"{json.dumps(passed(1))}\nhalf a li")
+    kept.write_text(f"{json.dumps(make_passed_event(1))}\nhalf a li")
     for folder in (tmp_path, tmp_path / "notebooks", tmp_path / "notebooks" / LESSON):
         command(folder)
         shown = capsys.readouterr().out

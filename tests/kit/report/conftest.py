@@ -26,14 +26,14 @@ def patchify(images, patch_size):
 """
 
 
-def failed(name="test_rows", misconception=None, seen="token 1 differs", **parts):
+def make_failed(name="test_rows", misconception=None, seen="token 1 differs", **parts):
     message_parts = {"Seen": seen, "Expected": "0.4711 there", **parts}
     sentences = (f"{label}: {text}" for label, text in message_parts.items())
     message = " ".join(each if each[-1] in ".?!" else f"{each}." for each in sentences)
     return CheckOutcome(name, "fail", message, misconception, f"{name} holds.", message_parts, kind=failure_kind(seen))
 
 
-def passed(name="test_shape"):
+def make_passed(name="test_shape"):
     return CheckOutcome(name, "pass", claim=f"{name} holds.")
 
 

@@ -13,7 +13,7 @@ def anonymizer():
     return Anonymizer(NAMES)
 
 
-def shown(anonymizer, body, objects=("patchify",)):
+def anonymize(anonymizer, body, objects=("patchify",)):
     return anonymizer.code(f"def patchify(images, patch_size):\n{body}", objects)
 
 
@@ -39,17 +39,17 @@ def shown(anonymizer, body, objects=("patchify",)):
     ],
 )
 def test_a_line(anonymizer, line, kept):
-    assert shown(anonymizer, f"    {line}\n    return images").splitlines()[1:-1] == [f"    {kept}"]
+    assert anonymize(anonymizer, f"    {line}\n    return images").splitlines()[1:-1] == [f"    {kept}"]
 
 
 def test_what_does_nothing_goes(anonymizer):
     imports = "    import quist_tools, torch\n    from zoe import x\n    from torch.quist import x\n"
     body = f'    """By Zoë Quist."""\n{imports}    print("Zoë")\n    "Zoë"\n    return 1'
-    assert shown(anonymizer, body) == "def patchify(images, patch_size):\n    return 1"
+    assert anonymize(anonymizer, body) == "def patchify(images, patch_size):\n    return 1"
 
 
 def test_a_body_that_vanishes_is_a_body(anonymizer):
-    assert shown(anonymizer, "    '''Zoë'''") == "def patchify(images, patch_size):\n    pass"
+    assert anonymize(anonymizer, "    '''Zoë'''") == "def patchify(images, patch_size):\n    pass"
 
 
 def test_only_what_the_answer_needs_is_shown(anonymizer):
@@ -64,7 +64,7 @@ def test_long_code_keeps_the_answer_and_outlines_its_helpers(anonymizer):
     code = anonymizer.code(helper + "def patchify(images, patch_size):\n    return helper(images)", ("patchify",))
     assert code == "def helper(x):\n    …\n\ndef patchify(images, patch_size):\n    return helper(images)"
     body = "".join(f"    x = {number}\n" for number in range(48))
-    lines = shown(anonymizer, body).splitlines()
+    lines = anonymize(anonymizer, body).splitlines()
     assert (len(lines), lines[-1]) == (MOST_LINES + 1, "# … and 15 lines more")
 
 
@@ -89,5 +89,5 @@ def test_a_message(anonymizer, text, kept):
 
 
 def test_words_of_what_the_class_read_tell_nothing():
-    assert Anonymizer([], ["zebras"]).harmless("zebras_left")
-    assert not Anonymizer([]).harmless("zebras_left")
+    assert Anonymizer([], ["zebras"]).is_harmless("zebras_left")
+    assert not Anonymizer([]).is_harmless("zebras_left")

@@ -10,9 +10,9 @@ from exercise_kit.judge.result import as_json
 from exercise_kit.reasons import Reason
 from exercise_kit.report import collect
 from exercise_kit.report.collect import ReportError, State, gather
-from exercise_kit.report.page import lecture_page, private_page, sentences
-from exercise_kit.report.tally import tally
-from tests.kit.report.conftest import LESSON, Class, exercise, passed
+from exercise_kit.report.page import render_lecture_page, render_private_page, write_sentences
+from exercise_kit.report.tally import count_class
+from tests.kit.report.conftest import LESSON, Class, exercise, make_passed
 
 NOT_YET = "patchify is not written yet"
 
@@ -71,9 +71,9 @@ def test_a_result_that_was_edited_is_shown_to_nobody(class_folder):
 def test_content_is_what_the_grader_reads(tmp_path):
     class_folder = Class(tmp_path / "vision", "07_experiments")
     lesson, path = class_folder.lessons.get("07_experiments"), class_folder.hand_in("ann", "07_experiments")
-    assert collect._content(path, lesson) == class_folder.submission(path).content
+    assert collect._read_content(path, lesson) == class_folder.submission(path).content
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
-    assert collect._content(path, lesson) == class_folder.submission(path).content
+    assert collect._read_content(path, lesson) == class_folder.submission(path).content
 
 
 def test_one_file_of_two_students_is_flagged(tmp_path):
@@ -116,7 +116,7 @@ def test_what_is_no_class(tmp_path):
 
 
 def test_published_results_do_too(class_folder, tmp_path):
-    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", passed()))
+    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", make_passed()))
     class_folder.hand_in("ben").write_text("{")
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
@@ -131,20 +131,20 @@ CAUSE = "hidden/test_patchify.py:7: NameError: name 'nowhere' is not defined"
 
 def test_what_waits_for_a_check_is_reported_and_counts_nowhere(class_folder, tmp_path):
     waiting = exercise(reason=Reason.OUR_ERROR, waits_for=CAUSE)
-    right = exercise("unpatchify", passed(), score=5.0, max_score=5.0)
+    right = exercise("unpatchify", make_passed(), score=5.0, max_score=5.0)
     class_folder.keep(class_folder.hand_in("ann"), waiting, right, only=True)
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
     file.write_text(json.dumps(as_json([each.result for each in folder.handed_in])))
     for work, cause in ((folder, CAUSE), (gather(file), "the checks of patchify")):
         assert states(work) == {"ann": State.UNDECIDED}
-        found = tally(work)
+        found = count_class(work)
         assert found.shares() == [1.0]
         assert [each.name for each in found.exercises if each.answers] == ["unpatchify"]
-        assert "0 are graded, 1 is waiting for a check to be mended." in sentences(found)[0]
-        page = lecture_page(found, "vision", date(2026, 3, 7))
+        assert "0 are graded, 1 is waiting for a check to be mended." in write_sentences(found)[0]
+        page = render_lecture_page(found, "vision", date(2026, 3, 7))
         assert cause in unescape(page)
-        assert "5 of 5, – of 8" in private_page(found, "vision", date(2026, 3, 7))
+        assert "5 of 5, – of 8" in render_private_page(found, "vision", date(2026, 3, 7))
     assert CAUSE in folder.handed_in[0].reason
 
 

@@ -5,8 +5,8 @@ import pytest
 from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import gather
 from exercise_kit.report.examples import Anonymizer, Examples
-from exercise_kit.report.excerpt import MARK, MOST_LINES, canonical, shorten
-from tests.kit.report.conftest import exercise, failed
+from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize, shorten
+from tests.kit.report.conftest import exercise, make_failed
 
 LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
 
@@ -24,7 +24,7 @@ def test_long_code_keeps_what_differs_and_where_it_stands():
         "        return x.transpose(1, 2)",
         "# end",
     ]
-    common = {canonical(line) for line in lines} - {"return x.transpose(1, 2)"}
+    common = {canonicalize(line) for line in lines} - {"return x.transpose(1, 2)"}
     shown = shorten(lines, common)
     assert shown[:3] == ["class A:", "    def f(self):", f"        {MARK}"]
     assert "        return x.transpose(1, 2)" in shown
@@ -32,7 +32,7 @@ def test_long_code_keeps_what_differs_and_where_it_stands():
 
 
 def test_names_that_were_taken_out_are_alike():
-    assert canonical("    name3 = name1(x)") == canonical("name4 = name2(x)")
+    assert canonicalize("    name3 = name1(x)") == canonicalize("name4 = name2(x)")
 
 
 def test_where_all_differs_the_end_is_cut_and_counted():
@@ -73,7 +73,7 @@ OUTLINED = RIGHT.replace("images + 40\n", "images - 40\n")
 def test_a_whole_answer_is_the_example_and_none_of_which_only_a_mark_is_left(class_folder, other):
     """Even where the whole one has more lines of its own."""
     answers = {"right": RIGHT, **{f"other-{number}": other for number in range(6)}, "whole": WHOLE}
-    wrong = exercise("patchify", failed(misconception="column order"), score=4.0)
+    wrong = exercise("patchify", make_failed(misconception="column order"), score=4.0)
     for student, source in answers.items():
         class_folder.keep(class_folder.hand_in(student, patchify=source), *([wrong] if student != "right" else []))
     work = gather(class_folder.folder)

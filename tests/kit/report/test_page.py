@@ -10,10 +10,10 @@ import pytest
 from exercise_kit.reasons import Reason
 from exercise_kit.report.collect import gather
 from exercise_kit.report.manual_grading import ManualGrading, Question
-from exercise_kit.report.page import lecture_page, private_page
-from exercise_kit.report.plots import tenths
-from exercise_kit.report.tally import tally
-from tests.kit.report.conftest import STRIPS, exercise, failed, passed
+from exercise_kit.report.page import render_lecture_page, render_private_page
+from exercise_kit.report.plots import count_tenths
+from exercise_kit.report.tally import count_class
+from tests.kit.report.conftest import STRIPS, exercise, make_failed, make_passed
 
 TODAY = date(2026, 3, 7)
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "wbr"}
@@ -50,21 +50,21 @@ class Outline(HTMLParser):
 
 
 def page(class_folder, **options):
-    return lecture_page(tally(gather(class_folder.folder)), "vision", options.get("today", TODAY))
+    return render_lecture_page(count_class(gather(class_folder.folder)), "vision", options.get("today", TODAY))
 
 
 @pytest.fixture
 def full(class_folder):
     """A class with everything: named, unnamed, unwritten, unasked; hostile names and words."""
-    wrong = failed(misconception="column order", seen="raised `Quist <img src=x onerror=alert(1)>`")
-    odd = failed("test_odd", seen=f"it gave {HOSTILE}")
+    wrong = make_failed(misconception="column order", seen="raised `Quist <img src=x onerror=alert(1)>`")
+    odd = make_failed("test_odd", seen=f"it gave {HOSTILE}")
     unwritten = exercise(
-        "unpatchify", failed(), max_score=5.0, problem="unpatchify is not written yet", reason=Reason.NOT_WRITTEN
+        "unpatchify", make_failed(), max_score=5.0, problem="unpatchify is not written yet", reason=Reason.NOT_WRITTEN
     )
     for name in NAMES:
         class_folder.keep(
             class_folder.hand_in(name, patchify=STRIPS),
-            exercise("patchify", wrong, passed(), score=4.0, seconds=0.1),
+            exercise("patchify", wrong, make_passed(), score=4.0, seconds=0.1),
             exercise("conv_from_linear", odd, max_score=5.0, seconds=0.1),
             unwritten,
             flags=("reference-copied",),
@@ -129,7 +129,7 @@ def test_a_page_says_what_there_is(full):
 
 
 def test_the_private_page_names_everybody(full):
-    text = private_page(tally(gather(full.folder)), "vision", TODAY)
+    text = render_private_page(count_class(gather(full.folder)), "vision", TODAY)
     outline = Outline(text)
     assert "script" not in outline.tags
     assert outline.tags["bdi"] == (len(NAMES) + 2) + (len(NAMES) + 1) + len(NAMES)  # who, remarks, whom to talk to
@@ -144,7 +144,7 @@ def test_an_empty_class_has_a_page_that_says_so(class_folder):
     assert "Nobody has handed in anything yet." in text
     assert "Nothing to report yet" in text
     assert Outline(text).tags["table"] == 0
-    assert "Nobody has handed in" in private_page(tally(gather(class_folder.folder)), "vision", TODAY)
+    assert "Nobody has handed in" in render_private_page(count_class(gather(class_folder.folder)), "vision", TODAY)
 
 
 def test_a_class_of_which_nothing_is_graded(class_folder):
@@ -165,7 +165,7 @@ def test_a_class_without_a_mistake(class_folder):
 
 def test_older_results_are_shown_and_said_to_be_older(class_folder):
     class_folder.keep(
-        class_folder.hand_in("ann"), exercise("patchify", failed(misconception="column order"), max_score=80.0)
+        class_folder.hand_in("ann"), exercise("patchify", make_failed(misconception="column order"), max_score=80.0)
     )
     text = page(class_folder)
     assert "1 notebook was graded with older checks" in text
@@ -173,12 +173,12 @@ def test_older_results_are_shown_and_said_to_be_older(class_folder):
 
 
 def test_questions_to_be_graded_by_hand(class_folder):
-    found = tally(gather(class_folder.folder))
+    found = count_class(gather(class_folder.folder))
     book = ManualGrading((Question("01_patchify", "why-<b>", 9, 4),))
-    shown = lecture_page(_with(found, book), "vision", TODAY)
+    shown = render_lecture_page(_with(found, book), "vision", TODAY)
     assert "4 written answers wait" in shown
     assert "why-&lt;b&gt;" in shown
-    locked = lecture_page(_with(found, ManualGrading(problem="/class/gradebook.db is locked")), "vision", TODAY)
+    locked = render_lecture_page(_with(found, ManualGrading(problem="/class/gradebook.db is locked")), "vision", TODAY)
     assert "could not be read, so nobody can say what waits in it" in locked
     assert "ada" not in locked, "the page is shown in a lecture"
 
@@ -194,4 +194,4 @@ def test_the_same_class_gives_the_same_page(full):
 
 
 def test_tenths():
-    assert tenths([0.0, 0.05, 0.3, 0.7, 0.99, 1.0]) == [2, 0, 0, 1, 0, 0, 0, 1, 0, 2]
+    assert count_tenths([0.0, 0.05, 0.3, 0.7, 0.99, 1.0]) == [2, 0, 0, 1, 0, 0, 0, 1, 0, 2]

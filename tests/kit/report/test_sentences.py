@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from exercise_kit.cli.commands import report
-from tests.kit.report.conftest import exercise, failed
+from tests.kit.report.conftest import exercise, make_failed
 
 app = typer.Typer()
 app.command()(report)
@@ -21,7 +21,7 @@ def run(*arguments):
 
 @pytest.fixture
 def graded(class_folder):
-    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", failed(misconception="column order")))
+    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", make_failed(misconception="column order")))
     return class_folder.folder
 
 

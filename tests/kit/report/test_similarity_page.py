@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from exercise_kit import report
-from exercise_kit.report.similarity import SimilarityError, Text, export, pairs, texts_of, write_page
+from exercise_kit.report.similarity import SimilarityError, Text, export, find_pairs, read_texts, write_page
 from tests.e2e.browser import cut_on_a_phone, needs_chromium
 from vit_course.cli import app
 
@@ -31,7 +31,7 @@ def test_a_copy_with_other_names_is_shown_and_the_task_s_own_lines_are_not(lesso
     lesson = lessons.get("01_patchify")
     alone = [text(lesson, f"s{place}", [place]) for place in range(3)]
     copied = [text(lesson, "ada", [3, 4], "mine"), text(lesson, "ben", [3, 4], "yours", "# <script>\n")]
-    (found,) = pairs(lesson, [*alone, *copied])
+    (found,) = find_pairs(lesson, [*alone, *copied])
     assert found.students == ("ada", "ben")
     assert min(found.shares) > 0.5
     assert "<mark>" in found.left
@@ -40,13 +40,13 @@ def test_a_copy_with_other_names_is_shown_and_the_task_s_own_lines_are_not(lesso
 
 def test_what_many_wrote_alike_is_the_task_s_doing(lessons):
     lesson = lessons.get("01_patchify")
-    assert pairs(lesson, [text(lesson, f"s{place}", [3, 4], f"n{place}") for place in range(9)]) == []
-    assert pairs(lesson, [text(lesson, "one", [0])]) == []
+    assert find_pairs(lesson, [text(lesson, f"s{place}", [3, 4], f"n{place}") for place in range(9)]) == []
+    assert find_pairs(lesson, [text(lesson, "one", [0])]) == []
 
 
 def test_one_idea_in_common_beside_others_of_their_own_is_no_copy(lessons):
     lesson = lessons.get("01_patchify")
-    assert pairs(lesson, [text(lesson, "ada", [0, 1], "a"), text(lesson, "ben", [1, 2], "b")]) == []
+    assert find_pairs(lesson, [text(lesson, "ada", [0, 1], "a"), text(lesson, "ben", [1, 2], "b")]) == []
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_private_page_tells_of_it(copying_class, tmp_path):
 
 
 def test_other_engines_get_one_file_a_student_and_what_was_given(copying_class, tmp_path):
-    found = texts_of(copying_class, "01_patchify")
+    found = read_texts(copying_class, "01_patchify")
     assert export(found, tmp_path / "out") == 2
     names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.py")}
     home = "01_patchify"
@@ -133,4 +133,4 @@ def test_nothing_of_the_page_is_cut_on_a_phone(copying_class):
 @pytest.mark.parametrize(("lesson", "words"), [("99_none", "there is no lesson"), (None, "nobody has handed in")])
 def test_nothing_to_compare_gets_a_sentence(class_folder, lesson, words):
     with pytest.raises(SimilarityError, match=words):
-        texts_of(class_folder.folder, lesson)
+        read_texts(class_folder.folder, lesson)

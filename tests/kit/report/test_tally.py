@@ -7,13 +7,13 @@ import pytest
 
 from exercise_kit.judge.result import CheckOutcome, Result
 from exercise_kit.reasons import Reason
-from exercise_kit.report.answers import Lost, lost_points
+from exercise_kit.report.answers import Lost, split_lost_points
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.manual_grading import ManualGrading, Question
-from exercise_kit.report.page import percent, plural, points, sentences
-from exercise_kit.report.tally import known, tally
+from exercise_kit.report.page import format_count, format_percent, format_points, write_sentences
+from exercise_kit.report.tally import count_class, find_known_mistakes
 from tests.answers import known_mistake
-from tests.kit.report.conftest import LESSON, exercise, failed, passed
+from tests.kit.report.conftest import LESSON, exercise, make_failed, make_passed
 
 MISSING = CheckOutcome("test_rows", "fail", None, claim="rows hold.")
 
@@ -31,15 +31,17 @@ def whole(exercises):
     return Result("p", "s", LESSON, "graded", None, score, worth, 0.5, ("test-cell-edited",), exercises)
 
 
-def lost(result, **options):
-    return [(share.why, share.points, share.name) for share in lost_points(result, **options)]
+def list_lost_points(result, **options):
+    return [(share.why, share.points, share.name) for share in split_lost_points(result, **options)]
 
 
 def test_lost_points_are_shared_out_among_the_failed_checks():
-    result = exercise("patchify", failed(misconception="column order"), failed("test_other"), passed(), score=2.0)
-    assert lost(result) == [(Lost.NAMED, 3.0, "column order"), (Lost.UNNAMED, 3.0, "")]
-    assert lost(result, follows=True)[1][0] is Lost.FOLLOWS
-    assert lost(exercise("patchify", passed(), score=8.0)) == []
+    result = exercise(
+        "patchify", make_failed(misconception="column order"), make_failed("test_other"), make_passed(), score=2.0
+    )
+    assert list_lost_points(result) == [(Lost.NAMED, 3.0, "column order"), (Lost.UNNAMED, 3.0, "")]
+    assert list_lost_points(result, follows=True)[1][0] is Lost.FOLLOWS
+    assert list_lost_points(exercise("patchify", make_passed(), score=8.0)) == []
 
 
 @pytest.mark.parametrize(
@@ -54,12 +56,14 @@ def test_lost_points_are_shared_out_among_the_failed_checks():
     ],
 )
 def test_answers_of_which_nothing_was_evaluated(reason, why):
-    assert lost(exercise("patchify", MISSING, problem="whatever the words", reason=reason)) == [(why, 8.0, "")]
+    assert list_lost_points(exercise("patchify", MISSING, problem="whatever the words", reason=reason)) == [
+        (why, 8.0, "")
+    ]
 
 
 def test_two_mistakes_at_once_are_both_counted():
     both = "column order, and channels last inside a token"
-    found = tally(work((exercise("patchify", failed(misconception=both)),)))
+    found = count_class(work((exercise("patchify", make_failed(misconception=both)),)))
     assert {(each.misconception.name, each.lost, each.students, each.together) for each in found.mistakes} == {
         ("column order", 4.0, 1, 1),
         ("channels last inside a token", 4.0, 1, 1),
@@ -68,34 +72,38 @@ def test_two_mistakes_at_once_are_both_counted():
 
 def test_a_misconception_is_reported_as_the_library_has_it():
     cause = known_mistake("patchify", "column order").cause
-    (facts,) = known("patchify", "column order")
+    (facts,) = find_known_mistakes("patchify", "column order")
     assert (facts.explanation, facts.question, facts.section) == (cause.explanation, cause.question, cause.section)
-    assert [each.name for each in known("patchify", "gone, and forgotten")] == ["gone, and forgotten"]
+    assert [each.name for each in find_known_mistakes("patchify", "gone, and forgotten")] == ["gone, and forgotten"]
 
 
 def test_a_mistake_is_one_in_all_exercises_that_share_it():
     points = {"patchify": 8.0, "fix_patchify": 3.0}
-    wrong = failed(misconception="column order")
-    found = tally(work((exercise("patchify", wrong), exercise("fix_patchify", wrong, max_score=3.0)), points=points))
+    wrong = make_failed(misconception="column order")
+    found = count_class(
+        work((exercise("patchify", wrong), exercise("fix_patchify", wrong, max_score=3.0)), points=points)
+    )
     (mistake,) = found.mistakes
     assert (mistake.students, mistake.lost, dict(mistake.exercises)) == (1, 11.0, {"patchify": 1, "fix_patchify": 1})
 
 
 def test_the_costliest_comes_first():
-    cheap, dear = failed(misconception="column order"), failed(misconception="strips not squares")
-    found = tally(work((exercise("patchify", cheap, score=7.0),), (exercise("patchify", dear),)))
+    cheap, dear = make_failed(misconception="column order"), make_failed(misconception="strips not squares")
+    found = count_class(work((exercise("patchify", cheap, score=7.0),), (exercise("patchify", dear),)))
     assert [each.misconception.name for each in found.mistakes] == ["strips not squares", "column order"]
 
 
 def test_wrong_answers_without_a_name_are_grouped_by_the_kind_of_their_first_failure():
     def wrong(seen, *more):
-        return (exercise("patchify", failed(seen=seen), *more),)
+        return (exercise("patchify", make_failed(seen=seen), *more),)
 
-    found = tally(
+    found = count_class(
         work(
             wrong("token 3 of (2, 10, 48) is 0.5 too large, at `x`"),
             wrong("token 12 of (4, 3) is 1e-3 too large, at `a b`"),
-            wrong("token 12 of (4, 3) is 1e-3 too large, at `a b`", failed("test_other", seen="the same as above")),
+            wrong(
+                "token 12 of (4, 3) is 1e-3 too large, at `a b`", make_failed("test_other", seen="the same as above")
+            ),
             wrong("patchify returned None"),
         )
     )
@@ -109,9 +117,9 @@ def test_what_follows_from_an_earlier_mistake_is_no_group_of_its_own(lessons):
     plan = LessonPlan("04_block", names, released)
     assert "Mlp" in plan.builds_on()["EncoderBlock"]
     assert plan.builds_on()["Mlp"] == frozenset()
-    results = tuple(exercise(name, failed(), max_score=worth) for name, worth in names.items() if name in _BLOCK)
+    results = tuple(exercise(name, make_failed(), max_score=worth) for name, worth in names.items() if name in _BLOCK)
     handed_in = SubmittedWork(Path("p"), "s", "04_block", State.GRADED, whole(results))
-    found = tally(ClassWork("vision", (handed_in,), (plan,)))
+    found = count_class(ClassWork("vision", (handed_in,), (plan,)))
     assert dict(found.following) == {"EncoderBlock": 1}
     assert [each.exercise for each in found.unexplained] == ["Mlp"]
 
@@ -122,7 +130,7 @@ _BLOCK = ("Mlp", "EncoderBlock")
 def test_answers_that_could_not_be_evaluated_count_for_no_check():
     facts = {"reason": Reason.NOT_RUN, "kind": "the answer was not evaluated: it took too long"}
     several = (exercise("patchify", MISSING, problem=f"whatever the words, {place}", **facts) for place in "ab")
-    found = tally(work(*((each,) for each in several)))
+    found = count_class(work(*((each,) for each in several)))
     assert found.exercises[0].checks == {}
     (group,) = found.unevaluated
     assert (group.exercise, group.kind, len(group.answers)) == ("patchify", facts["kind"], 2)
@@ -131,13 +139,13 @@ def test_answers_that_could_not_be_evaluated_count_for_no_check():
 def test_checks_bins_flags_and_times():
     undecided = CheckOutcome("test_gradient", "undecided", "Seen: no GPU.")
     results = [
-        (exercise("patchify", passed(), undecided, score=8.0, seconds=0.2),),
-        (exercise("patchify", failed("test_shape"), score=4.0, seconds=0.4),),
-        (exercise("patchify", failed("test_shape"), score=1.0),),
-        (exercise("patchify", failed("test_shape")),),
+        (exercise("patchify", make_passed(), undecided, score=8.0, seconds=0.2),),
+        (exercise("patchify", make_failed("test_shape"), score=4.0, seconds=0.4),),
+        (exercise("patchify", make_failed("test_shape"), score=1.0),),
+        (exercise("patchify", make_failed("test_shape")),),
         (exercise("patchify", MISSING, problem="patchify is not written yet", reason=Reason.NOT_WRITTEN, seconds=9.0),),
     ]
-    found = tally(work(*results))
+    found = count_class(work(*results))
     (only,) = found.exercises
     assert only.bins == (1, 1, 1, 1, 1)
     assert (only.seconds, found.flags["test-cell-edited"], found.median) == ([0.2, 0.4], 5, 0.125)
@@ -147,7 +155,7 @@ def test_checks_bins_flags_and_times():
 
 
 def test_an_exercise_of_an_older_release_is_left_out():
-    found = tally(work((exercise("gone", failed()), exercise("patchify", passed(), score=8.0))))
+    found = count_class(work((exercise("gone", make_failed()), exercise("patchify", make_passed(), score=8.0))))
     assert [each.name for each in found.exercises] == ["patchify"]
     assert not found.unexplained
 
@@ -168,35 +176,35 @@ def test_an_exercise_of_an_older_release_is_left_out():
 )
 def test_equals_are_equally_hard(shares, said):
     points = {"patchify": 8.0, "unpatchify": 8.0, "fix_patchify": 8.0}
-    results = tuple(exercise(name, passed(), score=8.0 * each) for name, each in zip(points, shares, strict=True))
-    (_, how_well, _) = sentences(tally(work(results, points=points)))
+    results = tuple(exercise(name, make_passed(), score=8.0 * each) for name, each in zip(points, shares, strict=True))
+    (_, how_well, _) = write_sentences(count_class(work(results, points=points)))
     assert said in how_well
 
 
 def test_three_sentences():
-    wrong = exercise("patchify", failed(misconception="column order"), score=2.0)
-    facts = sentences(tally(work((wrong,), (exercise("patchify", passed(), score=8.0),))))
+    wrong = exercise("patchify", make_failed(misconception="column order"), score=2.0)
+    facts = write_sentences(count_class(work((wrong,), (exercise("patchify", make_passed(), score=8.0),))))
     assert facts == [
         "2 students handed in 2 notebooks for 1 lesson; all are graded.",
         "Half of the graded notebooks earn 62\u00a0% of their points or more.",
         "Of the mistakes that have a name, “column order” cost the class most: 1 student and 6 points; "
         "all answers are written.",
     ]
-    assert sentences(tally(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
+    assert write_sentences(count_class(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
     waiting = SubmittedWork(Path("p"), "s", LESSON, State.WAITING)
-    assert sentences(tally(ClassWork("vision", (waiting,), ()))) == [
+    assert write_sentences(count_class(ClassWork("vision", (waiting,), ()))) == [
         "1 student handed in 1 notebook: 0 are graded, 1 is not graded yet."
     ]
 
 
 def test_the_first_sentence_says_what_waits_for_a_person():
     """Nothing is called graded whose written answers nobody has read."""
-    done = work((exercise("patchify", passed(), score=8.0),))
+    done = work((exercise("patchify", make_passed(), score=8.0),))
     waits = ClassWork("vision", (SubmittedWork(Path("p"), "s", LESSON, State.WAITING),), ())
 
     def first(found, waiting, again=0):
         book = ManualGrading((Question(LESSON, "question-1", 3, waiting, again),))
-        return sentences(tally(replace(found, manual_grading=book)))[0]
+        return write_sentences(count_class(replace(found, manual_grading=book)))[0]
 
     assert first(done, 0).endswith("; all are graded.")
     assert first(done, 1).endswith("; all code is graded, and 1 written answer waits for a grade by hand.")
@@ -206,8 +214,8 @@ def test_the_first_sentence_says_what_waits_for_a_person():
 
 
 def test_numbers():
-    assert [percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == [
+    assert [format_percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == [
         f"{each}\u00a0%" for each in ("0", "1", "50", "99", "100")
     ]
-    assert [points(value) for value in (0, 0.25, 3.0, 12.04, 1234.5)] == ["0", "0.2", "3", "12", "1,234"]
-    assert (plural(1, "box", "boxes"), plural(2000, "box", "boxes")) == ("1 box", "2,000 boxes")
+    assert [format_points(value) for value in (0, 0.25, 3.0, 12.04, 1234.5)] == ["0", "0.2", "3", "12", "1,234"]
+    assert (format_count(1, "box", "boxes"), format_count(2000, "box", "boxes")) == ("1 box", "2,000 boxes")

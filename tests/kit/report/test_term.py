@@ -13,12 +13,12 @@ from exercise_kit.judge.result import Result
 from exercise_kit.report import tally as tallying
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.manual_grading import ByHand, ManualGrading
-from exercise_kit.report.page import lecture_page, private_page, with_sign
+from exercise_kit.report.page import render_lecture_page, render_private_page, with_sign
 from exercise_kit.report.people import Why, to_talk_to
-from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, discriminations, tally
-from exercise_kit.report.term import lesson_rows
+from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, count_class, rank_discriminations
+from exercise_kit.report.term import make_lesson_rows
 from tests.e2e.browser import CHROMIUM, cut_on_a_phone, needs_chromium
-from tests.kit.report.conftest import exercise, failed
+from tests.kit.report.conftest import exercise, make_failed
 from tests.kit.report.test_page import Outline
 from tests.waiting import GIVE_UP
 
@@ -34,7 +34,7 @@ def handed_in(who, lesson, *exercises, flags=(), path=None):
 
 def class_of(*works, lessons=LESSONS, points=None, **more):
     plans = tuple(LessonPlan(name, points or {f"{name}_a": 10.0, f"{name}_b": 10.0}) for name in lessons)
-    return tally(ClassWork("vision", works, plans, **more))
+    return count_class(ClassWork("vision", works, plans, **more))
 
 
 def two(who, lesson, first, second, **more):
@@ -54,7 +54,7 @@ def spread(students):
 
 
 def test_the_index_is_the_correlation_with_all_other_exercises():
-    found = discriminations(class_of(*spread(12)).exercises)
+    found = rank_discriminations(class_of(*spread(12)).exercises)
     first = [each.result.exercises[0].score for each in spread(12)]
     second = [each.result.exercises[1].score for each in spread(12)]
     assert [each.index for each in found] == pytest.approx([correlation(first, second)] * 2)
@@ -78,7 +78,7 @@ def test_what_tells_most_apart_stands_first_and_the_unknown_last():
         )
         for number in range(12)
     ]
-    found = discriminations(class_of(*works, lessons=LESSONS[:1], points=dict.fromkeys(scores, 10.0)).exercises)
+    found = rank_discriminations(class_of(*works, lessons=LESSONS[:1], points=dict.fromkeys(scores, 10.0)).exercises)
     assert [each.exercise.name for each in found] == ["stronger", "strong", "weak", "same"]
     known = [each.index for each in found[:-1]]
     assert known == sorted(known, reverse=True)
@@ -86,29 +86,29 @@ def test_what_tells_most_apart_stands_first_and_the_unknown_last():
 
 
 def test_of_few_students_nothing_is_said():
-    found = discriminations(class_of(*spread(LEAST_STUDENTS - 1)).exercises)
+    found = rank_discriminations(class_of(*spread(LEAST_STUDENTS - 1)).exercises)
     assert {each.index for each in found} == {None}
     assert "at least 10 are needed" in found[0].sentence
 
 
 def test_of_an_exercise_that_stands_alone_it_is_said_that_there_is_nothing_to_compare_it_with():
-    alone = handed_in("s", LESSONS[0], exercise(f"{LESSONS[0]}_a", failed(), max_score=10.0))
-    (found,) = discriminations(class_of(alone).exercises)
+    alone = handed_in("s", LESSONS[0], exercise(f"{LESSONS[0]}_a", make_failed(), max_score=10.0))
+    (found,) = rank_discriminations(class_of(alone).exercises)
     assert found.sentence == "nothing can be said: nobody who did it has another graded exercise to compare it with"
 
 
 def test_of_an_exercise_that_all_can_do_nothing_is_said():
     works = [two(f"s{number}", LESSONS[0], 10.0, float(number % 3)) for number in range(12)]
-    found = discriminations(class_of(*works).exercises)
+    found = rank_discriminations(class_of(*works).exercises)
     assert [each.index for each in found] == [None, None]
     assert "all students earned the same" in found[0].sentence
 
 
 def test_chance_and_the_wrong_way_round_are_reported():
     alternating = [two(f"s{number}", LESSONS[0], float(number % 2), float(number // 2 % 2)) for number in range(12)]
-    assert "may be chance" in discriminations(class_of(*alternating).exercises)[0].sentence
+    assert "may be chance" in rank_discriminations(class_of(*alternating).exercises)[0].sentence
     opposed = [two(f"s{number}", LESSONS[0], float(number), 11.0 - number) for number in range(11)]
-    assert "do worse here" in discriminations(class_of(*opposed).exercises)[0].sentence
+    assert "do worse here" in rank_discriminations(class_of(*opposed).exercises)[0].sentence
     assert with_sign(-0.5) == "\u22120.50"
 
 
@@ -134,7 +134,7 @@ def test_who_has_earned_nothing_is_named_unless_a_person_gave_points():
     book = ManualGrading(by_hand={("cleo", LESSONS[0]): ByHand(1.5, 20.0, 1.5, 20.0)})
     found = class_of(*works, manual_grading=book)
     assert reasons(found) == {"ben": [(Why.NOTHING, f"0 of 20 in {LESSONS[0]}")]}
-    private = private_page(found, "vision", TODAY)
+    private = render_private_page(found, "vision", TODAY)
     assert (
         '<td class="n" data-label="points">1.5 of 20</td><td class="n" data-label="by hand">1.5 of 20</td>' in private
     )
@@ -155,7 +155,8 @@ def test_who_falls_behind_their_own_past_is_named_and_not_who_is_always_low():
 
 def test_the_same_mistake_twice_and_flags_of_the_student_alone():
     wrong = [
-        exercise(f"01_first_{each}", failed(misconception="column order"), score=1.0, max_score=10.0) for each in "ab"
+        exercise(f"01_first_{each}", make_failed(misconception="column order"), score=1.0, max_score=10.0)
+        for each in "ab"
     ]
     works = [
         handed_in("ann", LESSONS[0], *wrong, flags=("reference-copied", "weaker-sandbox")),
@@ -192,7 +193,7 @@ def dated(tmp_path):
 
 def test_days_from_release_to_half_of_the_points(dated):
     folder, works, _ = dated
-    (row,) = lesson_rows(class_of(*works, lessons=LESSONS[:1], folder=folder))
+    (row,) = make_lesson_rows(class_of(*works, lessons=LESSONS[:1], folder=folder))
     assert (row.to_pass.days, row.to_pass.passed, row.to_pass.unknown) == ((2.0, 4.0), 3, "")
     assert (row.students, row.graded) == (4, 4)
 
@@ -210,7 +211,7 @@ def test_what_is_not_known_of_times_is_said(dated):
 
 
 def unknown(works, folder):
-    (row,) = lesson_rows(class_of(*works, lessons=LESSONS[:1], folder=folder))
+    (row,) = make_lesson_rows(class_of(*works, lessons=LESSONS[:1], folder=folder))
     assert row.to_pass.days == ()
     return row.to_pass.unknown
 
@@ -222,40 +223,40 @@ def long_term(monkeypatch):
     question = "Which of the grid axes varies fastest in your reshape, and which in mine? " * 2
     names = [f"mistake {kind} of the long kind" for kind in range(5)]
     library = {name: KnownMistake(name, explanation, question, "05_vit, A section", "It trains.") for name in names}
-    monkeypatch.setattr(tallying, "_library", lambda exercise: library)
+    monkeypatch.setattr(tallying, "_load_library", lambda exercise: library)
     lessons = tuple(f"{number:02}_a_lesson_with_a_long_name" for number in range(11))
     points = {lesson: {f"exercise_number_{each}_of_{lesson}": 10.0 for each in range(4)} for lesson in lessons}
     works = []
     for student in range(12):
         for lesson in lessons:
             answers = [
-                exercise(name, failed(misconception=names[student % 5]), score=5.0, max_score=10.0)
+                exercise(name, make_failed(misconception=names[student % 5]), score=5.0, max_score=10.0)
                 if (student + place) % 2
                 else exercise(name, score=10.0, max_score=10.0)
                 for place, name in enumerate(points[lesson])
             ]
             works.append(handed_in(f"student{student}", lesson, *answers, flags=("reference-copied",)))
     plans = tuple(LessonPlan(lesson, points[lesson]) for lesson in lessons)
-    return tally(ClassWork("vision", tuple(works), plans))
+    return count_class(ClassWork("vision", tuple(works), plans))
 
 
 def test_the_page_of_a_term_is_whole_and_the_private_page_says_whom_to_talk_to(long_term):
-    outline = Outline(lecture_page(long_term, "vision", TODAY))
+    outline = Outline(render_lecture_page(long_term, "vision", TODAY))
     labels = [value for tag, name, value in outline.attributes if (tag, name) == ("svg", "aria-label")]
     assert "lesson by lesson" in labels[0]
     assert outline.tags["td"] == sum(
         name in ("data-label", "colspan") for tag, name, _ in outline.attributes if tag == "td"
     )
-    private = private_page(long_term, "vision", TODAY)
+    private = render_private_page(long_term, "vision", TODAY)
     Outline(private)
     assert "12 students, those with most reasons first" in private
-    assert "student3" not in lecture_page(long_term, "vision", TODAY)
+    assert "student3" not in render_lecture_page(long_term, "vision", TODAY)
 
 
 @needs_chromium
 @pytest.mark.proof
 def test_nothing_is_cut_on_a_phone(long_term, tmp_path):
-    pages = {"term": lecture_page, "term-names": private_page}
+    pages = {"term": render_lecture_page, "term-names": render_private_page}
     for name, page in pages.items():
         (tmp_path / f"{name}.html").write_text(page(long_term, "vision", TODAY), encoding="utf-8")
     assert cut_on_a_phone(*(tmp_path / f"{name}.html" for name in pages)) == []
@@ -263,7 +264,7 @@ def test_nothing_is_cut_on_a_phone(long_term, tmp_path):
 
 @needs_chromium
 def test_in_print_it_is_two_pages(long_term, tmp_path):
-    (tmp_path / "report.html").write_text(lecture_page(long_term, "vision", TODAY), encoding="utf-8")
+    (tmp_path / "report.html").write_text(render_lecture_page(long_term, "vision", TODAY), encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     target = tmp_path / "report.pdf"
     command = [CHROMIUM, *options, f"--print-to-pdf={target}", (tmp_path / "report.html").as_uri()]

@@ -24,7 +24,7 @@ LESSONS = tuple(path.stem for path in sorted(SOLUTIONS.glob("[0-9]*.py")))
 
 
 def run(folder, code):
-    """What a Python prints that has the view on its path, and the project nowhere."""
+    """Return what a Python prints that has the view on its path, and the project nowhere."""
     command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     assert done.returncode == 0, done.stderr
@@ -52,7 +52,7 @@ def modules_of(folder):
 
 
 def there(name, lesson):
-    """Whether a module that holds answers is whole in the view of a lesson."""
+    """Say whether a module that holds answers is whole in the view of a lesson."""
     number = int(lesson[:2])
     return ANSWERS[name] < number if name in ANSWERS else TOOLS[name] != number
 

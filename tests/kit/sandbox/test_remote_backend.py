@@ -298,7 +298,7 @@ def here(source, names):
 
 
 def verdict_of(check, student):
-    """What a check says of a student, and what it has written down."""
+    """Return what a check says of a student, and what it has written down."""
     try:
         check.ask(student)
     except Failure as failure:

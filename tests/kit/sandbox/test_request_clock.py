@@ -65,7 +65,9 @@ SHORT = Limits(cell_seconds=0.3, call_seconds=0.3, total_seconds=3.0)
 
 def test_a_busy_machine_stops_nobody(warm_sandbox, monkeypatch):
     began = request_clock.time.monotonic()
-    monkeypatch.setattr(warm_process.WarmProcess, "waited", lambda *_: request_clock.time.monotonic() - began)
+    monkeypatch.setattr(
+        warm_process.WarmProcess, "ask_queued_seconds", lambda *_: request_clock.time.monotonic() - began
+    )
     with limited(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
         (run,) = worker.run([CellSource(0, f"{WORK}def f():\n    began = 0\n    {WORK.splitlines()[2]}\n    return 7")])
         assert (run.error, run.stopped) == (None, False)
@@ -84,6 +86,6 @@ def test_work_and_sleep_end(warm_sandbox, does):
 
 def test_the_kernel_tells_how_long_a_worker_waited(warm_sandbox):
     with limited(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
-        assert worker._warm.waited(worker._child) >= 0
-        assert worker._warm.waited(worker._child + 1) == 0
+        assert worker._warm.ask_queued_seconds(worker._child) >= 0
+        assert worker._warm.ask_queued_seconds(worker._child + 1) == 0
         assert request_clock.queued_seconds() >= 0

@@ -16,7 +16,7 @@ import torch
 from exercise_kit.sandbox import warm_process
 from exercise_kit.sandbox.limits import Limits, WorkerLost
 from exercise_kit.sandbox.sandbox import Sandbox
-from exercise_kit.sandbox.warm_process import _HOME, WarmProcessLost, _locked, remove_abandoned_homes
+from exercise_kit.sandbox.warm_process import _HOME, WarmProcessLost, _lock_folder, remove_abandoned_homes
 from exercise_kit.submission.submission import CellSource
 from tests.kit.conftest import limited
 from tests.machine import CAPABILITIES
@@ -56,8 +56,8 @@ def work(worker, source, calls):
         worker.request("call", name="f", inputs=())
 
 
-def lost(worker, source="", calls=0):
-    """How the worker is lost when it runs ``source`` and is then asked to call f."""
+def lose(worker, source="", calls=0):
+    """Return how the worker is lost when it runs ``source`` and is then asked to call f."""
     with pytest.raises(WorkerLost) as caught:
         work(worker, source, calls)
     assert worker.lost is caught.value
@@ -89,7 +89,7 @@ def is_alive(sandbox):
 @pytest.mark.proof
 def test_a_cell_that_does_not_come_back(sandbox, source, kind):
     with sandbox.worker() as worker:
-        error = lost(worker, source)
+        error = lose(worker, source)
     assert (error.kind, error.cell) == (kind, 4)
     assert error.words.split()[0] in ("did", "ended", "crashed", "broke", "ran", "hung")
     assert is_alive(sandbox)
@@ -118,11 +118,11 @@ def test_a_cell_that_is_stopped_keeps_what_it_defined(sandbox, source):
 
 def test_words_tell_how_it_ended(sandbox):
     with sandbox.worker() as worker:
-        assert lost(worker, "sum(range(10**12))").words == "did not answer within 1 seconds"
+        assert lose(worker, "sum(range(10**12))").words == "did not answer within 1 seconds"
     with sandbox.worker() as worker:
-        assert lost(worker, "import os; os._exit(3)").words == "ended the process that it ran in, with status 3"
+        assert lose(worker, "import os; os._exit(3)").words == "ended the process that it ran in, with status 3"
     with sandbox.worker() as worker:
-        assert "SIGSEGV" in lost(worker, "import os; os.kill(os.getpid(), 11)").words
+        assert "SIGSEGV" in lose(worker, "import os; os.kill(os.getpid(), 11)").words
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_words_tell_how_it_ended(sandbox):
 )
 def test_a_call_that_does_not_come_back(sandbox, body):
     with sandbox.worker() as worker:
-        assert lost(worker, f"def f():\n    {body}", calls=1).cell is None
+        assert lose(worker, f"def f():\n    {body}", calls=1).cell is None
     assert is_alive(sandbox)
 
 
@@ -161,7 +161,7 @@ FORGED = {
 def test_a_forged_answer_ends_the_worker(sandbox, forge):
     source = f"{FIND_WIRE}\ndef f():\n    {forge}\n    return 1"
     with sandbox.worker() as worker:
-        assert lost(worker, source, calls=2).kind == "protocol"
+        assert lose(worker, source, calls=2).kind == "protocol"
     assert is_alive(sandbox)
 
 
@@ -170,7 +170,7 @@ def test_an_answer_that_nobody_requested_ends_the_worker(sandbox):
     with sandbox.worker() as worker:
         list(worker.run([CellSource(0, f"{FIND_WIRE}\n{later}")]))
         wait_until(lambda: not worker._wire.silent())
-        assert lost(worker).kind == "protocol"
+        assert lose(worker).kind == "protocol"
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ def test_an_answer_that_nobody_requested_ends_the_worker(sandbox):
 def test_half_an_answer_is_late_or_a_hang_up(sandbox, forge):
     for end, kind in (("time.sleep(60)", "time"), ("os._exit(0)", "ended")):
         with sandbox.worker() as worker:
-            found = lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}\n    {end}", calls=1).kind
+            found = lose(worker, f"{FIND_WIRE}\ndef f():\n    {forge}\n    {end}", calls=1).kind
             assert found in (kind, "protocol")
 
 
 def test_a_flood_is_not_read(sandbox):
     with sandbox.worker() as worker:
         flood = "for _ in range(100): os.write(channel, bytes(1 << 20))"
-        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {flood}", calls=1).kind == "protocol"
+        assert lose(worker, f"{FIND_WIRE}\ndef f():\n    {flood}", calls=1).kind == "protocol"
     assert is_alive(sandbox)
 
 
@@ -199,7 +199,7 @@ def test_a_result_beyond_the_limit_comes_in_words(sandbox):
 def test_a_frame_beyond_the_limit_is_no_answer(sandbox):
     with sandbox.worker() as worker:
         forge = "raw({'tensors': [['uint8', [1 << 21]]], 'body': 0}, bytes(1 << 21))"
-        assert lost(worker, f"{FIND_WIRE}\ndef f():\n    {forge}", calls=1).kind == "protocol"
+        assert lose(worker, f"{FIND_WIRE}\ndef f():\n    {forge}", calls=1).kind == "protocol"
 
 
 def test_memory_has_an_end(sandbox):
@@ -383,7 +383,7 @@ def test_the_folders_of_judges_that_were_killed_are_removed(tmp_path, monkeypatc
         (folder / "scratch" / "deep").mkdir(parents=True)
     (abandoned / "scratch" / "deep").chmod(0)
     other.symlink_to(young)
-    lock = _locked(alive)
+    lock = _lock_folder(alive)
     for folder in (abandoned, alive):
         os.utime(folder, (0, 0))
     remove_abandoned_homes()

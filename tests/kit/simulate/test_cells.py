@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 import torch
 
-from exercise_kit.simulate.cells import cell_of
+from exercise_kit.simulate.cells import write_cell
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.scopes import restyled, with_own
+from exercise_kit.simulate.scopes import restyle, with_own
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
@@ -28,7 +28,7 @@ def run(source):
 
 def test_an_edit_of_a_program_is_a_cell_without_the_words_that_give_it_away():
     wrong = EXERCISES["patchify"].mistake("pixels from all over the image")
-    source = cell_of({"patchify": wrong.objects[0]}, "patchify")
+    source = write_cell({"patchify": wrong.objects[0]}, "patchify")
     assert "def patchify(images, patch_size):" in source
     assert "# bug" not in source
     assert "raster order" not in source, "a docstring"
@@ -37,14 +37,14 @@ def test_an_edit_of_a_program_is_a_cell_without_the_words_that_give_it_away():
 
 
 def test_helpers_come_along_under_names_of_the_exercise():
-    source = cell_of({"patchify": patchify_by_loops}, "patchify")
+    source = write_cell({"patchify": patchify_by_loops}, "patchify")
     assert "patchify_refuse" in source
     image = torch.arange(48.0).reshape(1, 1, 6, 8)
     assert torch.equal(run(source)["patchify"](image, 2), patchify_by_loops(image, 2))
 
 
 def test_a_class_brings_its_bases():
-    source = cell_of({"VisionTransformer": LibraryLayersForTheBlocks}, "vit")
+    source = write_cell({"VisionTransformer": LibraryLayersForTheBlocks}, "vit")
     assert "class VisionTransformer(vit_StandIn):" in source
     assert "vit_course" not in source
     made = run(source)["VisionTransformer"](SMALL)
@@ -53,7 +53,7 @@ def test_a_class_brings_its_bases():
 
 def test_what_is_kept_may_be_imported():
     wrong = EXERCISES["VisionTransformer"].mistake("global in place of the config").objects
-    source = cell_of({"VisionTransformer": wrong[0]}, "vit", lambda name: name == "vit_course.config")
+    source = write_cell({"VisionTransformer": wrong[0]}, "vit", lambda name: name == "vit_course.config")
     assert "vit_course" not in source.replace("from vit_course.config import", "")
     images = torch.zeros(2, 4, 15, 9)
     assert run(source)["VisionTransformer"](SMALL)(images).shape == (2, 6), "the mistake's own sizes"
@@ -61,7 +61,7 @@ def test_what_is_kept_may_be_imported():
 
 def test_what_is_forbidden_is_written_out():
     name = "scaled_dot_product_attention"
-    source = cell_of({name: by_the_fused_kernel}, name, instead=SIMULATION.stand_ins[name])
+    source = write_cell({name: by_the_fused_kernel}, name, instead=SIMULATION.stand_ins[name])
     assert "F.scaled_dot_product_attention" not in source
     inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
     wanted = by_the_fused_kernel(*inputs)
@@ -71,21 +71,21 @@ def test_what_is_forbidden_is_written_out():
 
 def test_what_was_put_together_is_put_together_again():
     made = type("Both", (LibraryLayersForTheBlocks, StandIn), {"__module__": StandIn.__module__})
-    source = cell_of({"VisionTransformer": made}, "vit")
+    source = write_cell({"VisionTransformer": made}, "vit")
     assert "class VisionTransformer(vit_LibraryLayersForTheBlocks, vit_StandIn):" in source
-    source = cell_of({"patchify": partial(patches_of, patch_size=3)}, "patchify")
+    source = write_cell({"patchify": partial(patches_of, patch_size=3)}, "patchify")
     assert run(source)["patchify"](torch.zeros(1, 2, 6, 9)).shape == (1, 6, 18)
 
 
 @pytest.mark.parametrize("value", [lambda images: images, 5, "text", print], ids=["lambda", "number", "text", "print"])
 def test_what_cannot_be_written_down_is_reported(value):
     with pytest.raises(NoSource):
-        cell_of({"patchify": value}, "patchify")
+        write_cell({"patchify": value}, "patchify")
 
 
 def test_an_answer_in_other_words_does_the_same():
     source = "def f(result):\n    '''Doubles.'''\n    return 2 * result\n\ndef g(x):\n    return x"
-    changed = restyled(source)
+    changed = restyle(source)
     assert changed.count("answer") == 2
     assert "return x" in changed
     assert run(changed)["f"](4) == run(source)["f"](4) == 8

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from exercise_kit.simulate.scopes import renamed
+from exercise_kit.simulate.scopes import rename_outer_names
 
 
 def outer_names(source):
@@ -15,7 +15,7 @@ def outer_names(source):
         seen.append(name)
         return name.upper()
 
-    node = renamed(ast.parse(source).body[0], rename)
+    node = rename_outer_names(ast.parse(source).body[0], rename)
     return set(seen), ast.unparse(node)
 
 
@@ -51,6 +51,9 @@ def test_a_local_name_keeps_its_meaning():
 
 def test_an_attribute_of_a_module_can_be_one_name():
     tree = ast.parse("def f(F, x): return F.a(x)\ndef g(x): return F.a(x) + F.b(x)")
-    new = [renamed(each, lambda name: name.replace(".", "_"), lambda dotted: dotted == "F.a") for each in tree.body]
+    new = [
+        rename_outer_names(each, lambda name: name.replace(".", "_"), lambda dotted: dotted == "F.a")
+        for each in tree.body
+    ]
     assert ast.unparse(new[0]).endswith("return F.a(x)")
     assert ast.unparse(new[1]).endswith("return F_a(x) + F.b(x)")

@@ -11,14 +11,14 @@ import pytest
 
 from exercise_kit.nbgrader.class_folder import ClassFolderError
 from exercise_kit.simulate.answers import Kind
-from exercise_kit.simulate.profiles import HOSTILE, PROFILES, names, profiles
+from exercise_kit.simulate.profiles import HOSTILE, PROFILES, draw_names, draw_profiles
 from exercise_kit.simulate.simulate import SimulationError, read_truth, simulate
 
 ROOT = Path(__file__).parents[3]
 LESSON = "00_start"
 
 
-def made(folder, students=8, seed=7, lessons=(LESSON,)):
+def simulate_class(folder, students=8, seed=7, lessons=(LESSON,)):
     return simulate(folder, ROOT, students, seed, lessons)
 
 
@@ -30,14 +30,14 @@ def tree(folder):
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("simulated") / "class")
+    return simulate_class(tmp_path_factory.mktemp("simulated") / "class")
 
 
 def test_the_same_seed_makes_the_same_bytes(simulated, tmp_path):
-    again = made(tmp_path / "again")
+    again = simulate_class(tmp_path / "again")
     assert tree(again.path) == tree(simulated.path)
     assert again.kinds == simulated.kinds
-    other = made(tmp_path / "other", students=2, seed=8)
+    other = simulate_class(tmp_path / "other", students=2, seed=8)
     assert not {path.name for path in (other.path / "submitted").iterdir()} <= {
         path.name for path in (simulated.path / "submitted").iterdir()
     }
@@ -80,14 +80,14 @@ def test_the_truth_is_complete_and_kept_from_students(simulated):
 
 def test_sorts_of_students_have_their_shares():
     draw = random.Random(1)
-    counts = Counter(sort.name for sort in profiles(200, draw))
+    counts = Counter(sort.name for sort in draw_profiles(200, draw))
     assert counts == {sort.name: round(200 * sort.share) for sort in PROFILES}
-    assert [sort.name for sort in profiles(6, draw)].count(HOSTILE) == 1
-    assert len(profiles(1, draw)) == 1
+    assert [sort.name for sort in draw_profiles(6, draw)].count(HOSTILE) == 1
+    assert len(draw_profiles(1, draw)) == 1
 
 
 def test_names_are_different_and_can_be_folders():
-    found = names(3000, random.Random(2))
+    found = draw_names(3000, random.Random(2))
     assert len(set(found)) == 3000
     assert all(name == name.strip() and "/" not in name and not name.startswith(".") for name in found)
     assert {any(letter > "\u0370" for letter in name) for name in found} == {True, False}, "several scripts"
@@ -103,16 +103,16 @@ def test_names_are_different_and_can_be_folders():
 )
 def test_what_cannot_be_is_reported_and_nothing_is_made(tmp_path, students, lessons, message):
     with pytest.raises(SimulationError, match=message):
-        made(tmp_path / "class", students, lessons=lessons)
+        simulate_class(tmp_path / "class", students, lessons=lessons)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ClassFolderError, match="exists and is not empty; name a new folder"):
-        made(tmp_path)
+        simulate_class(tmp_path)
     with pytest.raises(ClassFolderError, match="is not a folder"):
-        made(tmp_path / "mine.txt")
+        simulate_class(tmp_path / "mine.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

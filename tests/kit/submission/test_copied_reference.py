@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from exercise_kit.simulate.modules import right_variants
+from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.submission.copied_reference import copied_words
 
 RENAMED = '''
@@ -27,7 +27,7 @@ def patchify(pictures: "Tensor", side: int = 4) -> "Tensor":
 
 
 def exercise(lessons, name):
-    lesson = lessons.of_exercise(name)
+    lesson = lessons.find_by_exercise(name)
     return next(each for each in lesson.exercises if each.name == name), lesson
 
 
@@ -82,7 +82,7 @@ def test_other_names_layout_annotations_and_imports_do_not_hide_a_copy(lessons):
 
 @pytest.mark.proof
 def test_right_variants_are_no_copies(lessons):
-    written = {each for variants in right_variants().values() for objects in variants for each in objects}
+    written = {each for variants in load_right_variants().values() for objects in variants for each in objects}
     written = {each for each in written if getattr(each, "__module__", "").endswith(".variants")}
     for lesson, each in product(lessons, written):
         for wanted in lesson.exercises:

@@ -8,7 +8,7 @@ import pytest
 
 from exercise_kit.submission.find import find, looks_like_class, stray_files
 from exercise_kit.submission.notebook_file import Unreachable
-from exercise_kit.submission.parse import rejection
+from exercise_kit.submission.parse import explain_rejection
 
 LESSONS = ("01_patchify", "02_positions")
 
@@ -19,7 +19,7 @@ def touch(*paths):
         path.write_text("{}")
 
 
-def found(*paths):
+def list_found(*paths):
     return [(str(each.path.name), each.student, each.assignment, bool(each.problem)) for each in find(paths, LESSONS)]
 
 
@@ -36,7 +36,7 @@ def test_a_tree_tells_student_and_assignment(tmp_path, root):
         tree / "cleo" / "01_patchify" / "Untitled.ipynb",
         tree / "dan" / "notes.txt",
     )
-    assert found(tree) == [
+    assert list_found(tree) == [
         ("01_patchify.ipynb", "ada", "01_patchify", False),
         ("02_positions (1).ipynb", "ada", "02_positions", False),
         ("01_patchify", "ben", "01_patchify", True),
@@ -71,7 +71,7 @@ def test_parts_of_a_tree_and_the_class_itself_tell_the_same(tmp_path):
     touch(notebook)
     whole = [("01_patchify.ipynb", "ada", "01_patchify", False)]
     for part in (tmp_path, *list(notebook.parents)[:3], notebook):
-        assert found(part) == whole, part
+        assert list_found(part) == whole, part
         assert looks_like_class(part) == tmp_path
         ((path, flags),) = [(each.path, each.flags) for each in find([part], LESSONS, tmp_path)]
         assert (path, flags) == (notebook, ())
@@ -80,9 +80,9 @@ def test_parts_of_a_tree_and_the_class_itself_tell_the_same(tmp_path):
 def test_loose_files_are_found_in_order_and_once(tmp_path):
     touch(tmp_path / "b.ipynb", tmp_path / "a" / "z.py", tmp_path / "c.txt", tmp_path / ".hidden.ipynb")
     touch(tmp_path / "vit_course" / "__init__.py", tmp_path / "vit_course" / "attention.py")
-    assert found(tmp_path) == [("b.ipynb", None, None, False), ("z.py", None, None, False)]
-    assert found(tmp_path / "a" / "z.py", tmp_path)[0][0] == "z.py"
-    assert len(found(tmp_path, tmp_path, tmp_path / "b.ipynb")) == 2
+    assert list_found(tmp_path) == [("b.ipynb", None, None, False), ("z.py", None, None, False)]
+    assert list_found(tmp_path / "a" / "z.py", tmp_path)[0][0] == "z.py"
+    assert len(list_found(tmp_path, tmp_path, tmp_path / "b.ipynb")) == 2
 
 
 def test_links_and_archives_are_reported_and_not_followed(tmp_path):
@@ -181,7 +181,7 @@ def test_a_folder_that_cannot_be_reached_is_no_fault_of_its_student(tmp_path, mo
     assert f"the folder cannot be reached ({os.strerror(number)})" in here.problem
     assert [(each.student, each.problem) for each in others] == ([] if lost == "." else [("ben", None)])
     with pytest.raises(Unreachable, match="cannot be reached"):
-        rejection(here, None)
+        explain_rejection(here, None)
 
 
 def test_a_link_to_itself_stops_nobody(tmp_path):
@@ -189,7 +189,7 @@ def test_a_link_to_itself_stops_nobody(tmp_path):
     for folder in ("submitted", "submitted/ada", "submitted/ada/01_patchify"):
         (tmp_path / folder / "loop").symlink_to("loop")
     loop = ("loop", "loop", None, True)
-    assert found(tmp_path / "submitted") == [("01_patchify.ipynb", "ada", "01_patchify", False), loop]
+    assert list_found(tmp_path / "submitted") == [("01_patchify.ipynb", "ada", "01_patchify", False), loop]
 
 
 @pytest.mark.parametrize(("name", "depth"), [("d", 100), ("d" * 180, 40)], ids=["many folders", "long names"])

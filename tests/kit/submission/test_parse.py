@@ -216,7 +216,7 @@ def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypat
     def trip(*_):
         raise RecursionError
 
-    monkeypatch.setattr("exercise_kit.submission.parse.required_cells", trip)
+    monkeypatch.setattr("exercise_kit.submission.parse.choose_required_cells", trip)
     submission = work().read()
     assert submission.rejected
     assert submission.reason == "its code cannot be read (RecursionError)"

@@ -10,11 +10,11 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.submission.released import (
     Lessons,
     ReleasedError,
-    checked_file,
-    checked_objects,
-    current_class,
+    find_current_class,
+    find_unclaimed_class,
+    read_checked_file,
+    read_checked_objects,
     remember_class,
-    unclaimed_class,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -26,8 +26,8 @@ def test_every_lesson_tells_its_exercises_points_and_objects(lessons):
     assert exercises["patchify"].points == 8
     assert exercises["split_heads"].objects == ("split_heads", "merge_heads")
     assert exercises["fix_vit"].objects == ("FixedViT",)
-    assert lessons.of_exercise("Mlp").name == "04_block"
-    assert lessons.of_exercise("nothing") is None
+    assert lessons.find_by_exercise("Mlp").name == "04_block"
+    assert lessons.find_by_exercise("nothing") is None
     assert (exercises["vit_cifar"].file, exercises["vit_cifar"].points) == ("vit_cifar.safetensors", 8)
     for lesson in lessons:
         written = {each.name for each in lesson.exercises if not each.file}
@@ -35,15 +35,15 @@ def test_every_lesson_tells_its_exercises_points_and_objects(lessons):
 
 
 def test_checked_objects_are_read_off_the_check_cell():
-    assert checked_objects('check("a", b, c, points=3)') == ("b", "c")
-    assert checked_file('check("a", b, c, points=3)') is None
+    assert read_checked_objects('check("a", b, c, points=3)') == ("b", "c")
+    assert read_checked_file('check("a", b, c, points=3)') is None
 
 
 def test_a_file_is_read_off_the_check_cell():
-    assert checked_file('check("a", "b.safetensors", points=3)') == ("a", "b.safetensors")
-    assert checked_objects('check("a", "b.safetensors", points=3)') == ()
+    assert read_checked_file('check("a", "b.safetensors", points=3)') == ("a", "b.safetensors")
+    assert read_checked_objects('check("a", "b.safetensors", points=3)') == ()
     for other in ('check("a", "../b.safetensors")', 'check("a", "/etc/passwd")', 'check("a", "")', "check(", "x = 1"):
-        assert checked_file(other) is None
+        assert read_checked_file(other) is None
 
 
 def test_a_class_tells_the_lesson_as_nbgrader_would_release_it(tmp_path, lessons):
@@ -76,16 +76,16 @@ def test_the_class_is_that_of_the_working_folder_and_never_one_that_was_handed_i
         monkeypatch.chdir(own)
         if own.name != "source":
             (own / "nbgrader_config.py").touch()
-        assert current_class() == folder
+        assert find_current_class() == folder
     monkeypatch.chdir(tmp_path)
-    assert current_class() is None
+    assert find_current_class() is None
 
 
 def test_a_working_folder_that_is_gone_is_no_class(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert current_class() is None
+    assert find_current_class() is None
 
 
 def test_a_working_folder_in_which_the_work_lies_beside_the_configuration_is_a_student_s(tmp_path, monkeypatch):
@@ -93,18 +93,18 @@ def test_a_working_folder_in_which_the_work_lies_beside_the_configuration_is_a_s
     (tmp_path / "nbgrader_config.py").touch()
     (tmp_path / "hw.ipynb").touch()
     monkeypatch.chdir(tmp_path / "source")
-    assert current_class([tmp_path / "source" / "01_patchify"]) == tmp_path
+    assert find_current_class([tmp_path / "source" / "01_patchify"]) == tmp_path
     for given in ("../hw.ipynb", "..", tmp_path / "hw.ipynb"):
-        assert current_class([Path(given)]) is None
+        assert find_current_class([Path(given)]) is None
     (tmp_path / "submitted").mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    assert current_class([tmp_path]) is None, "a student can hand in such a folder, too"
-    assert unclaimed_class([tmp_path]) == tmp_path
-    assert unclaimed_class([tmp_path / "submitted"]) is None
+    assert find_current_class([tmp_path]) is None, "a student can hand in such a folder, too"
+    assert find_unclaimed_class([tmp_path]) == tmp_path
+    assert find_unclaimed_class([tmp_path / "submitted"]) is None
     remember_class(tmp_path)
-    assert current_class([tmp_path]) == tmp_path
-    assert current_class([tmp_path / "hw.ipynb"]) is None
-    assert unclaimed_class([tmp_path]) is None
+    assert find_current_class([tmp_path]) == tmp_path
+    assert find_current_class([tmp_path / "hw.ipynb"]) is None
+    assert find_unclaimed_class([tmp_path]) is None
 
 
 def test_a_link_does_not_lead_around_what_lies_beside_the_configuration(tmp_path, monkeypatch):
@@ -113,8 +113,8 @@ def test_a_link_does_not_lead_around_what_lies_beside_the_configuration(tmp_path
     (folder / "nbgrader_config.py").touch()
     (tmp_path / "home").symlink_to(tmp_path / "inbox")
     monkeypatch.chdir(tmp_path / "home" / "eve")
-    assert current_class([tmp_path / "home" / "eve" / "hw.ipynb"]) is None
-    assert current_class([tmp_path / "home" / "eve"]) is None
+    assert find_current_class([tmp_path / "home" / "eve" / "hw.ipynb"]) is None
+    assert find_current_class([tmp_path / "home" / "eve"]) is None
 
 
 def test_an_account_without_a_home_remembers_nothing_and_grades(tmp_path, monkeypatch):
@@ -127,5 +127,5 @@ def test_an_account_without_a_home_remembers_nothing_and_grades(tmp_path, monkey
     monkeypatch.setattr(Path, "home", homeless)
     monkeypatch.chdir(tmp_path)
     remember_class(tmp_path)
-    assert current_class([tmp_path]) is None
-    assert current_class([tmp_path / "submitted"]) == tmp_path
+    assert find_current_class([tmp_path]) is None
+    assert find_current_class([tmp_path / "submitted"]) == tmp_path

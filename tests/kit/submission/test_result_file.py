@@ -6,13 +6,13 @@ import pytest
 
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
-from exercise_kit.submission.result_file import contents, find_result
+from exercise_kit.submission.result_file import find_result, read_contents
 
 FILE = "vit_cifar.safetensors"
 
 
 def answer_of(work, **handed_in):
-    """What is read of a student's notebook of lesson 07 about the file."""
+    """Return what is read of a student's notebook of lesson 07 about the file."""
     handed_in = FoundFile(work("07_experiments").write(), **handed_in)
     submission = read(handed_in, work("07_experiments").lessons, "vit_cifar")
     (answer,) = submission.exercises
@@ -23,12 +23,12 @@ def test_bytes_and_description_are_found(tmp_path):
     (tmp_path / FILE).write_bytes(b"weights")
     found = find_result(tmp_path, FILE)
     assert (found.name, found.problem, len(found.digest)) == (FILE, None, 64)
-    assert contents(found) == (b"weights", None)
+    assert read_contents(found) == (b"weights", None)
     (tmp_path / "vit_cifar.json").write_bytes(b"{}")
     other = find_result(tmp_path, FILE)
-    assert contents(other) == (b"weights", b"{}")
+    assert read_contents(other) == (b"weights", b"{}")
     assert other.digest != found.digest
-    assert contents(found) == (f"{FILE} was changed while it was graded", None)
+    assert read_contents(found) == (f"{FILE} was changed while it was graded", None)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_is_no_such_file_is_reported_in_a_sentence(tmp_path, make, message)
 def test_a_description_that_is_a_link_is_none(tmp_path):
     (tmp_path / FILE).write_bytes(b"weights")
     (tmp_path / "vit_cifar.json").symlink_to("/etc/passwd")
-    assert contents(find_result(tmp_path, FILE)) == (b"weights", None)
+    assert read_contents(find_result(tmp_path, FILE)) == (b"weights", None)
 
 
 def test_a_submission_carries_its_file(tmp_path, work):
@@ -65,7 +65,7 @@ def test_a_submission_carries_its_file(tmp_path, work):
     (tmp_path / FILE).write_bytes(b"weights")
     other, answer = answer_of(work)
     assert (answer.problem, answer.source, answer.max_score) == (None, None, 8.0)
-    assert contents(answer.file)[0] == b"weights"
+    assert read_contents(answer.file)[0] == b"weights"
     assert other.digest == submission.digest
     assert other.content != submission.content
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from exercise_kit.submission.slice import Runnable, definitions, is_empty, parse, required_cells
+from exercise_kit.submission.slice import Runnable, choose_required_cells, is_empty, list_definitions, parse
 
 
 def run(*sources, students=(-1,)):
     cells = [Runnable(index, source, students=False) for index, source in enumerate(sources)]
     for place in students:
         cells[place] = Runnable(cells[place].index, cells[place].source, students=True)
-    return [cell.index for cell in required_cells(cells)]
+    return [cell.index for cell in choose_required_cells(cells)]
 
 
 def test_cells_whose_names_nobody_uses_are_left_out():
@@ -77,7 +77,7 @@ def test_a_cell_that_only_ipython_can_read_may_use_anything():
 
 
 def test_a_timed_cell_defines_what_is_below_the_magic():
-    assert definitions(parse("%%time\ndef f(): pass")) == {"f"}
+    assert list_definitions(parse("%%time\ndef f(): pass")) == {"f"}
 
 
 @pytest.mark.parametrize(
@@ -92,16 +92,16 @@ def test_a_timed_cell_defines_what_is_below_the_magic():
     ],
 )
 def test_definitions_under_other_statements_count(source):
-    assert "f" in definitions(parse(source))
+    assert "f" in list_definitions(parse(source))
 
 
 def test_what_only_functions_and_classes_bind_is_defined_by_no_cell():
-    assert definitions(parse("def g():\n    f = 1\nclass h:\n    def f(self): pass")) == {"g", "h"}
+    assert list_definitions(parse("def g():\n    f = 1\nclass h:\n    def f(self): pass")) == {"g", "h"}
 
 
 def test_what_a_cell_defines():
     tree = parse("import a\nfrom b import c\ndef d(): e = 1\nclass F: g = 1\nh, (i, j) = 1, (2, 3)\nk: int = 1\n%pwd")
-    assert definitions(tree) == {"d", "F", "h", "i", "j", "k"}
+    assert list_definitions(tree) == {"d", "F", "h", "i", "j", "k"}
     assert is_empty("# a\n\n   # b")
     assert not is_empty("x")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.simulate.modules import is_variant, right_variants
-from exercise_kit.submission.possible_bypass import possible_bypass
+from exercise_kit.simulate.modules import is_variant, load_right_variants
+from exercise_kit.submission.possible_bypass import find_possible_bypass
 from exercise_kit.submission.submission import CellSource
 from tests.e2e.attacks.bypasses import FLAGGED, HONEST
 from vit_course.exercises.forbidden_calls import RULES
@@ -18,24 +18,24 @@ HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 BODY = "def scaled_dot_product_attention(query, key, value):\n    return "
 
 
-def found(exercise, name, *sources):
+def find_suspect(exercise, name, *sources):
     cells = [CellSource(index, source) for index, source in enumerate(sources)]
-    suspect = possible_bypass(exercise, (name,), cells)
+    suspect = find_possible_bypass(exercise, (name,), cells)
     return suspect and suspect.used
 
 
 def in_attention(*sources):
-    return found("scaled_dot_product_attention", "scaled_dot_product_attention", HEAD, *sources)
+    return find_suspect("scaled_dot_product_attention", "scaled_dot_product_attention", HEAD, *sources)
 
 
 @pytest.mark.parametrize("case", FLAGGED, ids=lambda each: each.name)
 def test_what_hides_its_calls_is_seen(case):
-    assert found(case.exercise, case.exercise, case.first, case.answer)
+    assert find_suspect(case.exercise, case.exercise, case.first, case.answer)
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda each: each.name)
 def test_the_same_words_in_a_right_notebook_are_not(case):
-    assert found(case.exercise, case.exercise, case.first, case.answer) is None
+    assert find_suspect(case.exercise, case.exercise, case.first, case.answer) is None
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_classes_that_answer_for_themselves(head, hides):
 
 @pytest.mark.parametrize("exercise", RULES)
 def test_no_right_variant_is_suspected(exercise):
-    for (each,) in right_variants().get(exercise, ()):
+    for (each,) in load_right_variants().get(exercise, ()):
         if is_variant(each):
             source = Path(inspect.getfile(each)).read_text(encoding="utf-8")
-            assert found(exercise, each.__name__, source) is None, each.__name__
+            assert find_suspect(exercise, each.__name__, source) is None, each.__name__
 
 
 @pytest.mark.parametrize("path", sorted(SOLUTIONS.glob("*.ipynb")), ids=lambda path: path.stem)
@@ -65,7 +65,7 @@ def test_no_model_answer_is_suspected(path):
     cells = json.loads(path.read_bytes())["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     for exercise in RULES:
-        assert found(exercise, exercise, *sources) is None
+        assert find_suspect(exercise, exercise, *sources) is None
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_code_that_the_answer_does_not_reach_or_that_is_allowed_is_not(sources):
 
 
 def test_an_exercise_without_a_rule_allows_all_that_libraries_compute():
-    assert found("patchify", "patchify", HEAD, "def patchify(x, p): return F.unfold(x, p)") is None
+    assert find_suspect("patchify", "patchify", HEAD, "def patchify(x, p): return F.unfold(x, p)") is None
 
 
 UNUSUAL = [
@@ -134,7 +134,7 @@ UNUSUAL = [
 @pytest.mark.parametrize(("first", "then"), UNUSUAL)
 def test_what_could_change_how_answers_run_is_seen_anywhere(first, then):
     answer = "def patchify(images, patch_size):\n    return images"
-    assert found("patchify", "patchify", HEAD, first, answer, then)
+    assert find_suspect("patchify", "patchify", HEAD, first, answer, then)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_could_change_how_answers_run_is_seen_anywhere(first, then):
     ],
 )
 def test_what_no_answer_needs_is_seen_in_an_answer(line):
-    assert found("patchify", "patchify", HEAD + "import sys", f"def patchify(images, name):\n    {line}")
+    assert find_suspect("patchify", "patchify", HEAD + "import sys", f"def patchify(images, name):\n    {line}")
 
 
 def test_rules_are_of_exercises_that_there_are(lessons):
@@ -164,23 +164,23 @@ def test_a_long_chain_of_names_is_followed_at_once():
     chain = "".join(f"a{place} = a{place + 1}\n" for place in range(5000))
     began = time.process_time()
     source = f"def layer_norm(x): return a0(x)\n{chain}a5000 = F.layer_norm"
-    assert found("layer_norm", "layer_norm", HEAD, source) == "torch.nn.functional.layer_norm"
+    assert find_suspect("layer_norm", "layer_norm", HEAD, source) == "torch.nn.functional.layer_norm"
     assert time.process_time() - began < 60  # quadratic, it took minutes
 
 
 @pytest.mark.parametrize("depth", [100, 400, 900])
 def test_a_deep_tree_is_read_or_named(depth):
     deep = f"def layer_norm(x): return near(x){' + 1' * depth}"
-    assert found("layer_norm", "layer_norm", HEAD, "def near(x): return F.layer_norm(x, (3,))", deep)
+    assert find_suspect("layer_norm", "layer_norm", HEAD, "def near(x): return F.layer_norm(x, (3,))", deep)
 
 
 def test_a_bug_hunt_that_calls_ones_own_answer_is_seen():
     own = "def patchify(images, patch_size):\n    return images"
     hands_on = "def fix_patchify(images, patch_size):\n    return patchify(images, patch_size)"
     compares = "assert fix_patchify(images, 2).equal(patchify(images, 2))"
-    assert found("fix_patchify", "fix_patchify", own, hands_on) == "patchify"
+    assert find_suspect("fix_patchify", "fix_patchify", own, hands_on) == "patchify"
     by_itself = hands_on.replace("return patchify", "return len")
-    assert found("fix_patchify", "fix_patchify", own, by_itself, compares) is None
+    assert find_suspect("fix_patchify", "fix_patchify", own, by_itself, compares) is None
 
 
 def test_a_test_of_attention_that_compares_with_ones_own_is_seen():
@@ -190,16 +190,17 @@ def test_a_test_of_attention_that_compares_with_ones_own_is_seen():
         "def is_attention(scaled_dot_product_attention):\n    return scaled_dot_product_attention(1, 2, 3) == 4"
     )
     used = "print(is_attention(scaled_dot_product_attention))"
-    assert found("is_attention", "is_attention", own, compares) == "scaled_dot_product_attention"
-    assert found("is_attention", "is_attention", own, names_it_so, used) is None
+    assert find_suspect("is_attention", "is_attention", own, compares) == "scaled_dot_product_attention"
+    assert find_suspect("is_attention", "is_attention", own, names_it_so, used) is None
 
 
 def test_a_test_of_rotations_that_compares_with_ones_own_is_seen():
     own = "def rotary_2d(query, key, grid_size):\n    return query, key"
     compares = "def is_rotary(rotate):\n    return rotate(1, 2, 3) == rotary_2d(1, 2, 3)"
-    assert found("is_rotary", "is_rotary", own, compares) == "rotary_2d"
+    assert find_suspect("is_rotary", "is_rotary", own, compares) == "rotary_2d"
     assert (
-        found("is_rotary", "is_rotary", own, compares.replace("== rotary_2d", "== len"), "is_rotary(rotary_2d)") is None
+        find_suspect("is_rotary", "is_rotary", own, compares.replace("== rotary_2d", "== len"), "is_rotary(rotary_2d)")
+        is None
     )
 
 
@@ -216,8 +217,8 @@ def test_a_test_of_rotations_that_compares_with_ones_own_is_seen():
 def test_what_an_answer_may_do_to_itself_is_not(lines):
     body = lines.replace("\n", "\n        ")
     source = f"class Layer(nn.Module):\n    def __init__(self, size, name):\n        super().__init__()\n        {body}"
-    assert found("Mlp", "Layer", HEAD, source) is None
+    assert find_suspect("Mlp", "Layer", HEAD, source) is None
 
 
 def test_a_library_that_is_changed_by_an_unbound_method_is_seen():
-    assert found("Mlp", "Layer", HEAD, "object.__setattr__(torch, 'mean', print)", "class Layer: pass")
+    assert find_suspect("Mlp", "Layer", HEAD, "object.__setattr__(torch, 'mean', print)", "class Layer: pass")

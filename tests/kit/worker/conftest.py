@@ -22,13 +22,13 @@ class WorkerHarness:
         return self.worker
 
     def cell(self, source):
-        """What one more cell shows; the first has the index 3."""
+        """Return what one more cell shows; the first has the index 3."""
         self.index += 1
         (run,) = self.worker.run([CellSource(self.index, source)])
         return run
 
     def text(self, source):
-        """What a cell prints and shows as text, an error as its traceback."""
+        """Return what a cell prints and shows as text, an error as its traceback."""
         return "".join(map(_text, self.cell(source).outputs))
 
 

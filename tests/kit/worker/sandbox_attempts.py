@@ -220,8 +220,8 @@ def ten_thousand_threads() -> int:
     return started
 
 
-def filled(write_some: Callable[[int], object]) -> list[int]:
-    """How often 4 MB could be written, and the errno that ended it; stays until it is ended where nothing did."""
+def fill_disk(write_some: Callable[[int], object]) -> list[int]:
+    """Count how often 4 MB could be written, and the errno at the end; stays until it is ended where nothing did."""
     for number in range(40):
         try:
             write_some(number)
@@ -233,7 +233,7 @@ def filled(write_some: Callable[[int], object]) -> list[int]:
 
 @attempt
 def fill_scratch() -> list[int]:
-    return filled(lambda number: Path(f"big{number}").write_bytes(bytes(4 << 20)))
+    return fill_disk(lambda number: Path(f"big{number}").write_bytes(bytes(4 << 20)))
 
 
 @attempt
@@ -243,7 +243,7 @@ def fill_scratch_deep_down() -> list[int]:
         os.chdir("down")
         Path("big").write_bytes(bytes(4 << 20))
 
-    return filled(down)
+    return fill_disk(down)
 
 
 @attempt
@@ -256,32 +256,32 @@ def fill_scratch_without_names() -> list[int]:
         if os.write(held[-1], bytes(4 << 20)) < 4 << 20:
             raise OSError(errno.ENOSPC, "half of it")
 
-    return filled(nameless)
+    return fill_disk(nameless)
 
 
 @attempt
 def fill_scratch_behind_mappings() -> list[int]:
     held = []
 
-    def mapped(number: int) -> None:
+    def map_nameless(number: int) -> None:
         with open("mapped", "w+b") as file:
             file.write(bytes(4 << 20))
             file.flush()
             held.append(mmap.mmap(file.fileno(), mmap.PAGESIZE))
         os.unlink("mapped")
 
-    return filled(mapped)
+    return fill_disk(map_nameless)
 
 
 @attempt
 def fill_scratch_out_of_sight() -> list[int]:
     os.mkdir("unlisted", 0o300)
-    return filled(lambda number: Path(f"unlisted/{number}").write_bytes(bytes(4 << 20)))
+    return fill_disk(lambda number: Path(f"unlisted/{number}").write_bytes(bytes(4 << 20)))
 
 
 @attempt
 def many_files() -> list[int]:
-    return filled(lambda number: [Path(f"{number}-{each}").touch() for each in range(250)])
+    return fill_disk(lambda number: [Path(f"{number}-{each}").touch() for each in range(250)])
 
 
 @attempt
@@ -444,14 +444,14 @@ def train_with_threads() -> bool:
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Flatten(), torch.nn.LazyLinear(2))
     images, labels = torch.rand(32, 3, 16, 16), torch.zeros(32, dtype=torch.long)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(images, labels), batch_size=8, shuffle=True)
-    scripted = torch.jit.script(_doubled())
+    scripted = torch.jit.script(_import_double())
     for batch, targets in loader:
         found = torch.utils.checkpoint.checkpoint(model, scripted(batch), use_reentrant=False)
         torch.nn.functional.cross_entropy(found, targets).backward()
     return bool(torch.isfinite(torch.linalg.svd(torch.rand(64, 64))[1]).all())
 
 
-def _doubled() -> Callable[[torch.Tensor], torch.Tensor]:
+def _import_double() -> Callable[[torch.Tensor], torch.Tensor]:
     """A function whose source can be read, in a world that has no such file as this one."""
     Path("doubled.py").write_text("from torch import Tensor\ndef doubled(x: Tensor) -> Tensor:\n    return x * 2\n")
     sys.path.insert(0, os.getcwd())
@@ -464,10 +464,10 @@ def store_weights() -> bool:
     mapped = np.lib.format.open_memmap("array.npy", mode="w+", dtype="float32", shape=(4,))
     mapped[:] = safetensors.torch.load_file("weights.safetensors")["weight"].numpy()
     mapped.flush()
-    return bool(torch.load(_saved(mapped), mmap=True)["weight"].sum() == 6)
+    return bool(torch.load(_save(mapped), mmap=True)["weight"].sum() == 6)
 
 
-def _saved(array: np.ndarray) -> str:
+def _save(array: np.ndarray) -> str:
     torch.save({"weight": torch.from_numpy(np.array(array))}, "again.pt")
     return "again.pt"
 

@@ -51,7 +51,7 @@ ODD = {
 
 
 def sent_over(value, *, trusting):
-    """What arrives of ``value``: at a worker (trusting) or at the judge."""
+    """Return what arrives of ``value``: at a worker (trusting) or at the judge."""
     near, far = socket.socketpair()
     near.setblocking(False)
     packer = Packer(most_bytes=LIMIT)
@@ -169,7 +169,7 @@ class _nothing:
         return None
 
 
-def nested(kinds, depth):
+def nest(kinds, depth):
     value = 1.0
     for level in range(depth):
         value = kinds[level % len(kinds)](value)
@@ -189,4 +189,4 @@ def nested(kinds, depth):
     ids=["lists", "tuples", "dicts", "dicts and tuples", "dicts of modules"],
 )
 def test_every_depth_arrives(kinds, depth):
-    sent_over({"reply": nested(kinds, depth)}, trusting=False)
+    sent_over({"reply": nest(kinds, depth)}, trusting=False)

@@ -24,7 +24,7 @@ UNSHARE = {"x86_64": 272, "aarch64": 97}
 
 
 def in_a_child(function: Callable[[], Any]) -> tuple[Any, int]:
-    """What the function gives in a forked process (as JSON), and how the process ended."""
+    """Return what the function gives in a forked process (as JSON), and how the process ended."""
     answer, reply = os.pipe()
     child = os.fork()
     if child == 0:

@@ -17,7 +17,7 @@ from exercise_kit.worker.wire import WireError
 from vit_course.config import ViTConfig
 
 
-def crossed(value, records=(), **ends):
+def send_over(value, records=(), **ends):
     packer = Packer(records=records)
     packed = json.loads(json.dumps(packer.pack(value), allow_nan=False))
     return Unpacker(packer.tensors, **ends).unpack(packed)
@@ -29,13 +29,13 @@ def crossed(value, records=(), **ends):
     ids=repr,
 )
 def test_plain_values_come_back(value):
-    got = crossed(value)
+    got = send_over(value)
     assert got == value
     assert type(got) is type(value)
 
 
 def test_numbers_that_json_has_not():
-    nan, high, low = crossed([math.nan, math.inf, -math.inf])
+    nan, high, low = send_over([math.nan, math.inf, -math.inf])
     assert math.isnan(nan)
     assert (high, low) == (math.inf, -math.inf)
 
@@ -45,34 +45,34 @@ def test_numbers_that_json_has_not():
     [(np.bool_(True), True), (np.int64(3), 3), (np.float32(0.5), 0.5), (OrderedDict(a=1), {"a": 1})],
 )
 def test_relatives_come_as_the_plain_kind(given, expected):
-    got = crossed(given)
+    got = send_over(given)
     assert got == expected
     assert type(got) is type(expected)
 
 
 def test_a_named_tuple_is_a_tuple():
-    assert crossed(namedtuple("Pair", "a b")(1, 2)) == (1, 2)
+    assert send_over(namedtuple("Pair", "a b")(1, 2)) == (1, 2)
 
 
 @pytest.mark.parametrize("value", [object(), len, int, {1: 2}, 1 << 70, (each for each in "ab"), b"bytes", {1, 2}])
 def test_the_rest_comes_by_name(value):
-    got = crossed(value)
+    got = send_over(value)
     assert isinstance(got, Other)
     assert got.kind == type(value).__name__
 
 
 def test_a_long_list_comes_by_its_length():
-    assert crossed([0] * 2000) == Other("list", "2000")
+    assert send_over([0] * 2000) == Other("list", "2000")
 
 
 def test_a_list_within_itself_ends():
     value = []
     value.append(value)
-    assert "Other" not in repr(crossed(value))
+    assert "Other" not in repr(send_over(value))
 
 
 def test_text_is_cut():
-    assert len(crossed("x" * 100_000)) == 4000
+    assert len(send_over("x" * 100_000)) == 4000
 
 
 class EvilText(str):
@@ -119,11 +119,11 @@ class EvilKind(metaclass=EvilMeta):
 
 
 def test_evil_relatives_are_taken_by_their_real_type():
-    assert crossed(EvilText("abc")) == "abc"
-    assert crossed(EvilDict(a=1)) == {"a": 1}
-    assert crossed(EvilList([1, 2])) == [1, 2]
-    assert crossed(Liar()) == Other("Liar", "a Liar")
-    assert crossed(EvilKind()).kind == "EvilKind"
+    assert send_over(EvilText("abc")) == "abc"
+    assert send_over(EvilDict(a=1)) == {"a": 1}
+    assert send_over(EvilList([1, 2])) == [1, 2]
+    assert send_over(Liar()) == Other("Liar", "a Liar")
+    assert send_over(EvilKind()).kind == "EvilKind"
 
 
 class Subclass(torch.Tensor):
@@ -133,7 +133,7 @@ class Subclass(torch.Tensor):
 
 
 def test_a_subclass_of_tensor_dies_at_the_border():
-    got = crossed(torch.arange(4.0).as_subclass(Subclass))
+    got = send_over(torch.arange(4.0).as_subclass(Subclass))
     assert type(got) is torch.Tensor
     assert torch.equal(got, torch.arange(4.0))
 
@@ -151,7 +151,7 @@ def test_a_subclass_of_tensor_dies_at_the_border():
     ids=["sparse", "complex", "meta", "nested", "quantized", "20 axes"],
 )
 def test_odd_tensors_come_in_words(tensor):
-    got = crossed(tensor)
+    got = send_over(tensor)
     assert isinstance(got, Other)
     assert got.kind == "Tensor"
     assert got.text.startswith("a ")
@@ -169,7 +169,7 @@ def test_odd_tensors_come_in_words(tensor):
     ids=["transposed", "every third", "expanded", "one number", "columns"],
 )
 def test_strides_are_kept_towards_the_worker_alone(tensor):
-    there, back = crossed(tensor, trusting=True), crossed(tensor)
+    there, back = send_over(tensor, trusting=True), send_over(tensor)
     assert torch.equal(there, tensor)
     assert there.stride() == tensor.stride()
     assert torch.equal(back, tensor)
@@ -177,25 +177,25 @@ def test_strides_are_kept_towards_the_worker_alone(tensor):
 
 
 def test_gradients_are_requested_on_the_other_side_too():
-    assert crossed(torch.ones(2, requires_grad=True)).requires_grad
-    assert crossed(torch.ones(2, requires_grad=True) * 2).is_leaf
-    assert not crossed(torch.ones(2)).requires_grad
+    assert send_over(torch.ones(2, requires_grad=True)).requires_grad
+    assert send_over(torch.ones(2, requires_grad=True) * 2).is_leaf
+    assert not send_over(torch.ones(2)).requires_grad
 
 
 def test_a_tensor_sent_twice_is_one():
     tensor = torch.ones(3)
-    first, second = crossed((tensor, tensor))
+    first, second = send_over((tensor, tensor))
     assert first is second
 
 
 def test_views_of_odd_kinds_arrive_as_numbers():
     tensor = torch.arange(4.0)
-    assert torch.equal(crossed(torch._neg_view(tensor)), -tensor)
+    assert torch.equal(send_over(torch._neg_view(tensor)), -tensor)
 
 
 @pytest.mark.parametrize("layer", [nn.Linear(3, 2), nn.Linear(3, 2, bias=False), nn.Conv2d(2, 4, (3, 5), stride=2)])
 def test_layers_come_with_settings_and_weights(layer):
-    got = crossed(layer)
+    got = send_over(layer)
     assert type(got) is type(layer)
     assert str(got) == str(layer)
     assert {name: tensor.tolist() for name, tensor in got.state_dict().items()} == {
@@ -214,9 +214,9 @@ def test_a_subclass_of_a_layer_that_computes_alike_is_that_layer():
             return -super().forward(images)
 
     layer, images = Mine(2, 4, 3), torch.randn(1, 2, 9, 9)
-    assert type(crossed(layer)) is nn.Conv2d
-    assert torch.equal(crossed(layer)(images), layer(images))
-    assert not isinstance(crossed(Other(2, 4, 3)), nn.Conv2d)
+    assert type(send_over(layer)) is nn.Conv2d
+    assert torch.equal(send_over(layer)(images), layer(images))
+    assert not isinstance(send_over(Other(2, 4, 3)), nn.Conv2d)
 
 
 class Model(nn.Module):
@@ -229,7 +229,7 @@ class Model(nn.Module):
 
 def test_a_model_comes_by_its_named_parameters():
     model = Model()
-    got = crossed(model)
+    got = send_over(model)
     assert type(got).__name__ == "Model"
     assert isinstance(got.blocks[1], nn.Linear)
     assert list(got.state_dict()) == list(model.state_dict())
@@ -244,10 +244,10 @@ def test_a_model_has_no_impossible_names(name):
 
 def test_a_record_of_the_course_is_made_by_the_other_side():
     config = ViTConfig(image_size=(8, 4), patch_size=2)
-    made = crossed(config, ["ViTConfig"], as_record=lambda name, fields: {"ViTConfig": ViTConfig}[name](**fields))
+    made = send_over(config, ["ViTConfig"], as_record=lambda name, fields: {"ViTConfig": ViTConfig}[name](**fields))
     assert made == config
-    assert crossed(config, ["ViTConfig"]).text == "a ViTConfig"
-    assert crossed(config).text == repr(config)[:200]
+    assert send_over(config, ["ViTConfig"]).text == "a ViTConfig"
+    assert send_over(config).text == repr(config)[:200]
 
 
 def test_a_function_becomes_a_number_where_that_is_wanted():

@@ -33,7 +33,7 @@ def frame(header, payload=b"", said=None):
     return MAGIC + len(header).to_bytes(4, "big") + length.to_bytes(8, "big") + header + payload
 
 
-def received(ends, data, caps=None):
+def receive_bytes(ends, data, caps=None):
     near, far = ends
     writer = threading.Thread(target=lambda: (far.sendall(data), far.shutdown(socket.SHUT_WR)))
     writer.start()
@@ -110,7 +110,7 @@ BAD = {
 @pytest.mark.parametrize("data", BAD.values(), ids=BAD)
 def test_what_is_no_frame_is_refused(ends, data):
     with pytest.raises(WireError):
-        received(ends, data, Caps(header_bytes=1 << 20, payload_bytes=1 << 20))
+        receive_bytes(ends, data, Caps(header_bytes=1 << 20, payload_bytes=1 << 20))
 
 
 @pytest.mark.parametrize("length", [0, 3, 10, 40, 70])
@@ -118,21 +118,21 @@ def test_a_truncated_frame_is_a_hang_up(ends, length):
     whole = frame({"tensors": [["float32", [4]]], "body": 0}, bytes(16))
     assert len(whole) > 70
     with pytest.raises(Closed):
-        received(ends, whole[:length])
+        receive_bytes(ends, whole[:length])
 
 
 def test_equal_keys_are_harmless(ends):
-    body, _ = received(ends, frame(b'{"tensors":[],"body":1,"body":{"a":1,"a":2}}'))
+    body, _ = receive_bytes(ends, frame(b'{"tensors":[],"body":1,"body":{"a":1,"a":2}}'))
     assert body == {"a": 2}
 
 
 def test_text_can_be_written_down(ends):
-    body, _ = received(ends, frame(b'{"tensors":[],"body":["\\ud800",{"\\udfff":"\\u00e9"}]}'))
+    body, _ = receive_bytes(ends, frame(b'{"tensors":[],"body":["\\ud800",{"\\udfff":"\\u00e9"}]}'))
     assert json.dumps(body, ensure_ascii=False).encode() == '["?", {"?": "é"}]'.encode()
 
 
 def test_a_bool_is_zero_or_one(ends):
-    _, (flags,) = received(ends, frame({"tensors": [["bool", [3]]], "body": 0}, b"\x00\x02\xff"))
+    _, (flags,) = receive_bytes(ends, frame({"tensors": [["bool", [3]]], "body": 0}, b"\x00\x02\xff"))
     assert flags.view(torch.uint8).tolist() == [0, 1, 1]
 
 

@@ -100,12 +100,12 @@ one_hot.example("""
 Standardize = Exercise("Standardize", LESSON, is_class=True, in_training=InTraining.UNSEEN)
 
 
-def standardized(x, scale, shift):
+def standardize(x, scale, shift):
     """The oracle of Standardize: every column with mean 0 and variance 1, then scaled and shifted."""
     return (x - x.mean(0)) / x.std(0, unbiased=False) * scale + shift
 
 
-def _loaded(student, probe):
+def _build_loaded(student, probe):
     module = student.build(3)
     weights = probe.weights({"scale": (3,), "shift": (3,)})
     module.load(weights)
@@ -115,9 +115,9 @@ def _loaded(student, probe):
 @Standardize.check(points=3)
 def columns_are_standardized(student, probe):
     """Every column gets mean 0 and variance 1, and is then scaled and shifted."""
-    module, weights = _loaded(student, probe)
+    module, weights = _build_loaded(student, probe)
     x = probe.normal(8, 3)
-    expect_equal(module(x), standardized(x, **weights), "Standardize", AXES)
+    expect_equal(module(x), standardize(x, **weights), "Standardize", AXES)
 
 
 class _Base(nn.Module):
@@ -139,7 +139,7 @@ class NeverShifted(_Base):
     """The columns are scaled and not shifted."""
 
     def forward(self, x):
-        return standardized(x, self.scale, 0.0)
+        return standardize(x, self.scale, 0.0)
 
 
 Standardize.example("""

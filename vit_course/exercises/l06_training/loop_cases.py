@@ -36,7 +36,7 @@ class Setting:
 
 
 def ragged(probe: Probe) -> tuple[int, ...]:
-    """How many images each batch has, the last one not full."""
+    """Return how many images each batch has, the last one not full."""
     full, rest = probe.choice((5, 6, 7)), probe.choice((2, 3, 4))
     return (full, full, full, rest) if probe.is_secret else (6, 6, 2)
 
@@ -61,7 +61,7 @@ def logits_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
 
 
 def features_of(weights: Weights, images: Tensor, training: bool) -> Tensor:
-    """What its classifier reads, (batch, features) float64."""
+    """Return what its classifier reads, (batch, features) float64."""
     return images.double().flatten(1) * (weights["dropout.keep"] if training else 1.0)
 
 

@@ -126,7 +126,7 @@ def accuracy_of_class(secret: bytes) -> ModelAccuracy:
 
 
 def fingerprint_of_images() -> tuple[object, ...]:
-    """What changes when test images come, go, or are replaced."""
+    """Return what changes when test images come, go, or are replaced."""
     folder = data_folder()
     paths = [folder / f"{NAME}.npz", folder / "cifar-10-batches-py" / "test_batch", folder / NAME]
     facts = ((path.name, path.stat()) for path in paths if path.exists())
@@ -157,7 +157,7 @@ def _test_images(folder: Path) -> ImageDataset:
 
 @torch.inference_mode()
 def _accuracy(model: SavedModel, images: ImageDataset) -> Measured:
-    """How many of the first images the reference is right on with these weights: as many as can be afforded."""
+    """Return how many of the first images the reference is right on with these weights: as many as can be afforded."""
     config = model.config
     count = round(min(MOST_IMAGES, max(LEAST_IMAGES, OPERATIONS / operations_of(config))))
     sample = images.subset(slice(0, count))

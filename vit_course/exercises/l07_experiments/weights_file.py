@@ -272,7 +272,7 @@ def shapes_of(config: ViTConfig) -> dict[str, tuple[int, ...]]:
 
 
 def count_of(config: ViTConfig) -> int:
-    """How many numbers the state dict of a VisionTransformer of ``config`` holds."""
+    """Return how many numbers the state dict of a VisionTransformer of ``config`` holds."""
     return sum(map(math.prod, shapes_of(config).values()))
 
 
