@@ -48,20 +48,20 @@ class Minutes:
         return self.core_reading + self.core_tasks
 
 
-def minutes_of(lesson: Lesson, route: LessonRoute) -> Minutes:
+def estimate_minutes(lesson: Lesson, route: LessonRoute) -> Minutes:
     """The estimate for a lesson; of one outside the core, the core's share is 0."""
-    sections = list(_sections(lesson))
+    sections = list(_split_into_sections(lesson))
     kept = [cells for cells in sections if not _may_be_skipped(cells, route)]
-    tasks = _present(lesson, route)
+    tasks = _list_present_tasks(lesson, route)
     return Minutes(
-        round(sum(map(_reading, sections))),
-        round(sum(map(_reading, kept))) if route.core else 0,
+        round(sum(map(_estimate_reading, sections))),
+        round(sum(map(_estimate_reading, kept))) if route.core else 0,
         sum(each.minutes for each in tasks),
         sum(each.minutes for each in tasks if not each.skip) if route.core else 0,
     )
 
 
-def visible_words(source: str) -> int:
+def count_visible_words(source: str) -> int:
     """The words of a Markdown cell that are neither folded nor in a table, a picture's description or an answer."""
     text = "\n".join(split_regions(source).outside)
     for pattern in (_FOLDED, _PICTURE, _TABLE):
@@ -69,7 +69,7 @@ def visible_words(source: str) -> int:
     return sum(bool(_WORD.search(each)) for each in text.split())
 
 
-def _present(lesson: Lesson, route: LessonRoute) -> list[Task]:
+def _list_present_tasks(lesson: Lesson, route: LessonRoute) -> list[Task]:
     return [task for name, task in route.tasks.items() if is_there(lesson, name)]
 
 
@@ -79,7 +79,7 @@ def is_there(lesson: Lesson, name: str) -> bool:
     return name in named or " " in name
 
 
-def _sections(lesson: Lesson) -> Iterator[list[Cell]]:
+def _split_into_sections(lesson: Lesson) -> Iterator[list[Cell]]:
     """The cells of each section, by its heading ("## ")."""
     cells: list[Cell] = []
     for cell in lesson.cells:
@@ -95,12 +95,12 @@ def _may_be_skipped(cells: Iterable[Cell], route: LessonRoute) -> bool:
     return bool(asked) and all(name in route.tasks and route.tasks[name].skip for name in asked)
 
 
-def _reading(cells: Iterable[Cell]) -> float:
+def _estimate_reading(cells: Iterable[Cell]) -> float:
     """Minutes."""
     found = 0.0
     for cell in cells:
         if cell.is_markdown:
-            found += visible_words(cell.source) / WORDS_A_MINUTE
+            found += count_visible_words(cell.source) / WORDS_A_MINUTE
         elif cell.role in (Role.CODE, Role.EXERCISE):
             code = "".join("\n".join(split_regions(cell.source).outside).split())
             found += len(code) / CODE_CHARACTERS_A_MINUTE

@@ -28,7 +28,7 @@ from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import legible, one_line
-from exercise_kit.sandbox.devices import DeviceError, missing_protections, resolve_device
+from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
 from exercise_kit.submission.find import FoundFile, find, looks_like_class, stray_files, trees
 from exercise_kit.submission.flags import SAME_FILE, explain_flags, flag_same_file
 from exercise_kit.submission.released import (
@@ -259,7 +259,7 @@ def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
 
 
 def _require_sandbox(device: str) -> None:
-    if missing := missing_protections(device):
+    if missing := list_missing_protections(device):
         remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in missing.items())
         raise GradeError(
             "This machine cannot keep students' code apart, so nothing was graded. What is missing:"
