@@ -52,7 +52,7 @@ def estimate_minutes(lesson: Lesson, route: LessonRoute) -> Minutes:
     """The estimate for a lesson; of one outside the core, the core's share is 0."""
     sections = list(_split_into_sections(lesson))
     kept = [cells for cells in sections if not _may_be_skipped(cells, route)]
-    tasks = _list_present_tasks(lesson, route)
+    tasks = [task for name, task in route.tasks.items() if is_there(lesson, name)]
     return Minutes(
         round(sum(map(_estimate_reading, sections))),
         round(sum(map(_estimate_reading, kept))) if route.core else 0,
@@ -67,10 +67,6 @@ def count_visible_words(source: str) -> int:
     for pattern in (_FOLDED, _PICTURE, _TABLE):
         text = pattern.sub(" ", text)
     return sum(bool(_WORD.search(each)) for each in text.split())
-
-
-def _list_present_tasks(lesson: Lesson, route: LessonRoute) -> list[Task]:
-    return [task for name, task in route.tasks.items() if is_there(lesson, name)]
 
 
 def is_there(lesson: Lesson, name: str) -> bool:

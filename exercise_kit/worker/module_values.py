@@ -83,7 +83,7 @@ def describe_layer(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str,
         return None
     settings = {"layer": kind, **{name: read_fields(layer).get(name) for name in names}}
     try:
-        build_layer(settings, {name: _make_empty_like(each) for name, each in weights.items()})
+        build_layer(settings, {name: each.new_empty(0, device="meta") for name, each in weights.items()})
     except (ValueError, TypeError, RuntimeError):
         return None
     return settings
@@ -151,10 +151,6 @@ def list_named_parameters(module: nn.Module) -> dict[str, Tensor]:
         if below is not None:
             found |= {f"{part}.{name}": each for name, each in list_named_parameters(below).items()}
     return found
-
-
-def _make_empty_like(tensor: Tensor) -> Tensor:
-    return tensor.new_empty(0, device="meta")
 
 
 def can_hold(parameters: Mapping[str, Tensor]) -> bool:

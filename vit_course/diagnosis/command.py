@@ -52,7 +52,7 @@ def diagnose_file(source: str, call: str | None, images: str, output: str | None
     with contextlib.redirect_stdout(sys.stderr):
         model = _load_model(source, call)
         drawn = torch.randn(2, *map(int, sizes.groups()), generator=torch.Generator().manual_seed(0))
-        with progress_bar(_make_error_console(console), "asking", len(OF_ANY_MODEL + OF_A_VIT)) as step:
+        with progress_bar(type(console)(stderr=True), "asking", len(OF_ANY_MODEL + OF_A_VIT)) as step:
             report = diagnose(model, drawn, after_each=step)
     if output is None:
         console.print(str(report), markup=False)
@@ -62,10 +62,6 @@ def diagnose_file(source: str, call: str | None, images: str, output: str | None
         Path(output).write_text(json.dumps(report.as_dict(), indent=1), "utf-8")
     if not report.ran:
         raise DiagnoseError(f"nothing could be asked: {report.findings[0].seen}")
-
-
-def _make_error_console(console: Console) -> Console:
-    return type(console)(stderr=True)
 
 
 def _load_model(source: str, call: str | None) -> nn.Module:
