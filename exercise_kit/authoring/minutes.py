@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from exercise_kit.authoring.lesson import Cell, Lesson, Role
 from exercise_kit.authoring.lint import split_regions
-from exercise_kit.authoring.route import LessonRoute, Task
+from exercise_kit.authoring.route import LessonRoute
 
 # characters, not lines: breaking a line in two makes nothing longer to read
 WORDS_A_MINUTE, CODE_CHARACTERS_A_MINUTE = 180, 500
