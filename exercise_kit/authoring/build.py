@@ -18,13 +18,13 @@ from nbformat import NotebookNode
 
 from exercise_kit.authoring.addresses import read_addresses, with_site
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
-from exercise_kit.authoring.lint import problems_of
-from exercise_kit.authoring.minutes import Minutes, is_there, minutes_of
-from exercise_kit.authoring.notebook import notebook_bytes, solution_notebook, student_notebook
+from exercise_kit.authoring.lint import find_problems
+from exercise_kit.authoring.minutes import Minutes, estimate_minutes, is_there
+from exercise_kit.authoring.notebook import build_solution_notebook, build_student_notebook, write_notebook_bytes
 from exercise_kit.authoring.quoted import differ_in_counts_alone, fill_pages
-from exercise_kit.authoring.route import LessonRoute, read_route, route_problems
-from exercise_kit.authoring.route_text import hours_table, lessons_table, with_route
-from exercise_kit.authoring.way_on import lent_names, with_way_on
+from exercise_kit.authoring.route import LessonRoute, find_route_problems, read_route
+from exercise_kit.authoring.route_text import make_hours_table, make_lessons_table, with_route
+from exercise_kit.authoring.way_on import list_lent_names, with_way_on
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
@@ -77,7 +77,7 @@ def build(root: Path, check: bool = False, pages: bool = True) -> BuildReport:
     Raises:
         AuthoringError: a lesson breaks a rule; every problem is listed with its file and line.
     """
-    wanted = built_files(root, pages)
+    wanted = build_files(root, pages)
     outdated = {path: content for path, content in wanted.items() if content_of(root / path) != content}
     counts = tuple(
         path for path, content in outdated.items() if differ_in_counts_alone(path, content_of(root / path), content)
@@ -96,7 +96,7 @@ def build(root: Path, check: bool = False, pages: bool = True) -> BuildReport:
     )
 
 
-def built_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
+def build_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
     """Every notebook that the sources ask for, and the outline, by their paths relative to the root.
 
     Raises:
@@ -107,27 +107,27 @@ def built_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
     if not lessons:
         raise AuthoringError([Problem(SOURCES, "no lesson here; a lesson is a file solutions/NN_topic.py")])
     routes = read_route(root)
-    problems = [problem for lesson in lessons for problem in problems_of(lesson, root)]
+    problems = [problem for lesson in lessons for problem in find_problems(lesson, root)]
     problems += [
-        each for lesson in lessons if lesson.name in routes for each in route_problems(lesson, routes[lesson.name])
+        each for lesson in lessons if lesson.name in routes for each in find_route_problems(lesson, routes[lesson.name])
     ]
-    if problems := problems + _shared_names(lessons):
+    if problems := problems + _find_shared_names(lessons):
         raise AuthoringError(problems)
-    minutes = {each.name: minutes_of(each, routes[each.name]) for each in lessons if each.name in routes}
+    minutes = {each.name: estimate_minutes(each, routes[each.name]) for each in lessons if each.name in routes}
     files: dict[Path, bytes] = {}
     stubs: dict[str, str] = {}
-    lent = lent_names(root)
+    lent = list_lent_names(root)
     for lesson in lessons:
         lesson = with_way_on(lesson, lent)
         if route := routes.get(lesson.name):
             lesson = with_route(lesson, route, minutes[lesson.name])
-        solution = solution_notebook(lesson, root, addresses)
-        student = student_notebook(solution)
-        stubs |= _stubs(lesson, student)
-        files[SOURCES / f"{lesson.name}.ipynb"] = notebook_bytes(solution)
-        files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = notebook_bytes(student)
+        solution = build_solution_notebook(lesson, root, addresses)
+        student = build_student_notebook(solution)
+        stubs |= _list_stubs(lesson, student)
+        files[SOURCES / f"{lesson.name}.ipynb"] = write_notebook_bytes(solution)
+        files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = write_notebook_bytes(student)
     if (root / package() / OUTLINE.parent).is_dir():
-        facts = {each.name: _facts(each, routes.get(each.name), minutes.get(each.name)) for each in lessons}
+        facts = {each.name: _list_facts(each, routes.get(each.name), minutes.get(each.name)) for each in lessons}
         files[package() / OUTLINE] = _as_json(facts)
         files[package() / STUBS_FILE] = _as_json(stubs)
         if addresses.site:
@@ -140,8 +140,8 @@ def _collect_quotes(
 ) -> Mapping[str, Callable[[], str]]:
     """Return what any course's pages may quote, and what this one has beside it."""
     of_build = {
-        "lessons": lambda: lessons_table(routes),
-        "hours": lambda: hours_table(minutes),
+        "lessons": lambda: make_lessons_table(routes),
+        "hours": lambda: make_hours_table(minutes),
         "all hours": lambda: f"{sum(each.total for each in minutes.values()) / 60:.0f}",
         "core hours": lambda: f"{sum(each.core for each in minutes.values()) / 60:.1f}",
         "known mistakes": lambda: f"{len(json.loads(as_json())):,}",
@@ -150,7 +150,7 @@ def _collect_quotes(
     return ChainMap(of_build, dict(course().quoted))
 
 
-def _shared_names(lessons: list[Lesson]) -> list[Problem]:
+def _find_shared_names(lessons: list[Lesson]) -> list[Problem]:
     """Exercises of the same name in two lessons: `check` knows an exercise by its name alone."""
     lesson_of: dict[str, Lesson] = {}
     problems = []
@@ -163,7 +163,7 @@ def _shared_names(lessons: list[Lesson]) -> list[Problem]:
     return problems
 
 
-def _stubs(lesson: Lesson, student: NotebookNode) -> dict[str, str]:
+def _list_stubs(lesson: Lesson, student: NotebookNode) -> dict[str, str]:
     """The empty cells of a lesson's exercises, by name."""
     sources = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in student.cells}
     problems = []
@@ -182,13 +182,13 @@ def _as_json(value: object) -> bytes:
     return f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode()
 
 
-def _facts(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -> dict[str, object]:
+def _list_facts(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -> dict[str, object]:
     """Return what the outline says of a lesson; of one without a route the minutes are those of its own table."""
     first = lesson.cells[0].source
     title = first.partition("\n")[0].lstrip("# ")
     facts: dict[str, object] = {
         "title": re.sub(r"^\d\d\s*·\s*", "", title),
-        "minutes": minutes.total if minutes else _minutes(first),
+        "minutes": minutes.total if minutes else _add_up_minutes(first),
         "points": {cell.name: cell.points for cell in lesson.of_role(Role.CHECK)},
         "questions": {cell.name: cell.points for cell in lesson.of_role(Role.QUESTION)},
     }
@@ -199,7 +199,7 @@ def _facts(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -
     return facts | {"tasks": {name: asdict(task) for name, task in tasks.items()}}
 
 
-def _minutes(text: str) -> int:
+def _add_up_minutes(text: str) -> int:
     """The sum of the column "minutes" of a lesson's table; of "1 to 10" the last number."""
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in text.split("\n") if line.startswith("|")]
     if not rows or "minutes" not in rows[0]:

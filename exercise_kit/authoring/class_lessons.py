@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.authoring.build import OUTLINE, SOURCES, STUBS_FILE, STUDENT_FOLDER, BuildReport, built_files
+from exercise_kit.authoring.build import OUTLINE, SOURCES, STUBS_FILE, STUDENT_FOLDER, BuildReport, build_files
 from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Problem
 from exercise_kit.authoring.route import FILE as ROUTE
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PACKED
@@ -104,9 +104,9 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
     Raises:
         AuthoringError: a lesson, an exercise or the settings have an error; all are listed, with file and line.
     """
-    lessons = sources_of(class_dir, root)
+    lessons = read_sources(class_dir, root)
     changed = {name: text for name, text in lessons.items() if text != _text(root / SOURCES / f"{name}.py")}
-    problems = [*_unknown(lessons), *_of_files(class_dir)]
+    problems = [*_find_unknown(lessons), *_find_file_problems(class_dir)]
     with tempfile.TemporaryDirectory(prefix="vit-course-class-") as temporary:
         merged = Path(temporary)
         for name, text in changed.items():
@@ -117,7 +117,7 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
         if (route := content_of(root / package() / ROUTE)) is not None:
             put(merged / package() / ROUTE, route)
         try:
-            built = built_files(merged) if changed else {}
+            built = build_files(merged) if changed else {}
         except AuthoringError as error:
             problems += [_as_the_class_has_it(each, class_dir) for each in error.problems]
         if problems:
@@ -126,14 +126,14 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
         yield merged
 
 
-def sources_of(class_dir: Path, root: Path) -> dict[str, str]:
+def read_sources(class_dir: Path, root: Path) -> dict[str, str]:
     """Every lesson of a class by name, as its source; the settings are in it.
 
     Raises:
         AuthoringError: the settings cannot be read, or name what there is not.
     """
     settings = read_settings(class_dir)
-    paths = _source_files(class_dir, root)
+    paths = _find_source_files(class_dir, root)
     texts = {name: _text(paths[name]) or "" for name in sorted(paths)}
     named = {name for text in texts.values() for _, name in _ROLE.findall(text)}
     wrong = [each for each in (*settings.leave_out, *(settings.points or {})) if each not in named | texts.keys()]
@@ -150,14 +150,14 @@ def sources_of(class_dir: Path, root: Path) -> dict[str, str]:
     return {name: _apply_settings(text, settings) for name, text in kept.items()}
 
 
-def _source_files(class_dir: Path, root: Path) -> dict[str, Path]:
+def _find_source_files(class_dir: Path, root: Path) -> dict[str, Path]:
     """The source of every lesson by name, of those that are left out too."""
     return {path.stem: path for folder in (root / SOURCES, class_dir / LESSONS) for path in sorted(folder.glob("*.py"))}
 
 
 def _apply_settings(text: str, settings: Settings) -> str:
     """A lesson without what is left out, and with other points."""
-    head, cells = _cells(text)
+    head, cells = _split_into_cells(text)
     left = set(settings.leave_out)
     found = []
     for cell in cells:
@@ -182,7 +182,7 @@ def _apply_settings(text: str, settings: Settings) -> str:
     return text
 
 
-def _cells(text: str) -> tuple[str, list[str]]:
+def _split_into_cells(text: str) -> tuple[str, list[str]]:
     """A source's head, and its cells with their headers."""
     lines = text.splitlines(keepends=True)
     begins = [number for number, line in enumerate(lines) if HEADER.match(line)]
@@ -193,7 +193,7 @@ def _cells(text: str) -> tuple[str, list[str]]:
 
 def _reorder_sections(text: str, names: Sequence[str]) -> tuple[str, str]:
     """A lesson with the sections that hold these exercises put into this order, and why that cannot be done, or ""."""
-    head, cells = _cells(text)
+    head, cells = _split_into_cells(text)
     sections: list[list[str]] = [[]]
     for cell in cells:
         if re.search(r"^# ## ", cell, re.MULTILINE):
@@ -213,7 +213,7 @@ def _reorder_sections(text: str, names: Sequence[str]) -> tuple[str, str]:
     return head + "".join(cell for at, each in enumerate(sections) for cell in moved.get(at, each)), ""
 
 
-def _unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
+def _find_unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
     """Checks of exercises that there are not, and exercises that two lessons ask for."""
     places: dict[str, str] = {}
     for lesson, text in lessons.items():
@@ -229,7 +229,7 @@ def _unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
                 yield Problem(where, f"exercise {role[2]!r} is also in {places[role[2]]}; rename one", number)
 
 
-def _of_files(class_dir: Path) -> Iterator[Problem]:
+def _find_file_problems(class_dir: Path) -> Iterator[Problem]:
     """Yield what is wrong with the files of the class's own exercises, and with where they are asked for."""
     own = course().own
     if own is None:
@@ -279,7 +279,7 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
     if (class_dir / SETTINGS).is_file():
         put(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
     digests = {path.stem: _digest(content) for path, content in built.items() if path.parent == SOURCES}
-    digests |= dict.fromkeys(sorted(_source_files(class_dir, root).keys() - lessons.keys()), "")
+    digests |= dict.fromkeys(sorted(_find_source_files(class_dir, root).keys() - lessons.keys()), "")
     put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
     for table in (OUTLINE, STUBS_FILE):
         path = package() / table
@@ -355,7 +355,7 @@ def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
             put(merged / path, (root / path).read_bytes())
     own = merged / OF_CLASS / EXERCISES
     found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
-    found |= _packed_answers()
+    found |= _pack_answers()
     for name, content in found.items():
         put(merged / package() / PACKAGE / name, content)
     if found:
@@ -368,7 +368,7 @@ def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
         put(merged / "pyproject.toml", numbered.encode())
 
 
-def _packed_answers() -> dict[str, bytes]:
+def _pack_answers() -> dict[str, bytes]:
     """By the names of their files the answers of the class's own exercises, from which known mistakes are made."""
     from exercise_kit.engine.own_exercise import packed_answer  # with torch
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exercise_kit.authoring.lesson import NAMED_ROLES, Cell, Lesson, Problem, Role
-from exercise_kit.authoring.notebook import FigureError, LineError, check_links, figures_in
-from exercise_kit.authoring.predictions import prediction_problems
+from exercise_kit.authoring.notebook import FigureError, LineError, check_links, find_figures
+from exercise_kit.authoring.predictions import find_prediction_problems
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
 from exercise_kit.submission.released import read_checked_file
 
@@ -39,7 +39,7 @@ def split_regions(source: str) -> Split:
     begun_at: int | None = None
     regions = 0
     for number, line in enumerate(source.split("\n"), 1):
-        marker = _marker_of(line, number)
+        marker = _read_marker(line, number)
         if marker == BEGIN_SOLUTION:
             if begun_at is not None:
                 raise RegionError("BEGIN SOLUTION inside a region that has not ended", number)
@@ -47,7 +47,7 @@ def split_regions(source: str) -> Split:
         elif marker == END_SOLUTION:
             if begun_at is None:
                 raise RegionError("END SOLUTION without a BEGIN SOLUTION above it", number)
-            if not _any_text(inside[filled:]):
+            if not _has_text(inside[filled:]):
                 raise RegionError("an empty solution region; write the answer between the markers", number)
             begun_at, regions = None, regions + 1
         else:
@@ -57,7 +57,7 @@ def split_regions(source: str) -> Split:
     return Split(tuple(inside), tuple(outside), regions)
 
 
-def _marker_of(line: str, number: int) -> str | None:
+def _read_marker(line: str, number: int) -> str | None:
     for marker in (BEGIN_SOLUTION, END_SOLUTION):
         words = marker.lstrip("# ")  # all that nbgrader looks for
         if words in line:
@@ -67,7 +67,7 @@ def _marker_of(line: str, number: int) -> str | None:
     return None
 
 
-def _any_text(lines: Sequence[str]) -> bool:
+def _has_text(lines: Sequence[str]) -> bool:
     return any(line.strip() for line in lines)
 
 
@@ -78,19 +78,19 @@ KNOWN_TAGS = {EXPERIMENT_TAG, "raises-exception"}
 COMMENTED_MAGIC = re.compile(r"^\s*(# ?)?(%%?[a-z]|!)")
 
 
-def problems_of(lesson: Lesson, root: Path) -> list[Problem]:
+def find_problems(lesson: Lesson, root: Path) -> list[Problem]:
     """Everything that is wrong with a lesson, in the order of its lines."""
-    found = list(_file_problems(lesson))
+    found = list(_find_file_problems(lesson))
     for cell in lesson.cells:
-        found += _header_problems(lesson, cell)
-        found += _text_problems(lesson, cell, root) if cell.is_markdown else _code_problems(lesson, cell)
-        found += _region_problems(lesson, cell)
-    found += _pairing_problems(lesson)
-    found += prediction_problems(lesson)
+        found += _find_header_problems(lesson, cell)
+        found += _find_text_problems(lesson, cell, root) if cell.is_markdown else _find_code_problems(lesson, cell)
+        found += _find_region_problems(lesson, cell)
+    found += _find_pairing_problems(lesson)
+    found += find_prediction_problems(lesson)
     return sorted(found, key=lambda problem: problem.line or 0)
 
 
-def _file_problems(lesson: Lesson) -> Iterator[Problem]:
+def _find_file_problems(lesson: Lesson) -> Iterator[Problem]:
     if not FILE_NAME.fullmatch(lesson.name):
         yield Problem(lesson.path, "a lesson's file is named NN_topic.py, two digits and lower case")
     first = lesson.cells[0]
@@ -98,7 +98,7 @@ def _file_problems(lesson: Lesson) -> Iterator[Problem]:
         yield lesson.problem("the first cell is prose and starts with the title, '# Title'", first)
 
 
-def _header_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
+def _find_header_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
     roles = [role.value for role in NAMED_ROLES if role.value in cell.header]
     for key, value in cell.header.items():
         if key == "incorrectly_encoded_metadata":
@@ -116,10 +116,10 @@ def _header_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
     if cell.tags and (roles or cell.is_markdown):
         message = "only a plain code cell can have tags: a skipped check would earn full points"
         yield lesson.problem(message, cell)
-    yield from _points_problems(lesson, cell)
+    yield from _find_points_problems(lesson, cell)
 
 
-def _points_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
+def _find_points_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
     if cell.role not in (Role.CHECK, Role.QUESTION):
         if cell.points is not None:
             yield lesson.problem("points stand on a check or a question, on no other cell", cell)
@@ -130,17 +130,17 @@ def _points_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
         yield lesson.problem(f"points={cell.points!r} is not a positive number", cell)
 
 
-def _text_problems(lesson: Lesson, cell: Cell, root: Path) -> Iterator[Problem]:
+def _find_text_problems(lesson: Lesson, cell: Cell, root: Path) -> Iterator[Problem]:
     if not cell.source.strip():
         yield lesson.problem("an empty cell; remove it", cell)
     try:
-        list(figures_in(cell.source, root / lesson.path.parent))
+        list(find_figures(cell.source, root / lesson.path.parent))
         check_links(cell.source)
     except FigureError as error:
         yield lesson.problem(str(error), cell, error.line)
 
 
-def _code_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
+def _find_code_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
     if not cell.source.strip():
         yield lesson.problem("an empty cell; remove it", cell)
         return
@@ -166,7 +166,7 @@ def _is_check_call(tree: ast.Module, cell: Cell) -> bool:
     return False
 
 
-def _region_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
+def _find_region_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
     try:
         split = split_regions(cell.source)
     except RegionError as error:
@@ -183,7 +183,7 @@ def _region_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
         yield lesson.problem(f"question {cell.name!r} has no {RUBRIC!r} inside its solution region", cell)
 
 
-def _pairing_problems(lesson: Lesson) -> Iterator[Problem]:
+def _find_pairing_problems(lesson: Lesson) -> Iterator[Problem]:
     exercises: dict[str, Cell] = {}
     checks: dict[str, Cell] = {}
     ids = {SETUP_GRADE_ID: None}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from exercise_kit.authoring.lesson import Cell, Lesson, Role
 from exercise_kit.authoring.lint import split_regions
-from exercise_kit.authoring.route import LessonRoute, Task
+from exercise_kit.authoring.route import LessonRoute
 
 # characters, not lines: breaking a line in two makes nothing longer to read
 WORDS_A_MINUTE, CODE_CHARACTERS_A_MINUTE = 180, 500
@@ -48,29 +48,25 @@ class Minutes:
         return self.core_reading + self.core_tasks
 
 
-def minutes_of(lesson: Lesson, route: LessonRoute) -> Minutes:
+def estimate_minutes(lesson: Lesson, route: LessonRoute) -> Minutes:
     """The estimate for a lesson; of one outside the core, the core's share is 0."""
-    sections = list(_sections(lesson))
+    sections = list(_split_into_sections(lesson))
     kept = [cells for cells in sections if not _may_be_skipped(cells, route)]
-    tasks = _present(lesson, route)
+    tasks = [task for name, task in route.tasks.items() if is_there(lesson, name)]
     return Minutes(
-        round(sum(map(_reading, sections))),
-        round(sum(map(_reading, kept))) if route.core else 0,
+        round(sum(map(_estimate_reading, sections))),
+        round(sum(map(_estimate_reading, kept))) if route.core else 0,
         sum(each.minutes for each in tasks),
         sum(each.minutes for each in tasks if not each.skip) if route.core else 0,
     )
 
 
-def visible_words(source: str) -> int:
+def count_visible_words(source: str) -> int:
     """The words of a Markdown cell that are neither folded nor in a table, a picture's description or an answer."""
     text = "\n".join(split_regions(source).outside)
     for pattern in (_FOLDED, _PICTURE, _TABLE):
         text = pattern.sub(" ", text)
     return sum(bool(_WORD.search(each)) for each in text.split())
-
-
-def _present(lesson: Lesson, route: LessonRoute) -> list[Task]:
-    return [task for name, task in route.tasks.items() if is_there(lesson, name)]
 
 
 def is_there(lesson: Lesson, name: str) -> bool:
@@ -79,7 +75,7 @@ def is_there(lesson: Lesson, name: str) -> bool:
     return name in named or " " in name
 
 
-def _sections(lesson: Lesson) -> Iterator[list[Cell]]:
+def _split_into_sections(lesson: Lesson) -> Iterator[list[Cell]]:
     """The cells of each section, by its heading ("## ")."""
     cells: list[Cell] = []
     for cell in lesson.cells:
@@ -95,12 +91,12 @@ def _may_be_skipped(cells: Iterable[Cell], route: LessonRoute) -> bool:
     return bool(asked) and all(name in route.tasks and route.tasks[name].skip for name in asked)
 
 
-def _reading(cells: Iterable[Cell]) -> float:
+def _estimate_reading(cells: Iterable[Cell]) -> float:
     """Minutes."""
     found = 0.0
     for cell in cells:
         if cell.is_markdown:
-            found += visible_words(cell.source) / WORDS_A_MINUTE
+            found += count_visible_words(cell.source) / WORDS_A_MINUTE
         elif cell.role in (Role.CODE, Role.EXERCISE):
             code = "".join("\n".join(split_regions(cell.source).outside).split())
             found += len(code) / CODE_CHARACTERS_A_MINUTE

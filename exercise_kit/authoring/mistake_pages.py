@@ -37,7 +37,7 @@ class PagesError(Exception):
     """Pages would be lost; the message says which, and what to write where."""
 
 
-def pages(only: Collection[str] = ()) -> dict[str, str]:
+def render_pages(only: Collection[str] = ()) -> dict[str, str]:
     """All pages about known mistakes, by their paths without an ending: mistakes, their exercises, symptoms, lists.
 
     Lessons are linked to as ``/lessons/NAME``, what was measured as ``/mistakes/index.md#how-this-was-measured``.
@@ -46,43 +46,48 @@ def pages(only: Collection[str] = ()) -> dict[str, str]:
         only: the names of exercises, where not all are wanted.
     """
     exercises = [each for each in with_own_misconceptions() if not only or each.name in only]
-    texts = {wrong.page: _of_mistake(each, wrong) for each in exercises for wrong in each.misconceptions if wrong.page}
-    texts |= {f"mistakes/{each.name}/index": _of_exercise(each) for each in exercises}
+    texts = {
+        wrong.page: _render_mistake(each, wrong) for each in exercises for wrong in each.misconceptions if wrong.page
+    }
+    texts |= {f"mistakes/{each.name}/index": _render_exercise(each) for each in exercises}
     for kind, (name, meaning) in SYMPTOMS.items():
-        texts[f"mistakes/seen/{name}"] = _of_symptom(kind, meaning, exercises)
-    return texts | {"mistakes/by_symptom": _symptoms(exercises), "mistakes/by_exercise": _exercises(exercises)}
+        texts[f"mistakes/seen/{name}"] = _render_symptom(kind, meaning, exercises)
+    return texts | {
+        "mistakes/by_symptom": _render_symptoms(exercises),
+        "mistakes/by_exercise": _render_exercises(exercises),
+    }
 
 
-def _of_mistake(exercise: Exercise, wrong: Misconception) -> str:
+def _render_mistake(exercise: Exercise, wrong: Misconception) -> str:
     cause, effect = wrong.cause, wrong.effect
     lesson, _, heading = cause.section.partition(", ")
     there, back = f"/lessons/{lesson}.ipynb", f"/mistakes/{exercise.name}/index.md"
     parts = [
-        _head(f"{cause.explanation} In training: {effect.kind}. A known mistake in {exercise.name}, PyTorch."),
-        f"# `{exercise.name}`: {plain(cause.name)}\n",
+        _render_head(f"{cause.explanation} In training: {effect.kind}. A known mistake in {exercise.name}, PyTorch."),
+        f"# `{exercise.name}`: {escape_markdown(cause.name)}\n",
         f"*A known mistake in* [`{exercise.name}`]({back}), lesson []({there}).\n",
-        f"## What it is\n\n{plain(cause.explanation)}\n",
-        f"## The question that leads out of it\n\n> {plain(cause.question)}\n",
-        f"Read on in the lesson: [{plain(heading)}]({there}#{anchor(heading)}).\n",
+        f"## What it is\n\n{escape_markdown(cause.explanation)}\n",
+        f"## The question that leads out of it\n\n> {escape_markdown(cause.question)}\n",
+        f"Read on in the lesson: [{escape_markdown(heading)}]({there}#{make_anchor(heading)}).\n",
         f"## How it looks in training\n\n{_in_training(effect)}",
         "## Does your code make it?\n",
         "The course's `check` runs what you wrote and tells you, in a notebook or anywhere in Python:\n",
         f"```python\nfrom {package()} import check\n\n{usage(exercise).strip('`')}\n```\n",
-        f"[{_all_of(exercise)} in `{exercise.name}`]({back})\n",
+        f"[{_describe_count(exercise)} in `{exercise.name}`]({back})\n",
     ]
     return "\n".join(parts)
 
 
 def _in_training(effect: TrainingEffect) -> str:
     name, meaning = SYMPTOMS[effect.kind]
-    text = f"**{_upper(effect.kind)}.** {meaning} [Others that look like this](/mistakes/seen/{name}.md)\n"
+    text = f"**{_capitalize(effect.kind)}.** {meaning} [Others that look like this](/mistakes/seen/{name}.md)\n"
     trained = what_was_trained()
     if trained is None or effect.accuracy is None or effect.right is None:
         return text
-    return f"{text}\n{_bars(trained, effect.accuracy, effect.right)}\n"
+    return f"{text}\n{_draw_bars(trained, effect.accuracy, effect.right)}\n"
 
 
-def _bars(trained: Trained, accuracy: float, right: float) -> str:
+def _draw_bars(trained: Trained, accuracy: float, right: float) -> str:
     """Two bars as HTML, with their text inside; the link tells what was trained."""
 
     def row(label: str, share: float, kind: str) -> str:
@@ -105,49 +110,49 @@ def _count_mistakes(exercise: Exercise) -> str:
     return f"{count} known mistake{'' if count == 1 else 's'}"
 
 
-def _all_of(exercise: Exercise) -> str:
+def _describe_count(exercise: Exercise) -> str:
     return "The 1 known mistake" if len(exercise.misconceptions) == 1 else f"All {_count_mistakes(exercise)}"
 
 
-def _of_exercise(exercise: Exercise) -> str:
-    entries = [_entry(wrong) for wrong in sorted(exercise.misconceptions, key=_by_name)]
+def _render_exercise(exercise: Exercise) -> str:
+    entries = [_render_entry(wrong) for wrong in sorted(exercise.misconceptions, key=_by_name)]
     about = (
         f"{_count_mistakes(exercise)} in {exercise.name}, each with its symptom in training and a question. PyTorch."
     )
     lesson = f"lesson [](/lessons/{exercise.lesson}.ipynb)"
     intro = f"What goes wrong in `{exercise.name}`, from {lesson}, and how each mistake looks in training.\n"
-    return "\n".join([_head(about), f"# Known mistakes in `{exercise.name}`\n", intro, *entries, ""])
+    return "\n".join([_render_head(about), f"# Known mistakes in `{exercise.name}`\n", intro, *entries, ""])
 
 
-def _of_symptom(kind: InTraining, meaning: str, exercises: Iterable[Exercise]) -> str:
+def _render_symptom(kind: InTraining, meaning: str, exercises: Iterable[Exercise]) -> str:
     trained = what_was_trained()
     bugs = f"Bugs in {trained.bugs_in}" if trained else "Bugs"
     about = f"{bugs}: {kind}. A list of known mistakes, each with a page."
-    lines = [_head(about), f"# {_upper(kind)}\n", f"{meaning} The known mistakes that look like this:\n"]
+    lines = [_render_head(about), f"# {_capitalize(kind)}\n", f"{meaning} The known mistakes that look like this:\n"]
     for exercise in exercises:
         found = [wrong for wrong in exercise.misconceptions if wrong.effect.kind == kind]
         if found:
             lines.append(f"## `{exercise.name}`\n")
-            lines += [_entry(wrong) for wrong in sorted(found, key=_by_name)] + [""]
+            lines += [_render_entry(wrong) for wrong in sorted(found, key=_by_name)] + [""]
     return "\n".join(lines)
 
 
-def _entry(wrong: Misconception) -> str:
-    named = f"[{plain(wrong.name)}](/{wrong.page}.md)" if wrong.page else plain(wrong.name)
-    return f"- {named}: {plain(wrong.cause.explanation)}"
+def _render_entry(wrong: Misconception) -> str:
+    named = f"[{escape_markdown(wrong.name)}](/{wrong.page}.md)" if wrong.page else escape_markdown(wrong.name)
+    return f"- {named}: {escape_markdown(wrong.cause.explanation)}"
 
 
-def _symptoms(exercises: Iterable[Exercise]) -> str:
+def _render_symptoms(exercises: Iterable[Exercise]) -> str:
     kinds = [wrong.effect.kind for exercise in exercises for wrong in exercise.misconceptions]
     rows = [
-        f"| [{_upper(kind)}](/mistakes/seen/{name}.md) | {kinds.count(kind)} |"
+        f"| [{_capitalize(kind)}](/mistakes/seen/{name}.md) | {kinds.count(kind)} |"
         for kind, (name, _) in SYMPTOMS.items()
         if kind in kinds
     ]
     return "\n".join(["| what you see | known mistakes |", "|---|---:|", *rows, ""])
 
 
-def _exercises(exercises: Iterable[Exercise]) -> str:
+def _render_exercises(exercises: Iterable[Exercise]) -> str:
     lines: list[str] = []
     lesson = ""
     for each in exercises:
@@ -158,7 +163,7 @@ def _exercises(exercises: Iterable[Exercise]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _head(description: str) -> str:
+def _render_head(description: str) -> str:
     """A page's front matter: no menu lists it, and search engines show ``description``."""
     words = " ".join(description.replace("`", "").split())
     return f"---\norphan: true\nmyst:\n  html_meta:\n    description: {_quote(words)}\n---\n"
@@ -169,7 +174,7 @@ def _quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _upper(text: str) -> str:
+def _capitalize(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -177,18 +182,18 @@ def _by_name(wrong: Misconception) -> str:
     return wrong.name
 
 
-def plain(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """``text`` as Markdown that reads as it stands, but for `code`."""
     parts = _CODE.split(" ".join(text.split()))
     return "".join(part if _CODE.fullmatch(part) else _SIGNS.sub(r"\\\1", part) for part in parts)
 
 
-def anchor(heading: str) -> str:
+def make_anchor(heading: str) -> str:
     """The anchor of a heading, as GitHub and MyST make it."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def redirects(published: str) -> dict[str, str]:
+def list_redirects(published: str) -> dict[str, str]:
     """Where the pages lead that were published once and are no more.
 
     Args:

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 
 from exercise_kit.authoring.build import SOURCES
-from exercise_kit.authoring.class_lessons import sources_of
+from exercise_kit.authoring.class_lessons import read_sources
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
@@ -40,15 +40,14 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         NewExerciseError: the name or the lesson cannot be used, or there is no such exercise of the course.
         AuthoringError: the class's settings cannot be read.
     """
-    lesson = (
-        lesson
-        or f"{_free_number(sources_of(class_dir, root)):02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
-    )
+    if not lesson:
+        number = _find_free_number(read_sources(class_dir, root))
+        lesson = f"{number:02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
     _refuse(class_dir, name, lesson, variant_of)
     values = {"name": name, "lesson": lesson, "objects": name, "package": package(), "number": lesson[:2]}
     values["title"] = lesson[3:].replace("_", " ").capitalize()
     if variant_of:
-        contents = _variant(class_dir, root, name, lesson, variant_of)
+        contents = _write_variant(class_dir, root, name, lesson, variant_of)
     else:
         contents = {
             Path(EXERCISES, f"{name}.py"): _fill_template("checks", values),
@@ -82,7 +81,7 @@ def _refuse(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> 
         raise NewExerciseError(f"{variant_of!r} is no exercise of the course to make a variant of")
 
 
-def _free_number(lessons: dict[str, str]) -> int:
+def _find_free_number(lessons: dict[str, str]) -> int:
     return max((int(each[:2]) for each in lessons if each[:2].isdecimal()), default=0) + 1
 
 
@@ -90,7 +89,7 @@ def _fill_template(kind: str, values: dict[str, str]) -> str:
     return Template((_TEMPLATES / f"new_exercise_{kind}.py.txt").read_text("utf-8")).substitute(values)
 
 
-def _variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: str) -> dict[Path, str]:
+def _write_variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: str) -> dict[Path, str]:
     """The files of a variant: its checks begin with the original's, points and all, and its cell is a copy."""
     original = course().exercises[variant_of]
     module = getattr(original.checks[0].function, "__module__", "")

@@ -85,13 +85,13 @@ from {package} import borrow, check, reset\
 '''  # fmt: skip
 
 
-def badge_source(addresses: Addresses, lesson: str) -> str:
+def make_badge_source(addresses: Addresses, lesson: str) -> str:
     """Markdown of a button that opens the student's notebook in Colab; its picture is inside."""
     page = addresses.colab(f"notebooks/{lesson}.ipynb")
-    return f"[![{ALT}][badge]]({page})\n\n[badge]: {data_address(FILE)}"
+    return f"[![{ALT}][badge]]({page})\n\n[badge]: {make_data_address(FILE)}"
 
 
-def setup_source(repository: str) -> str:
+def make_setup_source(repository: str) -> str:
     """The setup cell's code."""
     name = package()
     return SETUP.format(package=name, distribution=name.replace("_", "-"), repository=repository)
@@ -108,7 +108,7 @@ NBFORMAT, NBFORMAT_MINOR = 4, 5
 CHECK_IMPORT = "from {package} import check  # it fails? First run the cells above, from the top"
 
 
-def solution_notebook(lesson: Lesson, root: Path, addresses: Addresses) -> NotebookNode:
+def build_solution_notebook(lesson: Lesson, root: Path, addresses: Addresses) -> NotebookNode:
     """The notebook with answers, solution markers kept: what nbgrader calls the source version.
 
     Args:
@@ -116,12 +116,12 @@ def solution_notebook(lesson: Lesson, root: Path, addresses: Addresses) -> Noteb
         root: the repository's root, where the figures are.
         addresses: of the course.
     """
-    locked = {"nbgrader": _nbgrader(SETUP_GRADE_ID, locked=True), **FOLDED}
+    locked = {"nbgrader": _make_nbgrader_metadata(SETUP_GRADE_ID, locked=True), **FOLDED}
     opening = [
-        _node("markdown", _cell_id(lesson, "badge"), badge_source(addresses, lesson.name), {}),
-        _node("code", _cell_id(lesson, "setup"), setup_source(addresses.repository), locked),
+        _make_node("markdown", _make_cell_id(lesson, "badge"), make_badge_source(addresses, lesson.name), {}),
+        _make_node("code", _make_cell_id(lesson, "setup"), make_setup_source(addresses.repository), locked),
     ]
-    title, *others = (_notebook_cell(lesson, cell, root) for cell in lesson.cells)
+    title, *others = (_make_notebook_cell(lesson, cell, root) for cell in lesson.cells)
     notebook: NotebookNode = nbformat.from_dict(
         {
             "cells": [title, *opening, *others],
@@ -133,7 +133,7 @@ def solution_notebook(lesson: Lesson, root: Path, addresses: Addresses) -> Noteb
     return notebook
 
 
-def student_notebook(solution: NotebookNode) -> NotebookNode:
+def build_student_notebook(solution: NotebookNode) -> NotebookNode:
     """Make of the notebook with answers what `nbgrader generate_assignment` makes in a class, without its gradebook."""
     steps = [
         LockCells(),
@@ -153,39 +153,39 @@ def student_notebook(solution: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def notebook_bytes(notebook: NotebookNode) -> bytes:
+def write_notebook_bytes(notebook: NotebookNode) -> bytes:
     """The notebook as a file: the same bytes for the same notebook, valid against nbformat's schema."""
     nbformat.validate(notebook)
     text: str = nbformat.writes(notebook)
     return (text.rstrip("\n") + "\n").encode("utf-8")
 
 
-def _notebook_cell(lesson: Lesson, cell: Cell, root: Path) -> dict[str, Any]:
+def _make_notebook_cell(lesson: Lesson, cell: Cell, root: Path) -> dict[str, Any]:
     metadata: dict[str, Any] = {"tags": list(cell.tags)} if cell.tags else {}
     source, points = cell.source, cell.points
     match cell.role:
         case Role.EXERCISE:
-            metadata["nbgrader"] = _nbgrader(cell.name, solution=True)
+            metadata["nbgrader"] = _make_nbgrader_metadata(cell.name, solution=True)
         case Role.CHECK:
             grade_id = check_grade_id(cell.name)
-            metadata["nbgrader"] = _nbgrader(grade_id, grade=True, locked=True, points=points)
+            metadata["nbgrader"] = _make_nbgrader_metadata(grade_id, grade=True, locked=True, points=points)
             imported = CHECK_IMPORT.format(package=package())
             source = f"{imported}\n\n{source.removesuffix(')')}, points={points:g})"
         case Role.QUESTION:
-            metadata["nbgrader"] = _nbgrader(cell.name, grade=True, solution=True, points=points)
+            metadata["nbgrader"] = _make_nbgrader_metadata(cell.name, grade=True, solution=True, points=points)
     if cell.is_markdown:
         source = inline_figures(source, root / lesson.path.parent)
     label = cell.name or f"{cell.number:02d}"
     kind = "markdown" if cell.is_markdown else "code"
-    return _node(kind, _cell_id(lesson, f"{cell.role.value}-{label}"), source, metadata)
+    return _make_node(kind, _make_cell_id(lesson, f"{cell.role.value}-{label}"), source, metadata)
 
 
-def _node(kind: str, cell_id: str, source: str, metadata: dict[str, Any]) -> dict[str, Any]:
+def _make_node(kind: str, cell_id: str, source: str, metadata: dict[str, Any]) -> dict[str, Any]:
     run: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     return {"cell_type": kind, "id": cell_id, "source": source, "metadata": metadata, **run}
 
 
-def _nbgrader(
+def _make_nbgrader_metadata(
     grade_id: str,
     *,
     grade: bool = False,
@@ -198,7 +198,7 @@ def _nbgrader(
     return {"schema_version": NBGRADER_SCHEMA, "grade_id": grade_id, **flags, **worth}
 
 
-def _cell_id(lesson: Lesson, label: str) -> str:
+def _make_cell_id(lesson: Lesson, label: str) -> str:
     full = f"{lesson.name}-{label}"
     if len(full) <= LONGEST_CELL_ID:
         return full
@@ -235,7 +235,7 @@ class FigureInText:
     end: int
 
 
-def figures_in(source: str, folder: Path) -> Iterator[FigureInText]:
+def find_figures(source: str, folder: Path) -> Iterator[FigureInText]:
     """The pictures of a Markdown cell.
 
     Args:
@@ -247,7 +247,7 @@ def figures_in(source: str, folder: Path) -> Iterator[FigureInText]:
     """
     for match in PICTURE.finditer(source):
         alt, target = " ".join(match["alt"].split()), match["target"]
-        line = _line_of(source, match)
+        line = _find_line(source, match)
         if not alt:
             raise FigureError(f"{target} has no alternative text; say in the brackets what it shows", line)
         if not re.fullmatch(r"\.\./figures/[\w-]+\.(svg|png|jpg)", target):
@@ -268,16 +268,16 @@ def inline_figures(source: str, folder: Path) -> str:
     """
     parts, done = [], 0
     data: dict[str, str] = {}
-    for figure in figures_in(source, folder):
+    for figure in find_figures(source, folder):
         label = figure.file.stem
-        data[label] = f"[{label}]: {data_address(figure.file)}"
+        data[label] = f"[{label}]: {make_data_address(figure.file)}"
         parts += [source[done : figure.start], f"![{figure.alt}][{label}]"]
         done = figure.end
     text = "".join([*parts, source[done:]])
     return "\n\n".join([text, *data.values()])
 
 
-def data_address(file: Path) -> str:
+def make_data_address(file: Path) -> str:
     """A picture file as a `data:` address."""
     content = base64.b64encode(file.read_bytes()).decode("ascii")
     return f"data:{MEDIA_TYPES[file.suffix]};base64,{content}"
@@ -289,11 +289,11 @@ def check_links(source: str) -> None:
     for link in LINK.finditer(source):
         if not link["target"].startswith(("https://", "http://", "#", "mailto:")):
             message = f"a link to the file {link['target']}, which a notebook on Colab lacks; name it in words"
-            raise FigureError(message, _line_of(source, link))
+            raise FigureError(message, _find_line(source, link))
     if picture := HTML_PICTURE.search(source):
         message = f"{picture[0]}...> in prose; write ![what it shows](../figures/name.svg)"
-        raise FigureError(message, _line_of(source, picture))
+        raise FigureError(message, _find_line(source, picture))
 
 
-def _line_of(source: str, match: re.Match[str]) -> int:
+def _find_line(source: str, match: re.Match[str]) -> int:
     return 1 + source.count("\n", 0, match.start())

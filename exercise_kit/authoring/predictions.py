@@ -48,7 +48,7 @@ def without_guesses(source: str) -> str:
     return b"\n".join(lines).decode()
 
 
-def prediction_problems(lesson: Lesson) -> Iterator[Problem]:
+def find_prediction_problems(lesson: Lesson) -> Iterator[Problem]:
     """Find what is wrong with a lesson's predictions: the author's guess, its name, and whether it is ever revealed."""
     guessed: dict[str, Cell] = {}
     revealed: set[str] = set()
@@ -61,7 +61,7 @@ def prediction_problems(lesson: Lesson) -> Iterator[Problem]:
             continue  # said elsewhere
         for call in _calls(tree, "predict"):
             name = _name(call)
-            if problem := _problem_with(call, cell, name in guessed):
+            if problem := _find_problem(call, cell, name in guessed):
                 yield lesson.problem(f'{problem}; write predict("name", guess) in a plain cell', cell, call.lineno)
             guessed[name] = cell
         for call in _calls(tree, "reveal"):
@@ -73,7 +73,7 @@ def prediction_problems(lesson: Lesson) -> Iterator[Problem]:
             yield lesson.problem(f'prediction {name!r} is never revealed; add reveal("{name}", result) below', cell)
 
 
-def _problem_with(call: ast.Call, cell: Cell, is_known: bool) -> str | None:
+def _find_problem(call: ast.Call, cell: Cell, is_known: bool) -> str | None:
     if is_known:
         return "a second prediction of that name"
     if cell.role is not Role.CODE or len(call.args) != 2 or not _name(call):
@@ -81,12 +81,12 @@ def _problem_with(call: ast.Call, cell: Cell, is_known: bool) -> str | None:
     guess = call.args[1]
     if not _is_literal(guess):
         return "the author's guess is a number or a text"
-    if isinstance(guess, ast.Constant) and isinstance(guess.value, str) and guess.value not in _choices(call):
+    if isinstance(guess, ast.Constant) and isinstance(guess.value, str) and guess.value not in _read_choices(call):
         return "a guess in words is one of its choices=(...), which are written out"
     return None
 
 
-def _choices(call: ast.Call) -> tuple[str, ...]:
+def _read_choices(call: ast.Call) -> tuple[str, ...]:
     """The choices that are written out in a call; none where a name stands for them."""
     written = next((each.value for each in call.keywords if each.arg == "choices"), None)
     try:

@@ -41,7 +41,7 @@ def fill_pages(root: Path, quoted: Mapping[str, Callable[[], str]], addresses: A
     """
     value = cache(lambda name: quoted[name]())
     files, problems = {}, []
-    for path in _pages(root):
+    for path in _list_pages(root):
         text = (root / path).read_text(encoding="utf-8")
         marks = [(mark[2], mark[3]) for mark in _MARKED.finditer(text)]
         unknown = [name for kind, name in marks if kind != "at" and name not in quoted]
@@ -81,6 +81,6 @@ def _fill(mark: re.Match[str], value: Callable[[str], str], addresses: Addresses
     return f"{start}{value(name)}{end}" if kind == "count" else f"{start}\n{value(name)}\n{end}"
 
 
-def _pages(root: Path) -> Iterator[Path]:
+def _list_pages(root: Path) -> Iterator[Path]:
     for path in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("docs/*.ipynb")]):
         yield path.relative_to(root)

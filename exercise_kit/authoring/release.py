@@ -68,8 +68,8 @@ def release(directory: Path, root: Path, settings: ReleaseSettings | None = None
         ReleaseError: the folder holds something else, there is no notebook, or the wheel cannot be built.
     """
     directory = directory.resolve()
-    before = _earlier(directory)
-    content = _content(root, settings or ReleaseSettings())
+    before = _read_earlier(directory)
+    content = _collect_content(root, settings or ReleaseSettings())
     digests = {path.as_posix(): _digest(each) for path, each in content.items()}
     content[Path(MARKER)] = json.dumps(digests, indent=1).encode() + b"\n"
     if before is None:
@@ -127,7 +127,7 @@ def build_wheel(root: Path, folder: Path, settings: ReleaseSettings | None = Non
     return built[-1]
 
 
-def tracked_files(root: Path) -> list[Path]:
+def list_tracked_files(root: Path) -> list[Path]:
     """The project's files by their paths in a clone; where git does not say, all that are there."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
     names = listed.stdout.decode().split("\0") if not listed.returncode else []
@@ -138,17 +138,17 @@ def tracked_files(root: Path) -> list[Path]:
 def list_packaged(root: Path) -> list[Path]:
     """The project's files that a wheel is made of: those at the top, and those in packages."""
     packages = {each.parent.name for each in root.glob("*/__init__.py")} - {"tests"}
-    return [path for path in tracked_files(root) if len(path.parts) == 1 or path.parts[0] in packages]
+    return [path for path in list_tracked_files(root) if len(path.parts) == 1 or path.parts[0] in packages]
 
 
-def _content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
+def _collect_content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
     """Every file of a release by its path in it."""
-    notebooks = _notebooks(root, settings.route)
+    notebooks = _list_notebooks(root, settings.route)
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(root, Path(folder), settings)
         found = {Path(wheel.name): wheel.read_bytes()}
     found |= {STUDENT_FOLDER / path.name: path.read_bytes() for path in notebooks}
-    pointed_to = _pointed_to(root, notebooks)
+    pointed_to = _find_pointed_to(root, notebooks)
     found |= {path: (root / path).read_bytes() for path in pointed_to}
     words = {
         "package": package(),
@@ -170,7 +170,7 @@ def _content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
     return found
 
 
-def _pointed_to(root: Path, notebooks: Iterable[Path]) -> list[Path]:
+def _find_pointed_to(root: Path, notebooks: Iterable[Path]) -> list[Path]:
     """The results that notebooks quote, the side notes that they link to, and what these link to; by their paths."""
     text = "\n".join(path.read_text("utf-8") for path in notebooks)
     notes = {NOTES / f"{name}.md" for name in re.findall(rf"{re.escape(course().site)}notes/([\w-]+)\.html", text)}
@@ -196,7 +196,7 @@ _BORROW_WORDS = {
 }
 
 
-def _notebooks(root: Path, route: Route) -> list[Path]:
+def _list_notebooks(root: Path, route: Route) -> list[Path]:
     """The notebooks of a route, in order."""
     found = sorted((root / STUDENT_FOLDER).glob("*.ipynb"))
     if not found:
@@ -211,7 +211,7 @@ def _notebooks(root: Path, route: Route) -> list[Path]:
     return core
 
 
-def _earlier(directory: Path) -> Mapping[str, str] | None:
+def _read_earlier(directory: Path) -> Mapping[str, str] | None:
     """The digests of the release that is there; None: nothing is there."""
     if directory.exists() and not directory.is_dir():
         raise ReleaseError(f"{directory} is not a folder; name a new one")

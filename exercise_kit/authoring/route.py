@@ -98,7 +98,7 @@ _OF_LESSON = {"core": False, "write": "", "learn": ""}
 _FIELDS = {"minutes", "difficulty", "importance", "skip"}
 
 
-def route_problems(lesson: Lesson, route: LessonRoute) -> list[Problem]:
+def find_route_problems(lesson: Lesson, route: LessonRoute) -> list[Problem]:
     """Exercises and questions of a lesson that its table lacks."""
     asked = [cell for role in (Role.EXERCISE, Role.QUESTION) for cell in lesson.of_role(role)]
     message = "has no entry in {}: how many minutes, how difficult, how important?"

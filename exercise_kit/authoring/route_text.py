@@ -24,7 +24,7 @@ _NAME = re.compile(r"`(\w+)`")
 def with_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
     """The lesson with its table, and with a line of facts under the heading of each exercise and question."""
     first, *others = lesson.cells
-    table = _table(lesson, route, minutes)
+    table = _make_table(lesson, route, minutes)
     source = _TABLE.sub(lambda _: table, first.source, count=1)
     if source == first.source and table not in source:
         source = f"{source}\n\n{table}"
@@ -32,13 +32,13 @@ def with_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
     return replace(lesson, cells=(replace(first, source=source), *cells))
 
 
-def lessons_table(routes: Mapping[str, LessonRoute]) -> str:
+def make_lessons_table(routes: Mapping[str, LessonRoute]) -> str:
     """The table of what one writes and learns in each lesson."""
     rows = (f"| `{name}` | {each.write} | {each.learn} |" for name, each in routes.items())
     return "\n".join(["| lesson | you write | you learn |", "|---|---|---|", *rows])
 
 
-def hours_table(minutes: Mapping[str, Minutes]) -> str:
+def make_hours_table(minutes: Mapping[str, Minutes]) -> str:
     """The table of hours: those of each lesson, and of both routes."""
     rows = ["| lesson | minutes in all | on the core route |", "|---|---|---|"]
     rows += [f"| `{name}` | {each.total} | {each.core or '–'} |" for name, each in minutes.items()]
@@ -48,7 +48,7 @@ def hours_table(minutes: Mapping[str, Minutes]) -> str:
     return "\n".join([*rows, f"| together | {everything:.1f} hours | {core:.1f} hours |"])
 
 
-def _table(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> str:
+def _make_table(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> str:
     rows = [
         f"| to do | minutes | points | difficulty, 1 to {MOST} | importance, 1 to {MOST} |",
         "|---|---|---|---|---|",
@@ -56,12 +56,12 @@ def _table(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> str:
     for name, task in route.tasks.items():
         if is_there(lesson, name):
             label = _label(lesson, name) + (" (may be skipped)" if task.skip else "")
-            points = _points(lesson, name)
+            points = _read_points(lesson, name)
             rows.append(f"| {label} | {task.minutes} | {points} | {task.difficulty} | {task.importance} |")
-    return "\n".join([*rows, "", _sentence(route, minutes)])
+    return "\n".join([*rows, "", _write_sentence(route, minutes)])
 
 
-def _sentence(route: LessonRoute, minutes: Minutes) -> str:
+def _write_sentence(route: LessonRoute, minutes: Minutes) -> str:
     whole = (
         f"In all about **{minutes.total} minutes**: {minutes.reading} to read words and code, {minutes.tasks} for the "
         "tasks. It is an estimate, without the time that a computer takes for experiments."
@@ -81,7 +81,7 @@ def _label(lesson: Lesson, name: str) -> str:
     return name if " " in name else f"bug hunt: `{name}`" if name.startswith("fix_") else f"`{name}`"
 
 
-def _points(lesson: Lesson, name: str) -> str:
+def _read_points(lesson: Lesson, name: str) -> str:
     cells = (cell for role in (Role.CHECK, Role.QUESTION) for cell in lesson.of_role(role) if cell.name == name)
     return next((f"{cell.points:g}" for cell in cells), "–")
 
@@ -95,12 +95,12 @@ def _with_facts(cell: Cell, lesson: Lesson, route: LessonRoute) -> str:
         name = cell.name or (called[1] if called else "")
         if name not in route.tasks:
             return match[0]
-        return f"{match[1]}\n\n*{_facts(route.tasks[name], _points(lesson, name))}*"
+        return f"{match[1]}\n\n*{_describe_task(route.tasks[name], _read_points(lesson, name))}*"
 
     return _HEADING.sub(heading, cell.source)
 
 
-def _facts(task: Task, points: str) -> str:
+def _describe_task(task: Task, points: str) -> str:
     noun = "point" if points == "1" else "points"
     skip = " · may be skipped" if task.skip else ""
     minutes = "minute" if task.minutes == 1 else "minutes"

@@ -37,7 +37,7 @@ def with_way_on(lesson: Lesson, lent: Collection[str]) -> Lesson:
     return replace(lesson, cells=tuple(cells))
 
 
-def lent_names(root: Path) -> set[str]:
+def list_lent_names(root: Path) -> set[str]:
     """Return what the course's modules of right parts define, by their text; nothing of them is imported.
 
     Args:

@@ -24,7 +24,7 @@ from exercise_kit.batch.job import Task, judge_submission
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import checks_digest, files_digest, versions
 from exercise_kit.reasons import Reason
-from exercise_kit.sandbox.devices import DeviceError, missing_protections, resolve_device
+from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.released import CLONE
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
@@ -155,7 +155,7 @@ def _lack(needs: Needs) -> str | None:
         device = resolve_device(needs.device)
     except DeviceError as error:
         return f"it cannot compute on {needs.device}: {error}"
-    if needs.sandboxed and (missing := missing_protections(device)):
+    if needs.sandboxed and (missing := list_missing_protections(device)):
         remedies = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
         return f"it cannot keep students' code apart ({remedies})"
     return None

@@ -27,7 +27,7 @@ from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import Result, Status, with_waiting
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.sandbox.package_view import view_of
+from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import NOT_SANDBOXED
@@ -280,7 +280,7 @@ def _can_be_opened(handed_in: FoundFile) -> bool:
 
 def _warm_process(task: Task) -> WarmProcess:
     """A warm process for every lesson that there is; only what needs no torch is imported for it."""
-    views = [view_of(lesson) for lesson in Lessons(task.place.class_dir).names if lesson[:2].isdecimal()]
+    views = [provide_view(lesson) for lesson in Lessons(task.place.class_dir).names if lesson[:2].isdecimal()]
     return WarmProcess(Limits(), views, sandboxed=task.sandboxed, device=task.device)
 
 

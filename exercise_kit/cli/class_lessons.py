@@ -27,7 +27,7 @@ def clone(root: Path) -> Path:
     return root
 
 
-def class_with_lessons() -> Path | None:
+def find_class_with_lessons() -> Path | None:
     """The class folder that the command runs in, where it has exercises, lessons or settings of its own."""
     found = find_current_class()
     own = found is not None and any((found / name).exists() for name in ("exercises", "lessons", "class.toml"))
@@ -36,9 +36,9 @@ def class_with_lessons() -> Path | None:
 
 
 @contextmanager
-def root_of_lessons(root: Path) -> Iterator[Path]:
+def provide_lessons_root(root: Path) -> Iterator[Path]:
     """A clone's root, or a folder like it with the lessons of the class folder that the command runs in."""
-    found = class_with_lessons()
+    found = find_class_with_lessons()
     if found is None:
         yield root
         return

@@ -14,11 +14,11 @@ from rich.console import Console
 
 from exercise_kit.cli.class_lessons import (
     build_class,
-    class_with_lessons,
     clone,
+    find_class_with_lessons,
     new_exercise,
     prove_exercises,
-    root_of_lessons,
+    provide_lessons_root,
 )
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import exit_on, needs, stop
@@ -48,7 +48,7 @@ def build(
     root: Lessons = CLONE,
 ) -> None:
     """Build the notebooks from solutions/*.py; in a class folder, those of its own exercises, and prove these."""
-    if (class_dir := class_with_lessons()) is not None:
+    if (class_dir := find_class_with_lessons()) is not None:
         build_class(class_dir, root, check)
         return
     with needs("grading"):
@@ -82,7 +82,11 @@ def new_class(
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.class_folder import new_class as make
-    with exit_on(ClassFolderError), root_of_lessons(root) as lessons_root, progress_bar(errors, "making the class"):
+    with (
+        exit_on(ClassFolderError),
+        provide_lessons_root(root) as lessons_root,
+        progress_bar(errors, "making the class"),
+    ):
         made = make(directory, lessons_root)
     remember_class(made.path)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
@@ -113,13 +117,13 @@ def release(
         from exercise_kit.authoring.build import build as build_notebooks
         from exercise_kit.authoring.class_lessons import add_package, read_settings
         from exercise_kit.authoring.lesson import AuthoringError
-    class_dir = class_with_lessons()
+    class_dir = find_class_with_lessons()
     with exit_on(AuthoringError):
         if class_dir is None and (stale := build_notebooks(root, check=True, pages=False).stale):
             raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
         settings = read_settings(class_dir).release if class_dir else ReleaseSettings()
     settings = ReleaseSettings(route or settings.route, settings.borrow if borrow is None else borrow)
-    with exit_on(releasing.ReleaseError), root_of_lessons(root) as lessons_root:
+    with exit_on(releasing.ReleaseError), provide_lessons_root(root) as lessons_root:
         if class_dir:
             prove_exercises(class_dir)
             sheet = [releasing.SHEET] if (root / releasing.SHEET).is_file() else []
@@ -297,7 +301,7 @@ def progress(
     from exercise_kit.progress.log import delete as delete_log
 
     console = Console(highlight=False)
-    folder = _folder_of_log(directory, FILE)
+    folder = _find_log_folder(directory, FILE)
     if delete:
         with exit_on():
             gone = delete_log(folder / FILE)
@@ -324,7 +328,7 @@ def progress(
         console.print(f"Drawn: {card}", markup=False, soft_wrap=True)
 
 
-def _folder_of_log(directory: Path | None, file: str) -> Path:
+def _find_log_folder(directory: Path | None, file: str) -> Path:
     """Where the log is: in the folder, beside it where each lesson has its own, or among the notebooks of a clone."""
     if directory is None:
         from exercise_kit.engine.own_folder import own_folder
@@ -346,7 +350,7 @@ def misconceptions(
     """List every mistake that the checks know by name."""
     from exercise_kit.engine.library import as_json, as_table
 
-    class_with_lessons()
+    find_class_with_lessons()
     if json is None:
         console.print(as_table(), soft_wrap=False)
     elif json == "-":

@@ -53,25 +53,30 @@ def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
     """
     protections = probe_capabilities()
     findings = [
-        _python_and_torch(),
-        _gpu(),
-        *map(_program, ("nbgrader", "alembic", "jupyter-lab")),
+        _check_python_and_torch(),
+        _check_gpu(),
+        *map(_check_program, ("nbgrader", "alembic", "jupyter-lab")),
     ]
-    findings += [_hidden_checks(hidden), *_sandbox(protections), _disk(Path(tempfile.gettempdir())), _memory()]
+    findings += [
+        _check_hidden_checks(hidden),
+        *_check_sandbox(protections),
+        _check_disk(Path(tempfile.gettempdir())),
+        _check_memory(),
+    ]
     if not protections.is_sufficient:
         return findings, False
     tried = [grading_on(device) for device in ("cpu", *(["cuda"] if _has_cuda() else []))]
     return [*findings, *tried], tried[0].verdict != "missing"
 
 
-def _python_and_torch() -> Finding:
-    torch_version = _version("torch")
+def _check_python_and_torch() -> Finding:
+    torch_version = _read_version("torch")
     problem = problem_with(sys.version_info[:3], torch_version)
     seen = f"Python {'.'.join(map(str, sys.version_info[:3]))}, torch {torch_version or 'not installed'}"
     return Finding("Python and PyTorch", "missing" if problem else "fine", seen, problem or "")
 
 
-def _gpu() -> Finding:
+def _check_gpu() -> Finding:
     try:
         import torch
     except ImportError:
@@ -125,7 +130,7 @@ def grading_on(device: str, root: Path = CLONE) -> Finding:
     return Finding(subject, "missing", f"{seen}: {result['reason'] or result['status']}", advice)
 
 
-def _program(name: str) -> Finding:
+def _check_program(name: str) -> Finding:
     """A program that is called by its name, so it has to be on PATH; nbgrader calls alembic."""
     found = shutil.which(name)
     if found:
@@ -137,7 +142,7 @@ def _program(name: str) -> Finding:
     return Finding(name, "missing", "not installed", install)
 
 
-def _hidden_checks(folder: Path) -> Finding:
+def _check_hidden_checks(folder: Path) -> Finding:
     if why_closed(folder):
         seen, advice = f"this account may not read {folder}", "Students do without; grade as the account that owns them"
         return Finding("Hidden checks", "missing", seen, advice)
@@ -149,7 +154,7 @@ def _hidden_checks(folder: Path) -> Finding:
     return Finding("Hidden checks", "missing", f"there is no {folder}", advice)
 
 
-def _sandbox(protections: SandboxCapabilities) -> list[Finding]:
+def _check_sandbox(protections: SandboxCapabilities) -> list[Finding]:
     there = {
         "landlock": f"version {protections.landlock}" if protections.landlock else "",
         "seccomp": "filters are allowed" if protections.seccomp else "",
@@ -168,7 +173,7 @@ def _sandbox(protections: SandboxCapabilities) -> list[Finding]:
     return findings
 
 
-def _disk(folder: Path) -> Finding:
+def _check_disk(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
     seen = f"{free / 2**30:.1f} GB free in {folder}"
     if free >= DISK_WANTED:
@@ -176,7 +181,7 @@ def _disk(folder: Path) -> Finding:
     return Finding("Disk for temporary files", "weaker", seen, "Free some, or name another folder in TMPDIR")
 
 
-def _memory() -> Finding:
+def _check_memory() -> Finding:
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
@@ -187,7 +192,7 @@ def _memory() -> Finding:
     return Finding("Memory", "weaker", seen, "Grade with --jobs 1, and close what else is running")
 
 
-def _version(package: str) -> str | None:
+def _read_version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -206,7 +211,7 @@ def doctor(
     console = Console(highlight=False, soft_wrap=True)
     width = max(len(finding.subject) for finding in findings)
     for finding in findings:
-        console.print(_line(finding, width))
+        console.print(_format_line(finding, width))
     if sandboxed:
         console.print("\nGrading can run in the sandbox.")
         return
@@ -215,7 +220,7 @@ def doctor(
     raise typer.Exit(1)
 
 
-def _line(finding: Finding, width: int) -> Text:
+def _format_line(finding: Finding, width: int) -> Text:
     line = Text(f"{finding.verdict:<8}", style=COLORS[finding.verdict])
     line.append(f"{finding.subject:<{width}}  {finding.seen}", style="default")
     if finding.advice:

@@ -141,13 +141,13 @@ def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | 
         if to in _TABLES:
             with needs("grading"):
                 content = as_csv(table) if to is System.CSV else as_xlsx(table)
-            problems = _missing(found)
+            problems = _describe_missing(found)
         elif to is System.GRADESCOPE:
             content = gradescope.write(found, visibility).encode()
         elif to is System.CLASSROOM50:
             content = classroom50.write(found, os.environ).encode()
         else:
-            text, problems = _table(found, to, roster, people)
+            text, problems = _make_table(found, to, roster, people)
             content = text.encode("utf-8", "backslashreplace")
         if out is None:
             typer.echo(content, nl=False)
@@ -174,7 +174,7 @@ def _read(source: _Source) -> tuple[list[Result], Mapping[str, Student] | None, 
     return found, grades.people if named else None, make_table(grades, source.in_total), tuple(grades.remarks)
 
 
-def _missing(found: list[Result]) -> tuple[str, ...]:
+def _describe_missing(found: list[Result]) -> tuple[str, ...]:
     """A sentence for each grade of which a part is missing, so that its line has no score."""
     from exercise_kit.exports.grades import describe_problem
 
@@ -182,7 +182,7 @@ def _missing(found: list[Result]) -> tuple[str, ...]:
     return tuple(one_line(f"{path}: {problem}") for path, problem in said if problem)
 
 
-def _table(
+def _make_table(
     found: list[Result], to: System, roster: Path | None, known: Mapping[str, Student] | None
 ) -> tuple[str, tuple[str, ...]]:
     """The CSV file's text, and a sentence for each grade that is not in it; without a roster the gradebook's names."""
@@ -193,7 +193,7 @@ def _table(
         listed = canvas.read_gradebook(roster)
         grades = collect(found, listed)
         return canvas.write(grades, listed), grades.problems
-    people, remarks = _people(roster) if roster is not None else (known, ())
+    people, remarks = _read_people(roster) if roster is not None else (known, ())
     grades = collect(found, people)
     if to is System.CANVAS:
         columns = None if people is None else {name: canvas.as_columns(each) for name, each in people.items()}
@@ -204,7 +204,7 @@ def _table(
     return text, (*remarks, *grades.problems)
 
 
-def _people(roster: Path) -> tuple[Mapping[str, Student], tuple[str, ...]]:
+def _read_people(roster: Path) -> tuple[Mapping[str, Student], tuple[str, ...]]:
     from exercise_kit.nbgrader.roster import read_roster
 
     read = read_roster(roster)

@@ -22,7 +22,7 @@ from exercise_kit.judge.result import LogKind, Result, as_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import one_line
 from exercise_kit.report.terminal import broken_checks, overview, sheet
-from exercise_kit.sandbox.devices import DeviceError, missing_protections, resolve_device
+from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
 from exercise_kit.submission.find import find, looks_like_class, stray_files, trees
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.released import (
@@ -171,7 +171,7 @@ def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
 
 
 def _require_sandbox(device: str) -> None:
-    if missing := missing_protections(device):
+    if missing := list_missing_protections(device):
         remedies = "".join(f"\n  {name}: {remedy}" for name, remedy in missing.items())
         raise GradeError(
             "This machine cannot keep students' code apart, so nothing was graded. What is missing:"

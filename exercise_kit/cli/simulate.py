@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.class_lessons import class_with_lessons, clone, prove_exercises, root_of_lessons
+from exercise_kit.cli.class_lessons import clone, find_class_with_lessons, prove_exercises, provide_lessons_root
 from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.submission.released import CLONE, remember_class
@@ -54,14 +54,14 @@ def simulate(
 
 def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequence[str]) -> None:
     clone(root)
-    if (class_dir := class_with_lessons()) is not None:
+    if (class_dir := find_class_with_lessons()) is not None:
         prove_exercises(class_dir)
     with needs("grading"):
         from exercise_kit.judge.own_functions import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, choose_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class
-    with exit_on(ClassFolderError, HiddenChecksError, SimulationError), root_of_lessons(root) as lessons_root:
+    with exit_on(ClassFolderError, HiddenChecksError, SimulationError), provide_lessons_root(root) as lessons_root:
         total = max(students, 0) * len(choose_lessons(lessons_root, lessons))
         with progress_bar(_errors, "writing", total) as advance:
             made = simulate_class(directory, lessons_root, students, seed, lessons, advance)

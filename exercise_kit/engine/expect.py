@@ -23,7 +23,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
-from exercise_kit.worker.observe import cotangent, weighted_sum
+from exercise_kit.worker.observe import draw_cotangent, sum_weighted
 
 if TYPE_CHECKING:
     from exercise_kit.engine.exercise import CheckFunction
@@ -57,7 +57,7 @@ def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """The gradient that ``input_gradients`` would find for ``x``, of an oracle."""
     leaf = x.detach().clone().requires_grad_()
     output = function(leaf)
-    return torch.autograd.grad(weighted_sum(output, cotangent(output)), leaf)[0]
+    return torch.autograd.grad(sum_weighted(output, draw_cotangent(output)), leaf)[0]
 
 
 def expect_same_twice(student: Student, run: Callable[[], Any], *shape: int) -> None:

@@ -25,7 +25,7 @@ from exercise_kit.engine.probes import settings_kept
 from exercise_kit.engine.training_fixtures import add, fixture_named
 from exercise_kit.engine.watchdog import TimeIsUpError, watched_call
 from exercise_kit.worker.observe import observe, observe_parts, pull_back
-from exercise_kit.worker.real_types import fields_of, is_a
+from exercise_kit.worker.real_types import is_a, read_fields
 from exercise_kit.worker.torch_internals import Unseen
 
 NO_OPTIONS: Mapping[str, Any] = {}
@@ -113,7 +113,7 @@ class LocalBackend:
         answer = _answer(self._watch, self._objects[name], arguments, options)
         if not is_a(answer.result, nn.Module):
             return answer
-        module = fields_of(answer.result)["_modules"].get("_orig_mod", answer.result)  # torch.compile keeps it there
+        module = read_fields(answer.result)["_modules"].get("_orig_mod", answer.result)  # torch.compile keeps it there
         return replace(answer, result=None, module=LocalModule(module, self._watch))
 
     def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:

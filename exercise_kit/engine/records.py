@@ -16,7 +16,7 @@ from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
 from exercise_kit.worker import torch_internals
-from exercise_kit.worker.real_types import is_a, name_of
+from exercise_kit.worker.real_types import is_a, read_name
 
 _ORDINARY_DTYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
@@ -76,7 +76,7 @@ def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) 
         return value
     with torch_internals.Unseen():
         if torch_internals.has_operators_of_its_own(value):
-            raise _odd(name, f"a {name_of(type(value))}")
+            raise _odd(name, f"a {read_name(type(value))}")
         tensor = value if type(value) in (Tensor, nn.Parameter) else torch_internals.as_plain(value)
         if oddity := _oddity(tensor, inputs):
             raise _odd(name, oddity)

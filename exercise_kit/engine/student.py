@@ -22,7 +22,7 @@ from exercise_kit.engine.local_backend import NO_OPTIONS, Backend, CallResult, L
 from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
-from exercise_kit.worker.observe import cotangent
+from exercise_kit.worker.observe import draw_cotangent
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ class StudentModule:
         return names
 
     def _gradients(self, output: Tensor) -> dict[str, Tensor | None]:
-        answer = self._backend.backward(output, cotangent(output))
+        answer = self._backend.backward(output, draw_cotangent(output))
         if answer.raised is not None:
             self._student.note(("backward raised", answer.raised.kind))
             look = "Which operation changes in place a tensor that the gradient still needs?"

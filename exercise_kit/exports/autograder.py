@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from exercise_kit.authoring.release import DATE, tracked_files
+from exercise_kit.authoring.release import DATE, list_tracked_files
 from exercise_kit.exports.grades import ExportError
 from exercise_kit.exports.gradescope import Visibility
 from exercise_kit.files import why_closed
@@ -51,7 +51,7 @@ def build_autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) ->
 def _list_course_files(root: Path) -> Iterator[Path]:
     """The clone's files that grading needs: the packages, the lessons with their answers, the hidden checks."""
     packages = {each.parent.name for each in root.glob("*/__init__.py")} - {"tests"}
-    for path in tracked_files(root):
+    for path in list_tracked_files(root):
         top = path.parts[0]
         if len(path.parts) == 1 or top in packages or top in _LESSONS or path.is_relative_to(_HIDDEN):
             yield path

@@ -15,7 +15,7 @@ from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.result import LogEntry, LogKind, Result
 from exercise_kit.judge.session import GradingSession
 from exercise_kit.sandbox.limits import GraderFailed, Limits
-from exercise_kit.sandbox.package_view import view_of
+from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
@@ -52,7 +52,7 @@ class Judge:
         self._secret = secret
         self._sandboxed = sandboxed
         # by number: the class of an earlier release may have another name for the lesson
-        self._views = {lesson[:2]: view_of(lesson) for lesson in course().lessons}
+        self._views = {lesson[:2]: provide_view(lesson) for lesson in course().lessons}
         views = list(self._views.values())
         self._sandbox = Sandbox(limits or Limits(), sandboxed=sandboxed, views=views, device=device, warm=warm)
         try:

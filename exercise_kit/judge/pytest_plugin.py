@@ -20,7 +20,7 @@ from exercise_kit.judge.hidden import HiddenChecks, reference_student
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.own_functions import HiddenChecksError
 from exercise_kit.judge.result import Result
-from exercise_kit.sandbox.devices import missing_protections, resolve_device
+from exercise_kit.sandbox.devices import list_missing_protections, resolve_device
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons, find_current_class
@@ -157,7 +157,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _read(path: Path, device: str) -> Submission:
-    if missing_protections(device):
+    if list_missing_protections(device):
         raise ValueError("this machine has no sandbox for a student's code; 'vit-course doctor' says what is missing")
     lessons = Lessons(in_use().folder)
     handed_in = find([path], lessons.names)

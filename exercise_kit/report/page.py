@@ -190,7 +190,7 @@ def render_lecture_page(found: Tally, title: str, today: date) -> str:
         waits=_count_waits(found.work),
         course_picture=Markup(_draw_term(rows, students)) if len(shares) > 1 else "",
         score_picture=Markup(draw_scores(shares)) if shares else "",
-        exercise_picture=Markup(draw_exercises(_without_unanswered(found))) if shares else "",
+        exercise_picture=Markup(draw_exercises([each for each in found.exercises if each.answers])) if shares else "",
         mistake_picture=Markup(draw_mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
         time_picture=Markup(draw_seconds(found.exercises)) if timed else "",
     )  # fmt: skip
@@ -248,10 +248,6 @@ def _make_card(mistake: Mistake, examples: Examples) -> MistakeCard:
     name = mistake.misconception.name
     fits = examples.of(mistake.answers.values(), lambda each: bool(each.check and each.check.misconception == name))
     return MistakeCard(mistake, fits)
-
-
-def _without_unanswered(found: Tally) -> list[ExerciseTally]:
-    return [each for each in found.exercises if each.answers]
 
 
 def _draw_term(rows: Sequence[LessonRow], students: int) -> str:

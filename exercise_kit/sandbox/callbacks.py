@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.worker.values import tensors_in
+from exercise_kit.worker.values import walk_tensors
 from exercise_kit.worker.wire import WireError
 
 _MOST_NUMBERS = 1 << 20  # of one tensor on the way: the scores, the output
@@ -77,10 +77,10 @@ class CallbackService:
         if not isinstance(question, dict):
             raise WireError("a question that is none")
         try:
-            self._budget.take(sum(tensor.numel() for tensor in tensors_in(list(question.values()))))
+            self._budget.take(sum(tensor.numel() for tensor in walk_tensors(list(question.values()))))
             with self._budget.timed():
                 if "callback_gradients" in question:
-                    return self._gradients(question["callback_gradients"], question.get("cotangents"))
+                    return self._pull_back(question["callback_gradients"], question.get("cotangents"))
                 return self._call(question)
         except _TooLarge as error:
             return {"raised": {"kinds": ["ValueError"], "words": str(error)}}
@@ -91,9 +91,9 @@ class CallbackService:
     def _call(self, question: dict[str, Any]) -> dict[str, Any]:
         function = self._callables[_number(question["callback"])]
         inputs, options = tuple(question["inputs"]), dict(question["options"])
-        given = list(tensors_in((inputs, options)))
+        given = list(walk_tensors((inputs, options)))
         versions = [tensor._version for tensor in given]
-        numbers = _kept_of(given)
+        numbers = _count_kept_numbers(given)
         room = len(self._calls) < _MOST_KEPT and self._numbers_kept + numbers <= _MOST_NUMBERS_KEPT
         if question["gradients"] is not True or not room:
             with torch.no_grad():
@@ -104,11 +104,11 @@ class CallbackService:
                 tensor.requires_grad_(tensor.is_floating_point())
             result = function(*inputs, **options)
         self._numbers_kept += numbers
-        self._calls.append((given, list(tensors_in(result))))
+        self._calls.append((given, list(walk_tensors(result))))
         changed = _find_changed_tensors(given, versions)
         return {"result": _detach(result), "call": len(self._calls) - 1, "changed": changed}
 
-    def _gradients(self, number: Any, cotangents: Any) -> dict[str, Any]:
+    def _pull_back(self, number: Any, cotangents: Any) -> dict[str, Any]:
         given, outputs = self._calls[_number(number)]
         pairs = [(output, each) for output, each in zip(outputs, cotangents, strict=True) if output.requires_grad]
         leaves = [tensor for tensor in given if tensor.requires_grad]
@@ -142,7 +142,7 @@ def _detach(value: Any) -> Any:
     return value
 
 
-def _kept_of(tensors: Sequence[Tensor]) -> int:
+def _count_kept_numbers(tensors: Sequence[Tensor]) -> int:
     """About how many numbers a call keeps for its gradients; _TooLarge where it would take too much at once.
 
     What students are given to call is attention, a norm or a rotation, and the first takes the most.

@@ -50,7 +50,7 @@ def _look_for(number: int) -> None:
         raise DeviceError(f"there is no cuda:{number} on this machine; it has {there}")
 
 
-def missing_protections(device: str) -> Mapping[str, str]:
+def list_missing_protections(device: str) -> Mapping[str, str]:
     """List what this machine lacks for keeping students' code apart, each with what to do; empty if it has enough."""
     from exercise_kit.worker.capabilities import probe_capabilities
 

@@ -94,7 +94,7 @@ def broken_protocol(words: str) -> WorkerLost:
     return WorkerLost("protocol", f"sent something that is no answer: {words}")
 
 
-def loss_at_exit(status: int | None, by_itself: bool) -> WorkerLost:
+def explain_exit(status: int | None, by_itself: bool) -> WorkerLost:
     """It closed its end of the line.
 
     Args:
@@ -113,10 +113,10 @@ def loss_at_exit(status: int | None, by_itself: bool) -> WorkerLost:
         return WorkerLost("ended", "broke off the process that it ran in")
     if status >= 0:
         return WorkerLost("ended", f"ended the process that it ran in, with status {status}")
-    return WorkerLost("ended", f"crashed the process that it ran in, with the signal {_name_of(-status)}")
+    return WorkerLost("ended", f"crashed the process that it ran in, with the signal {_name_signal(-status)}")
 
 
-def _name_of(number: int) -> str:
+def _name_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -115,7 +115,7 @@ def {name}(*inputs, **options):
 '''
 
 
-def view_of(lesson: str, folder: Path | None = None) -> Path:
+def provide_view(lesson: str, folder: Path | None = None) -> Path:
     """A folder with the package as it is while ``lesson`` is graded, to be put on the path of Python.
 
     Args:
@@ -127,11 +127,11 @@ def view_of(lesson: str, folder: Path | None = None) -> Path:
         ValueError: ``lesson`` does not begin with a number.
         OSError: the view cannot be written.
     """
-    files = _files(lesson)
+    files = _collect_files(lesson)
     digest = hashlib.sha256(sys.version.encode())  # of what is compiled, too
     for name, source in files.items():
         digest.update(f"{name} {len(source)} ".encode() + source)
-    folder = folder or folder_of_views()
+    folder = folder or find_views_folder()
     folder.mkdir(parents=True, exist_ok=True)
     view = folder / f"{lesson[:2]}-{digest.hexdigest()[:24]}"
     if not _holds(view, files):
@@ -139,24 +139,24 @@ def view_of(lesson: str, folder: Path | None = None) -> Path:
     return view
 
 
-def _files(lesson: str) -> dict[str, bytes]:
+def _collect_files(lesson: str) -> dict[str, bytes]:
     """File of the view → what stands in it."""
     if not re.match("[0-9]{2}", lesson):
         raise ValueError(f"a lesson begins with two digits, as 03_attention does; {lesson!r} does not")
     number, ours, modules = int(lesson[:2]), package(), course().modules
     files = {f"{_KIT}/__init__.py": b"", f"{_KIT}/engine/__init__.py": _CHECK.replace("{package}", ours).encode()}
     for name in _OF_THE_KIT:
-        files |= _sources(_KIT, name)
+        files |= _read_sources(_KIT, name)
     lesson_of = {**modules.answers, **modules.tools}
     for name in (*modules.shared, *lesson_of):
-        files |= _sources(ours, name)
+        files |= _read_sources(ours, name)
     later = [name for name, first in modules.answers.items() if first >= number]
     for name in (*later, *(name for name, first in modules.tools.items() if first == number)):
-        holds = f"{ours}.{name.replace('/', '.')} holds {_whose(lesson_of[name], number)}"
-        files |= {file: _withheld(source, holds) for file, source in _sources(ours, name).items()}
+        holds = f"{ours}.{name.replace('/', '.')} holds {_describe_owner(lesson_of[name], number)}"
+        files |= {file: _write_stand_in(source, holds) for file, source in _read_sources(ours, name).items()}
     files |= {f"{ours}/{name}": text.encode() for name, text in modules.stand_ins.items()}
     for name, first in modules.fixtures.items():
-        files |= _sources(ours, name) if first <= number else {}
+        files |= _read_sources(ours, name) if first <= number else {}
     return files
 
 
@@ -165,7 +165,7 @@ def _folder_of(name: str) -> Path:
     return Path(str(resources.files(name)))
 
 
-def _sources(of: str, name: str) -> dict[str, bytes]:
+def _read_sources(of: str, name: str) -> dict[str, bytes]:
     """File → its content, for a module, or for all modules of a package, in the package ``of``."""
     folder = _folder_of(of)
     module = folder / f"{name}.py"
@@ -173,11 +173,11 @@ def _sources(of: str, name: str) -> dict[str, bytes]:
     return {f"{of}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
 
 
-def _whose(first: int, number: int) -> str:
+def _describe_owner(first: int, number: int) -> str:
     return "this lesson's answers" if first == number else f"answers of lesson {first:02}"
 
 
-def _withheld(source: bytes, holds: str) -> bytes:
+def _write_stand_in(source: bytes, holds: str) -> bytes:
     """Return what stands in the place of a module: each public name that it defines, and of no name more than that.
 
     Args:
@@ -244,7 +244,7 @@ def remove(view: Path) -> None:
 
 
 @cache
-def folder_of_views() -> Path:
+def find_views_folder() -> Path:
     """Where views are kept: in the user's cache, or in a folder of this process's own where that is read-only.
 
     Those of root lie in the system's cache, since a worker under another user's id cannot look into root's home.

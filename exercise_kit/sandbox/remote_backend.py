@@ -16,9 +16,9 @@ from exercise_kit.engine.local_backend import CallResult
 from exercise_kit.engine.records import tensors_in
 from exercise_kit.engine.student import Student
 from exercise_kit.quoting import as_name
-from exercise_kit.sandbox.reply import Reply, WorkerConnection, sizes, value_of
+from exercise_kit.sandbox.reply import Reply, WorkerConnection, read_shape, restore_value
 from exercise_kit.sandbox.sandbox import Worker
-from exercise_kit.worker.observe import weighted_sum
+from exercise_kit.worker.observe import sum_weighted
 
 
 class RemoteStudent(Student):
@@ -51,7 +51,7 @@ class RemoteBackend:
             reply = Reply(self._line, name, "run_fixture", name=name, fixture=fixture, fields=dict(fields))
             if reply.raised:
                 return CallResult(raised=reply.raised)
-            return CallResult({name: value_of(each) for name, each in reply.of("result", dict).items()})
+            return CallResult({name: restore_value(each) for name, each in reply.of("result", dict).items()})
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """Ask for a module of the class ``name``."""
@@ -106,7 +106,7 @@ class RemoteModule:
         """
         pulled: Sequence[Tensor | None] = [None] * len(self._outputs)
         if output.requires_grad:
-            number = weighted_sum(output, cotangent)
+            number = sum_weighted(output, cotangent)
             pulled = torch.autograd.grad(number, self._outputs, allow_unused=True) if self._outputs else ()
             if all(each is None for each in pulled):
                 raise ValueError("a module in a worker can be differentiated from its last output only")
@@ -120,8 +120,8 @@ class RemoteModule:
             reply = self._build_reply or self._request("parameters")
             if reply.raised:
                 return CallResult(raised=reply.raised)
-            parameters = {name: (sizes(each), True) for name, each in reply.read_dict("parameters", list).items()}
-            buffers = {name: (sizes(each), False) for name, each in reply.read_dict("buffers", list).items()}
+            parameters = {name: (read_shape(each), True) for name, each in reply.read_dict("parameters", list).items()}
+            buffers = {name: (read_shape(each), False) for name, each in reply.read_dict("buffers", list).items()}
             waiting = {as_name(str(name)): (None, True) for name in reply.of("lazy", list)}
             return CallResult({**parameters, **buffers, **waiting})
 

@@ -143,7 +143,7 @@ class Reply:
     @property
     def result(self) -> Any:
         """What a call or a class has given."""
-        return value_of(self._said.get("result"))
+        return restore_value(self._said.get("result"))
 
     def answer(self, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """The reply to a call with ``inputs``."""
@@ -153,7 +153,7 @@ class Reply:
         after = self.read_list("inputs", len(inputs), object)
         changed = tuple(place for place, given in enumerate(inputs) if has_changed(given, after[place]))
         left = [
-            given if each is None or isinstance(given, Tensor) else value_of(each)
+            given if each is None or isinstance(given, Tensor) else restore_value(each)
             for given, each in zip(inputs, after, strict=True)
         ]
         same = self._said.get("same")
@@ -178,18 +178,18 @@ class Reply:
 
     def _read_raised(self) -> Raised:
         claimed = self.of("raised", dict)
-        kinds, functions = (_texts(claimed.get(key)) for key in _LISTS)
+        kinds, functions = (_list_texts(claimed.get(key)) for key in _LISTS)
         words, line = (each if isinstance(each, str) else "" for each in (claimed.get("words"), claimed.get("line")))
         names = tuple(each for each in kinds if _NAME.fullmatch(each))
         return Raised(
-            names or ("an exception",), words, quoted(line), tuple(functions), _tensors(claimed.get("tensors"))
+            names or ("an exception",), words, quoted(line), tuple(functions), _list_tensors(claimed.get("tensors"))
         )
 
     def _refuse(self, key: str) -> NoReturn:
         raise WorkerStopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
 
 
-def _tensors(listed: object) -> tuple[str, ...]:
+def _list_tensors(listed: object) -> tuple[str, ...]:
     """The tensors on a line, each a name and its sizes; whatever else is said there is left out."""
     found = []
     for each in listed if isinstance(listed, list | tuple) else ():
@@ -200,27 +200,27 @@ def _tensors(listed: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _texts(listed: object) -> list[str]:
+def _list_texts(listed: object) -> list[str]:
     return [each for each in listed if isinstance(each, str)] if isinstance(listed, list | tuple) else []
 
 
-def sizes(listed: Sequence[Any]) -> tuple[int, ...]:
+def read_shape(listed: Sequence[Any]) -> tuple[int, ...]:
     """A shape, of what a reply says that it is."""
     return tuple(each if type(each) is int else -1 for each in listed)
 
 
-def value_of(claimed: Any) -> Any:
+def restore_value(claimed: Any) -> Any:
     """A value in a reply as a check sees it; what could not be sent is replaced by an object of that kind and name."""
     if isinstance(claimed, list | tuple):
-        return type(claimed)(value_of(each) for each in claimed)
+        return type(claimed)(restore_value(each) for each in claimed)
     if isinstance(claimed, dict):
-        return {as_name(name): value_of(each) for name, each in claimed.items()}
+        return {as_name(name): restore_value(each) for name, each in claimed.items()}
     if isinstance(claimed, NamedParameters):
-        return _under_its_name(claimed)
+        return _rename_class(claimed)
     return _stand_in(claimed) if isinstance(claimed, Other) else claimed
 
 
-def _under_its_name(model: NamedParameters) -> nn.Module:
+def _rename_class(model: NamedParameters) -> nn.Module:
     """The model, of a class that is called as the student's is, and of torch where torch has one of that name."""
     name = model.kind if _NAME.fullmatch(model.kind) else "Module"
     module = "torch.nn" if hasattr(nn, name) else "student"
@@ -236,24 +236,24 @@ def _stand_in(other: Other) -> object:
     if other.kind == "type":
         return type(name, (), {})
     if "function" in other.kind or other.kind == "method":
-        return _function(name)
+        return _make_function(name)
     if other.kind == "generator":
         return (_ for _ in ())
     if other.kind == "coroutine":
-        return _ended_coroutine()
+        return _make_ended_coroutine()
     if other.kind == "list" and other.text.isdecimal():
         return OpaqueList(int(other.text[:12]))
     return type(other.kind if _NAME.fullmatch(other.kind) else "object", (), {})()
 
 
-def _function(name: str) -> object:
+def _make_function(name: str) -> object:
     def function() -> None: ...
 
     function.__name__ = name
     return function
 
 
-def _ended_coroutine() -> object:
+def _make_ended_coroutine() -> object:
     async def coroutine() -> None: ...
 
     ended = coroutine()

@@ -79,7 +79,7 @@ class RequestClock:
         return self.deadline
 
 
-def queued_seconds() -> float:
+def read_queued_seconds() -> float:
     """The seconds for which this thread has stood in line for a core; 0 where the kernel does not tell."""
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as schedstat:

@@ -20,21 +20,21 @@ from typing import Any
 from exercise_kit.engine.call_rules import FREE, Rule
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
-from exercise_kit.sandbox.cell_outputs import CellRun, characters, outputs_of
+from exercise_kit.sandbox.cell_outputs import CellRun, count_characters, read_outputs
 from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
     WorkerLost,
     broken_protocol,
+    explain_exit,
     is_out_of_memory,
-    loss_at_exit,
     too_slow,
 )
-from exercise_kit.sandbox.request_clock import RequestClock, queued_seconds
+from exercise_kit.sandbox.request_clock import RequestClock, read_queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.slice import convert_to_python, parse
 from exercise_kit.submission.submission import CellSource
-from exercise_kit.worker.preload import packages_used
+from exercise_kit.worker.preload import find_used_packages
 from exercise_kit.worker.values import Packer, Unpacker
 from exercise_kit.worker.wire import Caps, Closed, Late, Wire, WireError
 
@@ -130,11 +130,11 @@ class Worker:
             WorkerLost: a cell ended the process or took too long; ``cell`` is its index.
         """
         for cell in cells:
-            with _of_cell(cell):
+            with _blame_cell(cell):
                 text = convert_to_python(cell.source)
                 self.request("compile", index=cell.index, source=text or cell.source, readable=text is not None)
         for cell in cells:
-            with _of_cell(cell):
+            with _blame_cell(cell):
                 run = self._run(cell, None if ended is None else ended.get(cell.index, _ALL))
             yield run
 
@@ -176,14 +176,14 @@ class Worker:
         clock = RequestClock(min(limit, left), self._count_queued_seconds, interrupt, _GRACE)
         reply = self._request("cell", limit, fields, clock)
         try:
-            outputs = outputs_of(reply.get("outputs"), self._limits)
+            outputs = read_outputs(reply.get("outputs"), self._limits)
         except OverflowError:
             raise self._mark_lost(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
             raise self._mark_lost(broken_protocol(str(error))) from None
         except Exception as error:
             raise self.end_after(error) from error
-        self._characters += sum(map(characters, outputs))
+        self._characters += sum(map(count_characters, outputs))
         self._pictures += sum("image/png" in output.get("data", {}) for output in outputs)
         if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
             raise self._mark_lost(WorkerLost("output", "shows more than its cells may"))
@@ -203,7 +203,7 @@ class Worker:
         except Late:
             raise self._mark_lost(too_slow(seconds)) from None
         except Closed:
-            raise self._mark_lost(loss_at_exit(*self._end(_PATIENCE))) from None
+            raise self._mark_lost(explain_exit(*self._end(_PATIENCE))) from None
         except WireError as error:
             raise self._mark_lost(broken_protocol(str(error))) from None
         except Exception as error:
@@ -214,9 +214,9 @@ class Worker:
     def _count_queued_seconds(self) -> float:
         """Return how long worker and judge have stood in line for a core; what is not known counts as no time."""
         try:
-            return queued_seconds() + self._warm.ask_queued_seconds(self._child)
+            return read_queued_seconds() + self._warm.ask_queued_seconds(self._child)
         except WarmProcessLost:
-            return queued_seconds()
+            return read_queued_seconds()
 
     def _interrupt(self) -> None:
         with contextlib.suppress(WarmProcessLost):
@@ -239,7 +239,7 @@ class Worker:
 
     def _exchange(self, kind: str, clock: RequestClock, fields: Mapping[str, Any]) -> dict[str, Any]:
         self._wire.more_time = clock.more
-        if not self._wire.silent():
+        if not self._wire.is_silent():
             self._wire.receive(clock.deadline)  # where it is the worker's end that waits there, this raises Closed
             raise WireError("an answer that nobody asked for")
         packer = Packer(_LONGEST_TEXT, with_callables=True, records=course().records)
@@ -298,7 +298,7 @@ class Worker:
 
 
 @contextlib.contextmanager
-def _of_cell(cell: CellSource) -> Iterator[None]:
+def _blame_cell(cell: CellSource) -> Iterator[None]:
     """A worker that is lost inside was lost by this cell."""
     try:
         yield
@@ -390,7 +390,7 @@ class Sandbox:
             self.close()
         for attempt in range(_ATTEMPTS_AT_FORK):
             try:
-                used = None if source is None else packages_used(source)
+                used = None if source is None else find_used_packages(source)
                 return Worker(self._ensure_started(), self.limits, view, used, withheld)
             except WarmProcessLost:
                 self.close()

@@ -165,7 +165,7 @@ class WarmProcess:
         try:
             socket.send_fds(self._control, [data], list(descriptors))
         except OSError:
-            raise self._gone() from None
+            raise self._explain_end() from None
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
@@ -180,11 +180,11 @@ class WarmProcess:
         except OSError:
             data = b""
         if not data:
-            raise self._gone()
+            raise self._explain_end()
         answer: dict[str, Any] = json.loads(data)
         return answer
 
-    def _gone(self) -> WarmProcessLost:
+    def _explain_end(self) -> WarmProcessLost:
         self.is_lost = True
         stderr = self._complaints.read_text(errors="replace").strip() if self._complaints.exists() else ""
         return WarmProcessLost(f"the warm process ended: {stderr[-_WORDS_OF_FAILURE:]}".rstrip(": "))
@@ -220,17 +220,17 @@ def _lock_folder(folder: Path) -> int | None:
 def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool, device: str) -> dict[str, Any]:
     gpu = device.startswith("cuda")
     own = [*readable_paths.readable_paths([package()]), _HERE / "worker"]
-    own += readable_paths.gpu_readable() if gpu else ()
+    own += readable_paths.list_gpu_readable() if gpu else ()
     return {
-        "packages": [str(folder) for folder in readable_paths.package_folders()],
+        "packages": [str(folder) for folder in readable_paths.list_package_folders()],
         "readable": [str(path) for path in own],
-        "listable": [str(path) for path in readable_paths.listable_folders()],
+        "listable": [str(path) for path in readable_paths.list_listable_folders()],
         "views": [str(view) for view in views],
         "scratch": str(scratch),
         "confined": sandboxed,
         "namespaces": True,
         "device": device,
-        "devices": [str(path) for path in readable_paths.gpu_devices()] if gpu else [],
+        "devices": [str(path) for path in readable_paths.list_gpu_devices()] if gpu else [],
         "scratch_bytes": limits.scratch_bytes,
     }
 

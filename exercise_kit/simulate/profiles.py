@@ -118,7 +118,7 @@ class Drawing:
         """An answer of a kind; where the exercise has none of it, one that is not written."""
         if kind == Kind.RIGHT and pool.right:
             return self._draw_right(pool.right, draw)
-        if kind == Kind.TWO and (pair := self._draw_two(pool, draw)):
+        if kind == Kind.TWO and (pair := _draw_first(pool.answer_with_pair, self._pairs[pool.exercise.name], draw)):
             return pair
         if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._draw_mistake(pool, draw)):
             return mistake
@@ -132,9 +132,6 @@ class Drawing:
 
     def _draw_mistake(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
         return _draw_first(pool.answer_with_mistake, self._mistakes[pool.exercise.name], draw)
-
-    def _draw_two(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
-        return _draw_first(pool.answer_with_pair, self._pairs[pool.exercise.name], draw)
 
     def _choose_attacked_exercise(self, draw: random.Random) -> str | None:
         """The exercise that a hostile student attacks; None where there is none that can be."""

@@ -60,7 +60,7 @@ class _Notebook:
         found: list[tuple[int, ast.stmt] | None] = []
         for index, tree in self.trees:
             for statement in tree.body:
-                bound = [each for each in _walk_scope(statement) if _binds(each, name)]
+                bound = [each for each in _walk_scope(statement) if name in _list_bound_names(each)]
                 if bound and statement in bound and index not in self.broken:
                     found = []
                 found += [(index, each) if isinstance(each, DEFINED) else None for each in bound]
@@ -219,10 +219,6 @@ def _walk_scope(statement: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(statement):
         if not isinstance(statement, (*DEFINED, ast.Lambda)):
             yield from _walk_scope(child)
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    return name in _list_bound_names(node)
 
 
 def _list_bound_names(node: ast.AST) -> Iterator[str]:

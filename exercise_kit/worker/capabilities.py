@@ -16,13 +16,13 @@ from .linux import (
     PR_SET_NO_NEW_PRIVS,
     VERSION_FLAG,
     ProtectionError,
-    architecture,
     can_change_user,
+    find_architecture,
     landlock_version,
     prctl,
     syscall,
 )
-from .seccomp import program, restrict_calls
+from .seccomp import compile_filter, restrict_calls
 
 ELSEWHERE = "Grade on Linux (x86_64 or aarch64), in a virtual machine, a container or WSL 2"
 IN_A_CONTAINER = (
@@ -74,18 +74,18 @@ class SandboxCapabilities:
 def probe_capabilities() -> SandboxCapabilities:
     """Try every protection; changes nothing in this process."""
     try:
-        architecture()
+        find_architecture()
     except ProtectionError as error:
         remedy = f"{error}. {ELSEWHERE}"
         return SandboxCapabilities(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), remedy))
     abi, filters, has_namespaces = landlock_version(), _works(_try_seccomp), _works(_try_namespaces)
     missing = {}
     if not abi:
-        missing["landlock"] = _landlock_remedy()
+        missing["landlock"] = _suggest_landlock_remedy()
     if not filters:
         missing["seccomp"] = f"the kernel refuses filters of system calls; {IN_A_CONTAINER}"
     if not has_namespaces:
-        missing["namespaces"] = _namespaces_remedy()
+        missing["namespaces"] = _suggest_namespaces_remedy()
     return SandboxCapabilities(abi, filters, has_namespaces, missing)
 
 
@@ -104,7 +104,7 @@ def _works(attempt: Callable[[], bool]) -> bool:
 
 def _try_seccomp() -> bool:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    restrict_calls(program(os.getpid()))
+    restrict_calls(compile_filter(os.getpid()))
     return True
 
 
@@ -112,7 +112,7 @@ def _try_namespaces() -> bool:
     return enter_namespaces([], 1 << 20, 65534) is not None
 
 
-def _landlock_remedy() -> str:
+def _suggest_landlock_remedy() -> str:
     try:
         syscall(CREATE_RULESET, 0, 0, VERSION_FLAG)
     except OSError as error:
@@ -121,7 +121,7 @@ def _landlock_remedy() -> str:
     return "try again"
 
 
-def _namespaces_remedy() -> str:
+def _suggest_namespaces_remedy() -> str:
     for place, (bad, remedy) in NAMESPACE_SWITCHES.items():
         path = Path(place)
         if path.exists() and path.read_text("ascii").strip() == bad:

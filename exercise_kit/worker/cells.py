@@ -23,7 +23,7 @@ from typing import Any
 
 from . import outputs, withheld
 from .limits import time_limit
-from .outputs import Stream, words_of
+from .outputs import Stream, read_words
 from .real_types import is_a, namespace_of
 
 _compile, _exec, _eval, _referents = compile, exec, eval, gc.get_referents  # as they are before any cell runs
@@ -66,7 +66,7 @@ class Cells:
             source: Python, as the judge has read it.
             readable: whether the judge could read it; what it could not is not run.
         """
-        name, self._sources[index] = outputs.name_of_cell(index), source
+        name, self._sources[index] = outputs.name_cell(index), source
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         try:
             body = ast.parse(source, name).body
@@ -116,7 +116,7 @@ class Cells:
                 self._run(self._statements[index], until)
                 outputs.show_all(buffer)
         except BaseException as error:  # of a student's code, which may raise anything, or the end of its time
-            buffer.fail(*outputs.for_feedback(error))
+            buffer.fail(*outputs.describe_for_feedback(error))
         try:
             self._shell.end()
         finally:
@@ -136,13 +136,13 @@ class Cells:
                     raise
                 self._passed = True
                 if isinstance(each, CodeType):
-                    self._not_made |= dict.fromkeys(_names_made(each), self._reason(error))
+                    self._not_made |= dict.fromkeys(_list_made_names(each), self._explain(error))
 
-    def _reason(self, error: Exception) -> str:
+    def _explain(self, error: Exception) -> str:
         name = (error.name or "") if type(error) is NameError else ""
-        return self._not_made.get(name) or words_of(error)
+        return self._not_made.get(name) or read_words(error)
 
-    def why_not_made(self, error: BaseException) -> str:
+    def explain_not_made(self, error: BaseException) -> str:
         """Why a name is missing that a statement makes which was passed over; empty for any other error."""
         name = (error.name or "") if type(error) is NameError else ""
         why = self._not_made.get(name) if name not in self._variables else ""
@@ -158,25 +158,25 @@ class Cells:
             self._loop = asyncio.new_event_loop()
         self._loop.run_until_complete(_eval(statement, self._variables))
 
-    def codes_named(self, names: Sequence[str]) -> list[CodeType]:
+    def find_codes(self, names: Sequence[str]) -> list[CodeType]:
         """The code of what cells define under these names, and of what stands in it."""
         within = tuple(f"{each}." for each in names)
         return [code for code, _ in self._places.values() if f"{code.co_qualname}.".startswith(within)]
 
-    def codes_of(self, name: str, thing: object) -> Iterator[str]:
+    def list_codes(self, name: str, thing: object) -> Iterator[str]:
         """Whose code it is that answers: a line ``name place place``, outermost first; of a class one for each method.
 
         A place is a cell, a line and the name of what is defined there, "3:12:one_hot"; there is none of code that no
         cell shows.
         """
         if not is_a(thing, type):
-            yield " ".join((name, *self._codes(thing)))
+            yield " ".join((name, *self._list_places(thing)))
             return
         for member, value in namespace_of(thing).items():
             if isinstance(member, str) and is_a(value, FunctionType, staticmethod, classmethod, property):
-                yield " ".join((f"{name}.{member[:_LONGEST_NAME]}", *self._codes(value)))
+                yield " ".join((f"{name}.{member[:_LONGEST_NAME]}", *self._list_places(value)))
 
-    def _codes(self, thing: object) -> list[str]:
+    def _list_places(self, thing: object) -> list[str]:
         """The places of the cells' code that a function, or an object that wraps it, leads to, the nearest first."""
         found: dict[str, None] = {}
         seen, waiting = {id(self._variables), id(self._shell)}, deque([thing])
@@ -187,7 +187,7 @@ class Cells:
             seen.add(id(each))
             if type(each) is FunctionType and (place := self._places.get(id(_code(each)))):
                 found[place[1]] = None
-            waiting += _held_by(each)
+            waiting += _list_held(each)
         return list(found)
 
 
@@ -195,7 +195,7 @@ def _as_syntax_error(error: BaseException) -> SyntaxError:
     return error if isinstance(error, SyntaxError) else SyntaxError(f"this cell cannot be compiled: {error}")
 
 
-def _names_made(statement: CodeType) -> list[str]:
+def _list_made_names(statement: CodeType) -> list[str]:
     return [each.argval for each in dis.get_instructions(statement) if each.opname == "STORE_NAME"]
 
 
@@ -206,7 +206,7 @@ def _walk_code(code: CodeType) -> Iterator[CodeType]:
             yield from _walk_code(each)
 
 
-def _held_by(thing: object) -> list[Any]:
+def _list_held(thing: object) -> list[Any]:
     """Return what an object holds itself; of a function not the variables of its module."""
     if type(thing) is FunctionType:
         held = [_closure(thing), _attributes(thing), _defaults(thing), _keyword_defaults(thing)]

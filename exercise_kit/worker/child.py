@@ -18,7 +18,7 @@ from .linux import die_with_parent
 from .wire import Closed, Wire, WireError
 
 
-def live(
+def serve_until_closed(
     readable: list[str],
     shell: Any,
     channel: int,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from .linux import LIBC, PR_SET_DUMPABLE, architecture, check_result, die_with_parent, prctl, syscall
+from .linux import LIBC, PR_SET_DUMPABLE, check_result, die_with_parent, find_architecture, prctl, syscall
 
 SCRATCH = Path("/student")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
@@ -54,7 +54,7 @@ def build_root(readable: Sequence[Path], scratch_bytes: int, owner: int) -> Path
     devices = {device: _clone(device) for device in DEVICES}
     _mount("tmpfs", FIRST_PLACE, "tmpfs", NO_SETUID | NO_DEVICES, "mode=0755,size=16m")
     os.mkdir(FIRST_PLACE + OLD)
-    syscall(PIVOT_ROOT[architecture()], FIRST_PLACE.encode(), (FIRST_PLACE + OLD).encode())
+    syscall(PIVOT_ROOT[find_architecture()], FIRST_PLACE.encode(), (FIRST_PLACE + OLD).encode())
     os.chdir("/")
     for path, source in real.items():
         _bind(OLD + source, str(path))

@@ -55,7 +55,10 @@ def main(descriptor: int) -> None:
         gc.freeze()
         _send_message(control, {"ready": True, "protections": sandbox_policy.names if sandbox_policy else []})
         _ChildManager(
-            control, scratch, sandbox_policy, partial(child.live, [*setup["listable"], *setup["readable"]], shell)
+            control,
+            scratch,
+            sandbox_policy,
+            partial(child.serve_until_closed, [*setup["listable"], *setup["readable"]], shell),
         ).serve()
     except ProtectionError as error:
         _send_message(control, {"refused": str(error)})
@@ -206,13 +209,13 @@ def _kill_orphans() -> None:
         with contextlib.suppress(ChildProcessError):
             while True:
                 os.waitpid(-1, 0)
-    while orphans := _children():
+    while orphans := _list_children():
         for orphan in orphans:
             os.kill(orphan, signal.SIGKILL)
             os.waitpid(orphan, 0)
 
 
-def _children() -> list[int]:
+def _list_children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as listed:
             return [int(number) for number in listed.read().split()]

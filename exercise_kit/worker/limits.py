@@ -64,7 +64,7 @@ def set_bounds(bounds: Bounds, proc: int, other_tasks: int) -> None:
     """
     with contextlib.suppress(OSError):
         _write(proc, "self/oom_score_adj", b"1000")  # where memory runs out, this process goes first
-    addresses, data = _size_of_self(proc)
+    addresses, data = _measure_self(proc)
     if bounds.gpu:
         _limit(resource.RLIMIT_DATA, data + bounds.memory_bytes + GPU_BYTES)
     else:
@@ -87,7 +87,7 @@ def _limit(which: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(which, wanted)
 
 
-def _size_of_self(proc: int) -> tuple[int, int]:
+def _measure_self(proc: int) -> tuple[int, int]:
     """The address space of this process, and how much of it is its own data, in bytes."""
     descriptor = os.open("self/statm", os.O_RDONLY, dir_fd=proc)
     try:
@@ -167,7 +167,7 @@ def scratch_fits(child: int, most_bytes: int) -> bool:
     if entries > MOST_ENTRIES or named > most_bytes:
         return False
     opened = _open_without_name(child, os.stat(".").st_dev)
-    mapped = {inode: size for inode, size in _mapped_without_name(child).items() if inode not in opened}
+    mapped = {inode: size for inode, size in _find_nameless_mappings(child).items() if inode not in opened}
     return len(mapped) <= MOST_MAPPED and named + sum(opened.values()) + sum(mapped.values()) <= most_bytes
 
 
@@ -211,7 +211,7 @@ def _open_without_name(child: int, device: int) -> dict[int, int]:
     return found
 
 
-def _mapped_without_name(child: int) -> dict[int, int]:
+def _find_nameless_mappings(child: int) -> dict[int, int]:
     """Inode → bytes mapped, of the files of this folder that have no name."""
     found: dict[int, int] = {}
     folder = f"{os.getcwd()}/"

@@ -25,7 +25,7 @@ class ProtectionError(Exception):
     """A protection of the sandbox cannot be had here; says why."""
 
 
-def architecture() -> str:
+def find_architecture() -> str:
     """ "x86_64" or "aarch64".
 
     Raises:
@@ -90,7 +90,7 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 def can_change_user() -> bool:
     """Say whether this process is root in more than name: one in a container may have lost its capabilities."""
     header, held = struct.pack("=Ii", CAPABILITY_VERSION_3, 0), ctypes.create_string_buffer(24)
-    syscall(CAPGET[architecture()], header, held)
+    syscall(CAPGET[find_architecture()], header, held)
     effective = struct.unpack("=IIIIII", held.raw)[0]
     return os.geteuid() == 0 and all(effective >> each & 1 for each in (CHOWN, SETGID, SETUID))
 
@@ -114,7 +114,7 @@ def drop_privileges(uid: int | None, capabilities: int = 0) -> None:
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
     sets = struct.pack("=IIIIII", capabilities, capabilities, 0, 0, 0, 0)
-    syscall(CAPSET[architecture()], header, sets)
+    syscall(CAPSET[find_architecture()], header, sets)
 
 
 def _empty_bounding_set() -> None:
@@ -155,7 +155,7 @@ def landlock_version() -> int:
         return 0
 
 
-def ruleset(
+def make_ruleset(
     readable: Sequence[Path], listable: Sequence[Path], writable: Sequence[Path], devices: Sequence[Path] = ()
 ) -> int:
     """A descriptor of the rules, which ``restrict`` puts into force; it passes through fork, not through exec.

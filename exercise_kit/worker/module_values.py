@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .real_types import class_attribute, fields_of, is_a
+from .real_types import find_class_attribute, is_a, read_fields
 
 _PART = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
 _LARGEST = 1 << 20
@@ -39,7 +39,7 @@ class NamedParameters(nn.Module):
             parent = self._parent(path, tensor if last == "weight" else None)
             if _PART.fullmatch(last) is None or (hasattr(parent, last) and last not in parent._parameters):
                 raise ValueError(f"no parameter can be called {name}")
-            parent.register_parameter(last, _parameter(tensor))
+            parent.register_parameter(last, _make_parameter(tensor))
 
     def _parent(self, path: list[str], weight: Tensor | None) -> nn.Module:
         parent: nn.Module = self
@@ -51,7 +51,7 @@ class NamedParameters(nn.Module):
                 if self._modules_made > _MOST_MODULES:
                     raise ValueError("a model of too many modules")
                 below = path[place + 1] if place + 1 < len(path) else ""
-                parent.add_module(part, nn.ModuleList() if below.isdigit() else _empty_layer(below, weight))
+                parent.add_module(part, nn.ModuleList() if below.isdigit() else _make_empty_layer(below, weight))
             parent = parent.get_submodule(part)
         return parent
 
@@ -59,7 +59,7 @@ class NamedParameters(nn.Module):
         return "the model"
 
 
-def _empty_layer(below: str, weight: Tensor | None) -> nn.Module:
+def _make_empty_layer(below: str, weight: Tensor | None) -> nn.Module:
     if below or weight is None or weight.ndim not in (1, 2) or weight.numel() == 0:
         return nn.Module()
     if weight.ndim == 1:
@@ -67,7 +67,7 @@ def _empty_layer(below: str, weight: Tensor | None) -> nn.Module:
     return nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
 
 
-def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Any] | None:
+def describe_layer(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Any] | None:
     """Return what makes a Linear or Conv2d, with its kind under "layer"; None for any other module, or an odd one.
 
     Args:
@@ -81,9 +81,9 @@ def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, An
         kind, names = "Conv2d", _CONVOLUTION
     else:
         return None
-    settings = {"layer": kind, **{name: fields_of(layer).get(name) for name in names}}
+    settings = {"layer": kind, **{name: read_fields(layer).get(name) for name in names}}
     try:
-        layer_of(settings, {name: _empty_like(each) for name, each in weights.items()})
+        build_layer(settings, {name: each.new_empty(0, device="meta") for name, each in weights.items()})
     except (ValueError, TypeError, RuntimeError):
         return None
     return settings
@@ -92,11 +92,11 @@ def settings_of(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, An
 def _computes_as(layer: nn.Module, kind: type[nn.Module], *methods: str) -> bool:
     """Say whether it is of that class, or of a subclass with the same methods."""
     return is_a(layer, kind) and all(
-        class_attribute(type(layer), name) is class_attribute(kind, name) for name in methods
+        find_class_attribute(type(layer), name) is find_class_attribute(kind, name) for name in methods
     )
 
 
-def layer_of(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
+def build_layer(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
     """The layer that ``settings_of`` described, holding ``weights``; ValueError where that can be none."""
     kind, settings = settings["layer"], {name: each for name, each in settings.items() if name != "layer"}
     if kind == "Linear" and settings.keys() == set(_LINEAR) and all(map(_is_size, settings.values())):
@@ -111,7 +111,7 @@ def layer_of(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.M
     if not {"weight"} <= weights.keys() <= {"weight", "bias"}:
         raise ValueError("a layer has a weight and perhaps a bias")
     for name, tensor in weights.items():
-        layer.register_parameter(name, _parameter(tensor))
+        layer.register_parameter(name, _make_parameter(tensor))
     return layer
 
 
@@ -135,26 +135,22 @@ def _is_pair(value: Any) -> bool:
     return type(value) in (tuple, list) and len(value) == 2 and all(type(each) is int for each in value)
 
 
-def _parameter(tensor: Tensor) -> nn.Parameter:
+def _make_parameter(tensor: Tensor) -> nn.Parameter:
     return nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
 
 
-def named_parameters(module: nn.Module) -> dict[str, Tensor]:
+def list_named_parameters(module: nn.Module) -> dict[str, Tensor]:
     """Every parameter by its dotted name, a shared one under each of its names; no method of the module's is run.
 
     Raises:
         RecursionError: a module is a part of itself.
     """
-    fields = fields_of(module)
+    fields = read_fields(module)
     found = {name: each for name, each in dict.items(fields["_parameters"]) if each is not None}
     for part, below in dict.items(fields["_modules"]):
         if below is not None:
-            found |= {f"{part}.{name}": each for name, each in named_parameters(below).items()}
+            found |= {f"{part}.{name}": each for name, each in list_named_parameters(below).items()}
     return found
-
-
-def _empty_like(tensor: Tensor) -> Tensor:
-    return tensor.new_empty(0, device="meta")
 
 
 def can_hold(parameters: Mapping[str, Tensor]) -> bool:

@@ -12,8 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from .real_types import is_a
-from .torch_internals import Unseen, address, copy_of, differentiable, gradient, held_by, is_meta, layout, numel
-from .values import tensors_in
+from .torch_internals import (
+    Unseen,
+    copy,
+    find_address,
+    gradient,
+    is_meta,
+    layout,
+    list_held,
+    make_differentiable,
+    numel,
+)
+from .values import walk_tensors
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ def observe(
     Whether it changed one of them is for the caller to see, who knows what was sent. With ``gradients`` every float
     tensor among the inputs requires one; output tensor k is pulled back from normal numbers of the seed k.
     """
-    leaves = [_differentiable(value) for value in inputs] if gradients else inputs
+    leaves = [_make_differentiable(value) for value in inputs] if gradients else inputs
     if gradients:  # the function gets copies, for torch lets nobody write into a leaf
         inputs = [each.clone() if isinstance(each, Tensor) and each.requires_grad else each for each in leaves]
     result = function(*inputs, **options)
@@ -49,10 +59,10 @@ def observe(
         result.close()  # or Python warns that nobody awaited it
     with Unseen():
         shares = _share(result, inputs)
-    return Observation(result, tuple(inputs), shares, _gradients(result, leaves) if gradients else None)
+    return Observation(result, tuple(inputs), shares, _find_gradients(result, leaves) if gradients else None)
 
 
-def reply_of(observation: Observation) -> dict[str, Any]:
+def make_reply(observation: Observation) -> dict[str, Any]:
     """An observation as it is sent to the judge, with only those inputs that a call can have changed.
 
     "same" is the place of the input that was returned as the result, None where none was.
@@ -69,7 +79,7 @@ def reply_of(observation: Observation) -> dict[str, Any]:
     return {**reply, "result": result}
 
 
-def cotangent(output: Tensor, seed: int = 0) -> Tensor:
+def draw_cotangent(output: Tensor, seed: int = 0) -> Tensor:
     """Normal numbers of the shape, dtype and device of ``output``, the same in the judge's process."""
     draws = torch.Generator("cpu").manual_seed(seed)  # whatever default dtype and device the call has left behind
     return torch.randn(output.shape, generator=draws, dtype=torch.float32, device="cpu").to(output)
@@ -78,12 +88,12 @@ def cotangent(output: Tensor, seed: int = 0) -> Tensor:
 def pull_back(outputs: Sequence[Tensor | None], cotangents: Sequence[Tensor | None]) -> None:
     """Run the backward pass from outputs that require a gradient; the graph stays for another."""
     pairs = zip(outputs, cotangents, strict=True)
-    numbers = [weighted_sum(output, each) for output, each in pairs if output is not None and each is not None]
+    numbers = [sum_weighted(output, each) for output, each in pairs if output is not None and each is not None]
     if numbers:
         torch.autograd.backward(numbers, retain_graph=True)
 
 
-def weighted_sum(output: Tensor, cotangent: Tensor) -> Tensor:
+def sum_weighted(output: Tensor, cotangent: Tensor) -> Tensor:
     """A number whose gradients are those of ``output``, pulled back from ``cotangent``.
 
     Given a cotangent, torch imports sympy to compare two shapes, and the first check of a kernel would wait for it.
@@ -92,17 +102,17 @@ def weighted_sum(output: Tensor, cotangent: Tensor) -> Tensor:
         return (output * cotangent).sum()
 
 
-def _differentiable(value: Any) -> Any:
+def _make_differentiable(value: Any) -> Any:
     if isinstance(value, Tensor) and value.is_floating_point():
         return value.detach().requires_grad_()
     return value
 
 
-def _gradients(result: Any, inputs: Sequence[Any]) -> tuple[Tensor | None, ...]:
+def _find_gradients(result: Any, inputs: Sequence[Any]) -> tuple[Tensor | None, ...]:
     with Unseen():
-        outputs = [differentiable(each) for each in tensors_in(result)]
+        outputs = [make_differentiable(each) for each in walk_tensors(result)]
     with torch._C.DisableTorchFunctionSubclass():
-        pull_back(outputs, [None if each is None else cotangent(each, seed) for seed, each in enumerate(outputs)])
+        pull_back(outputs, [None if each is None else draw_cotangent(each, seed) for seed, each in enumerate(outputs)])
     with Unseen():
         return tuple(gradient(value) if is_a(value, Tensor) else None for value in inputs)
 
@@ -116,16 +126,16 @@ def _share(result: Any, inputs: Sequence[Any]) -> bool:
     made = [result, *(value for value in inputs if is_a(value, nn.Module))]
     pairs = [(each, given) for each in made for given in inputs if not (each is given and is_a(each, nn.Module))]
     with contextlib.suppress(Exception):  # a student's tensor may have no memory that can be looked at
-        return any(not _memory(each).isdisjoint(_memory(given)) for each, given in pairs)
+        return any(not _find_memory(each).isdisjoint(_find_memory(given)) for each, given in pairs)
     return False
 
 
-def _memory(value: Any) -> set[int]:
+def _find_memory(value: Any) -> set[int]:
     """Where the numbers of a tensor, a module, a dict or a list of tensors lie."""
-    held = list(held_by(value)) if is_a(value, nn.Module) else value
+    held = list(list_held(value)) if is_a(value, nn.Module) else value
     return {
-        address(tensor)
-        for tensor in tensors_in(held)
+        find_address(tensor)
+        for tensor in walk_tensors(held)
         if layout(tensor) == torch.strided and not is_meta(tensor) and numel(tensor)
     }
 
@@ -158,8 +168,8 @@ def observe_parts(
     try:
         for name in names:
             if name in parts:
-                handles.append(parts[name].register_forward_pre_hook(_entering(found, name), with_kwargs=True))
-                handles.append(parts[name].register_forward_hook(_leaving(found, name)))
+                handles.append(parts[name].register_forward_pre_hook(_make_entry_hook(found, name), with_kwargs=True))
+                handles.append(parts[name].register_forward_hook(_make_exit_hook(found, name)))
         (called or module)(*inputs, **options)
     finally:
         for handle in handles:
@@ -167,14 +177,14 @@ def observe_parts(
     return found
 
 
-def _entering(found: dict[str, Tensor], name: str) -> Callable[..., None]:
+def _make_entry_hook(found: dict[str, Tensor], name: str) -> Callable[..., None]:
     def hook(_: nn.Module, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> None:
         _keep(found, f"{name}:in", (*inputs, *options.values()))
 
     return hook
 
 
-def _leaving(found: dict[str, Tensor], name: str) -> Callable[..., None]:
+def _make_exit_hook(found: dict[str, Tensor], name: str) -> Callable[..., None]:
     def hook(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         _keep(found, f"{name}:out", output if is_a(output, tuple) else (output,))
 
@@ -185,4 +195,4 @@ def _keep(found: dict[str, Tensor], key: str, values: Sequence[Any]) -> None:
     with contextlib.suppress(Exception), Unseen():  # a student's tensor may be odd
         first = next((each for each in values if is_a(each, Tensor)), None)
         if first is not None and key not in found and numel(first) <= MOST_NUMBERS:
-            found[key] = copy_of(first)
+            found[key] = copy(first)

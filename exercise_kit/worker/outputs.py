@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from . import torch_internals
-from .real_types import is_a, mro, name_of
+from .real_types import is_a, mro, read_name
 
 _MOST_WORDS, _MOST_LINE, _MOST_FRAMES, _MOST_KINDS, _MOST_TENSORS = 500, 200, 12, 20, 3
 _LONGEST_SCRIPT = 10_000
@@ -51,24 +51,24 @@ def know_packages(names: Iterable[str]) -> None:
 know_packages(["exercise_kit"])
 
 
-def name_of_cell(index: int) -> str:
+def name_cell(index: int) -> str:
     """The file name that the code of a cell goes by, counted from 1, as people count and the table of results does."""
     return f"<cell {index + 1}>"
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
     """Its kinds (the class and all that it inherits from), words, innermost line in a cell, and functions."""
-    frames = list(_frames(_traceback(error)))
+    frames = list(_list_frames(_traceback(error)))
     own = [(name, number) for name, number, _ in frames if _CELL.fullmatch(name)]
-    line = _line(*own[-1]) if own else ""
-    kinds, words = [name_of(kind) for kind in mro(type(error)) if kind is not object], words_of(error)
+    line = _read_line(*own[-1]) if own else ""
+    kinds, words = [read_name(kind) for kind in mro(type(error)) if kind is not object], read_words(error)
     if scripted := _find_script_error(error, kinds):
         kinds, words = [scripted[1], *kinds], scripted[2][:_MOST_WORDS]
     return {
         "kinds": kinds[:_MOST_KINDS],
         "words": words,
         "line": line,
-        "tensors": _tensors_on(line, _traceback(error)),
+        "tensors": _find_tensors_on(line, _traceback(error)),
         "functions": [function[:80] for _, _, function in frames][-_MOST_FRAMES:],
     }
 
@@ -81,7 +81,7 @@ def _find_script_error(error: BaseException, kinds: list[str]) -> re.Match[str] 
         return None
 
 
-def words_of(error: BaseException) -> str:
+def read_words(error: BaseException) -> str:
     """Return what the exception says, shortened; "" when it cannot say it."""
     try:
         words = str.__str__(str(error))[: 4 * _MOST_WORDS]
@@ -94,13 +94,16 @@ def words_of(error: BaseException) -> str:
         return ""
 
 
-def for_feedback(error: BaseException) -> tuple[str, str, list[str]]:
+def describe_for_feedback(error: BaseException) -> tuple[str, str, list[str]]:
     """Class, words and traceback of a cell's error, the traceback in plain text with the cells' lines alone."""
-    kind, words = name_of(type(error)), words_of(error)
+    kind, words = read_name(type(error)), read_words(error)
     lines = [f"{kind}: {words}" if words else kind]
     if is_a(error, SyntaxError):
-        lines = [f"  line {_whole(error, 'lineno')}: {_text(error, 'text')}", f"{kind}: {_text(error, 'msg')}"]
-    places = [place for frame in _frames(_traceback(error)) if (place := _place(*frame))]
+        lines = [
+            f"  line {_read_whole(error, 'lineno')}: {_read_text(error, 'text')}",
+            f"{kind}: {_read_text(error, 'msg')}",
+        ]
+    places = [place for frame in _list_frames(_traceback(error)) if (place := _place(*frame))]
     return kind, words, [*_shorten(places), *lines]
 
 
@@ -113,14 +116,14 @@ def _shorten(places: list[str]) -> list[str]:
 def _place(name: str, number: int, function: str) -> str:
     where = "" if function == "<module>" else f", in {function}"
     if _CELL.fullmatch(name):
-        return f"  {name[1:-1]}, line {number}{where}:  {_line(name, number)}"
+        return f"  {name[1:-1]}, line {number}{where}:  {_read_line(name, number)}"
     for package in _Packages.names:
         if (folder := f"/{package}/") in name:
             return f"  {package}/{name.rpartition(folder)[2]}, line {number}{where}"
     return ""
 
 
-def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, int, str]]:
+def _list_frames(traceback: TracebackType | None) -> Iterator[tuple[str, int, str]]:
     """File, line and function of every frame, outermost first."""
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -129,7 +132,7 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, int, str]]:
         traceback = traceback.tb_next
 
 
-def _tensors_on(line: str, traceback: TracebackType | None) -> list[Any]:
+def _find_tensors_on(line: str, traceback: TracebackType | None) -> list[Any]:
     """Name and sizes of the tensors that the innermost cell's line names."""
     held: dict[str, Any] = {}
     while traceback is not None:
@@ -141,16 +144,16 @@ def _tensors_on(line: str, traceback: TracebackType | None) -> list[Any]:
     return [[name[:40], list(torch_internals.shape(each))] for name, each in tensors[:_MOST_TENSORS]]
 
 
-def _line(name: str, number: int) -> str:
+def _read_line(name: str, number: int) -> str:
     return linecache.getline(name, number).strip()[:_MOST_LINE]
 
 
-def _text(error: BaseException, attribute: str) -> str:
+def _read_text(error: BaseException, attribute: str) -> str:
     value = getattr(error, attribute, None)
     return value.strip()[:_MOST_LINE] if type(value) is str else ""
 
 
-def _whole(error: BaseException, attribute: str) -> int:
+def _read_whole(error: BaseException, attribute: str) -> int:
     value = getattr(error, attribute, None)
     return value if type(value) is int else 0
 
@@ -158,7 +161,7 @@ def _whole(error: BaseException, attribute: str) -> int:
 _DOTS_PER_INCH = 72
 
 
-def png(figure: Any, output_buffer: CellOutputBuffer) -> bytes | None:
+def draw_png(figure: Any, output_buffer: CellOutputBuffer) -> bytes | None:
     """The figure as a PNG picture; None when no more are kept, so that it is not drawn for nothing."""
     if not output_buffer.has_room_for_picture():
         return b""
@@ -195,7 +198,7 @@ def take_over(shell: Any) -> None:
 
 
 def _show(figure: Any, output_buffer: CellOutputBuffer) -> None:
-    output_buffer.show({"text/plain": "<Figure>", "image/png": png(figure, output_buffer)}, result=False)
+    output_buffer.show({"text/plain": "<Figure>", "image/png": draw_png(figure, output_buffer)}, result=False)
 
 
 _MOST_OUTPUTS = 200  # of one cell
@@ -240,9 +243,9 @@ class CellOutputBuffer:
         if not kept:
             return
         if last.get("output_type") == "stream" and last["name"] == name:
-            last["text"] = _overwritten(last["text"], kept)
+            last["text"] = _overwrite(last["text"], kept)
         else:
-            self.outputs.append({"output_type": "stream", "name": name, "text": _overwritten("", kept)})
+            self.outputs.append({"output_type": "stream", "name": name, "text": _overwrite("", kept)})
 
     def show(self, data: dict[str, Any], *, result: bool) -> None:
         """A value: of its forms, plain text and a PNG picture are kept."""
@@ -282,7 +285,7 @@ class CellOutputBuffer:
         return kept if len(text) < room else kept + CUT
 
 
-def _overwritten(before: str, text: str) -> str:
+def _overwrite(before: str, text: str) -> str:
     """``before`` and ``text`` as a terminal shows them: a carriage return begins the line again."""
     if "\r" not in text:
         return before + text

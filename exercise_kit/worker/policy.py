@@ -25,12 +25,12 @@ from .linux import (
     die_with_parent,
     drop_privileges,
     landlock_version,
+    make_ruleset,
     prctl,
     restrict_files,
-    ruleset,
     syscall,
 )
-from .seccomp import program, restrict_calls
+from .seccomp import compile_filter, restrict_calls
 
 NOBODY = 65534
 CLOSE_RANGE = 436
@@ -93,7 +93,7 @@ def prepare_policy(
     Raises:
         ProtectionError: no Landlock or no seccomp, or a scratch folder is needed and none is named.
     """
-    program(1)
+    compile_filter(1)
     if not landlock_version() and not (devices and can_change_user()):
         raise ProtectionError("this kernel has no Landlock")
     inside = enter_namespaces([*readable, *views], scratch_bytes, uid) if namespaces_wanted and not devices else None
@@ -102,7 +102,7 @@ def prepare_policy(
             inside.scratch,
             ("namespaces", "landlock", "seccomp"),
             inside.uid,
-            _rules(readable, listable, views, inside.scratch),
+            _make_rulesets(readable, listable, views, inside.scratch),
             inside.proc,
             3,
             _to_read([*readable, *views]) if inside.uid is not None else 0,
@@ -113,8 +113,8 @@ def prepare_policy(
     has_landlock = bool(landlock_version())
     capabilities = _to_read([*readable, *views]) if child_uid is not None and has_landlock else 0
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    tasks = _tasks_of(os.getuid() if child_uid is None else child_uid) + TASKS_HEADROOM
-    rules = _rules(readable, listable, views, scratch, devices) if has_landlock else {}
+    tasks = _count_tasks(os.getuid() if child_uid is None else child_uid) + TASKS_HEADROOM
+    rules = _make_rulesets(readable, listable, views, scratch, devices) if has_landlock else {}
     names = ("landlock", "seccomp") if has_landlock else ("seccomp",)
     return SandboxPolicy(scratch, names, child_uid, rules, proc, tasks, capabilities, scratch_bytes, bool(devices))
 
@@ -145,7 +145,7 @@ def apply_policy(policy: SandboxPolicy, bounds: Bounds, keep: Sequence[int], vie
     if rules is not None:
         restrict_files(rules)
         os.close(rules)
-    restrict_calls(program(os.getpid(), gpu=policy.gpu))
+    restrict_calls(compile_filter(os.getpid(), gpu=policy.gpu))
 
 
 def start_scratch_watcher(policy: SandboxPolicy, child: int) -> int | None:
@@ -165,7 +165,7 @@ def start_scratch_watcher(policy: SandboxPolicy, child: int) -> int | None:
         os._exit(1)
 
 
-def _rules(
+def _make_rulesets(
     readable: Sequence[Path],
     listable: Sequence[Path],
     views: Sequence[Path],
@@ -175,7 +175,7 @@ def _rules(
     devices = [Path("/dev/zero"), Path("/dev/urandom")]
     writable = [scratch, Path("/dev/null")]
     return {
-        view: ruleset([*readable, *devices, *([view] if view else [])], listable, writable, steered)
+        view: make_ruleset([*readable, *devices, *([view] if view else [])], listable, writable, steered)
         for view in (None, *views)
     }
 
@@ -217,11 +217,11 @@ def _is_world_readable(path: Path) -> bool:
         return True  # what is not there is not read
 
 
-def _tasks_of(uid: int) -> int:
-    return sum(tasks for owner, tasks in _all_tasks() if owner == uid)
+def _count_tasks(uid: int) -> int:
+    return sum(tasks for owner, tasks in _list_tasks() if owner == uid)
 
 
-def _all_tasks() -> Iterator[tuple[int, int]]:
+def _list_tasks() -> Iterator[tuple[int, int]]:
     """Owner and number of threads of every process in sight."""
     for process in Path("/proc").iterdir():
         if process.name.isdigit():

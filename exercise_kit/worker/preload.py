@@ -61,7 +61,7 @@ _LATER = {
 }
 
 
-def packages_used(source: str) -> list[str]:
+def find_used_packages(source: str) -> list[str]:
     """Which later packages code seems to use; what is missed here is imported when the code runs."""
     return [package for package, used in _LATER.items() if used.search(source)]
 

@@ -35,7 +35,7 @@ GPU_FILES = (
 GPU_LIBRARIES = ("/usr/lib64-nvidia", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib")
 
 
-def package_folders() -> list[Path]:
+def list_package_folders() -> list[Path]:
     """The folders in which installed packages stand: site-packages, dist-packages, the user's own."""
     found = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
     for name in NEEDED:
@@ -45,15 +45,15 @@ def package_folders() -> list[Path]:
     return list(dict.fromkeys(folder for folder in found if folder.is_dir()))
 
 
-def standard_library() -> list[Path]:
+def list_standard_library() -> list[Path]:
     """The folders of Python's own modules."""
-    folders = [Path(sysconfig.get_path(name, vars=_base())) for name in ("stdlib", "platstdlib")]
+    folders = [Path(sysconfig.get_path(name, vars=_find_base())) for name in ("stdlib", "platstdlib")]
     return list(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
 
-def listable_folders() -> list[Path]:
+def list_listable_folders() -> list[Path]:
     """The folders that imports list: what is in them may be read entry by entry, or not."""
-    return [*package_folders(), *standard_library()]
+    return [*list_package_folders(), *list_standard_library()]
 
 
 def readable_paths(answers: Sequence[str] = ()) -> list[Path]:
@@ -65,30 +65,30 @@ def readable_paths(answers: Sequence[str] = ()) -> list[Path]:
         answers: how the names of packages begin that hold answers, beside those of ``HIDDEN``.
     """
     found = [path for path in map(Path, SYSTEM_FILES) if path.exists()]
-    for folder in listable_folders():
-        found += _entries(folder, (*HIDDEN, *answers))
+    for folder in list_listable_folders():
+        found += _list_entries(folder, (*HIDDEN, *answers))
     for folder in map(Path, LIBRARY_FOLDERS):
-        found += _libraries(folder)
-    found += _libraries(Path(sys.base_prefix) / "lib")
+        found += _list_libraries(folder)
+    found += _list_libraries(Path(sys.base_prefix) / "lib")
     found += [path for path in [Path(sys.prefix) / "pyvenv.cfg"] if path.exists()]
     return list(dict.fromkeys(found))
 
 
-def gpu_devices() -> list[Path]:
+def list_gpu_devices() -> list[Path]:
     """The devices through which programs use NVIDIA's GPUs."""
     folder = Path("/dev")
     return [path for path in sorted(folder.glob("nvidia*")) if not path.is_dir()]
 
 
-def gpu_readable() -> list[Path]:
+def list_gpu_readable() -> list[Path]:
     """Return what CUDA's libraries read of the machine, and where they are beside the usual places."""
     found = [path for path in map(Path, GPU_FILES) if path.exists()]
     for folder in (*GPU_LIBRARIES, *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))):
-        found += _libraries(Path(folder))
+        found += _list_libraries(Path(folder))
     return list(dict.fromkeys(found))
 
 
-def _entries(folder: Path, hidden: tuple[str, ...]) -> Iterator[Path]:
+def _list_entries(folder: Path, hidden: tuple[str, ...]) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         is_hidden = path.name.startswith(hidden) or path.suffix in (".pth", ".egg-link")
         folder_of_packages = path.name in ("site-packages", "dist-packages")
@@ -97,7 +97,7 @@ def _entries(folder: Path, hidden: tuple[str, ...]) -> Iterator[Path]:
             yield path
 
 
-def _libraries(folder: Path) -> Iterator[Path]:
+def _list_libraries(folder: Path) -> Iterator[Path]:
     """Shared libraries, and the folders (of an architecture) that hold them; no Python packages."""
     if not folder.is_dir():
         return
@@ -106,7 +106,7 @@ def _libraries(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _base() -> dict[str, str]:
+def _find_base() -> dict[str, str]:
     """Where the Python lies that a virtual environment was made from."""
     base, platbase = sys.base_prefix, sys.base_exec_prefix
     return {"installed_base": base, "installed_platbase": platbase, "base": base, "platbase": platbase}

@@ -24,18 +24,18 @@ def is_a(value: object, *kinds: type) -> bool:
     return False
 
 
-def name_of(kind: type, longest: int = 80) -> str:
+def read_name(kind: type, longest: int = 80) -> str:
     """The name of a class, shortened."""
     return _name(kind)[:longest]
 
 
-def class_attribute(kind: type, name: str) -> Any:
+def find_class_attribute(kind: type, name: str) -> Any:
     """Find what stands under ``name`` in a class or in those that it inherits from, unbound; None if nothing does."""
     found = (each for entry in mro(kind) if (each := namespace_of(entry).get(name, _MISSING)) is not _MISSING)
     return next(found, None)
 
 
-def fields_of(value: object) -> dict[str, Any]:
+def read_fields(value: object) -> dict[str, Any]:
     """The attributes that an object holds itself; empty where it holds none."""
     for entry in mro(type(value)):
         held = namespace_of(entry).get("__dict__")

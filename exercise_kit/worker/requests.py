@@ -25,11 +25,11 @@ from . import device as compute
 from . import torch_internals, withheld
 from .audit import Attempts
 from .cells import Cells
-from .module_values import named_parameters
-from .observe import observe, observe_parts, pull_back, reply_of
+from .module_values import list_named_parameters
+from .observe import make_reply, observe, observe_parts, pull_back
 from .outputs import CellOutputBuffer, OutputLimits, describe_error
-from .real_types import fields_of, is_a
-from .values import Packer, Unpacker, tensors_in
+from .real_types import is_a, read_fields
+from .values import Packer, Unpacker, walk_tensors
 from .wire import Wire
 from .withheld_functions import WithheldFunctions
 
@@ -63,8 +63,8 @@ class RequestServer:
         self._wire = wire
         self._cells, self._variables, self._answered = Cells(shell), shell.user_ns, dict[str, None]()
         self._attempts = attempts
-        self._withheld = WithheldFunctions(self._cells.codes_named)
-        self._callbacks = Callbacks(self._query)
+        self._withheld = WithheldFunctions(self._cells.find_codes)
+        self._callbacks = Callbacks(self._ask)
         self._modules: list[nn.Module] = []
         self._outputs: dict[int, list[Tensor]] = {}
         self._number = 0
@@ -82,7 +82,7 @@ class RequestServer:
             is_fixture = dict(body["request"]["dict"])["kind"] == "run_fixture"  # puts things where it wants them
             request, self._has_moved = self._unpack(body["request"], tensors, to_device=not is_fixture)
             seed = request.pop("seed", 0)  # None: the generators go on
-            fresh_settings(seed)
+            reset_settings(seed)
             compute.reset_device(self._device, seed)
             with self._attempts.not_listening():
                 self._withheld.withhold(**request.pop("withheld"))
@@ -93,7 +93,7 @@ class RequestServer:
             return _KINDS[kind](self, **request)
         except BaseException as error:  # a student's code may raise anything at all
             raised = describe_error(error)
-            if why := self._cells.why_not_made(error):
+            if why := self._cells.explain_not_made(error):
                 raised |= {"kinds": ["RuntimeError", "Exception"], "words": why}
             return {"raised": raised}
 
@@ -109,11 +109,11 @@ class RequestServer:
 
     def _collect_notes(self) -> dict[str, Any]:
         answered, self._answered = list(self._answered), {}
-        return {"called": withheld.fresh(), "attempts": self._attempts.fresh(), "answered": answered}
+        return {"called": withheld.list_fresh(), "attempts": self._attempts.fresh(), "answered": answered}
 
-    def _query(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         with torch_internals.Unseen():
-            to_device = any(torch_internals.device(each) == self._device for each in tensors_in(question))
+            to_device = any(torch_internals.device(each) == self._device for each in walk_tensors(question))
         self._send(question, "question")
         body, tensors = self._wire.receive()
         return self._unpack(body["answer"], tensors, to_device=to_device)[0]
@@ -137,7 +137,7 @@ class RequestServer:
         self._cells.compile(index, source, readable)
         return {}
 
-    def _cell(self, index: int, limit: float, until: int | None = None) -> dict[str, Any]:
+    def _run_cell(self, index: int, limit: float, until: int | None = None) -> dict[str, Any]:
         return self._cells.run(index, limit, until)
 
     def _lend(self, code: str) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class RequestServer:
     def _call(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
-        return reply_of(observe(self._find_object(name), inputs, options, gradients))
+        return make_reply(observe(self._find_object(name), inputs, options, gradients))
 
     def _run_fixture(self, name: str, fixture: str, fields: dict[str, Any]) -> dict[str, Any]:
         if fields.get("device") == "cpu":  # as the judge calls the device of the student's code
@@ -161,14 +161,14 @@ class RequestServer:
         made = self._find_object(name)(*inputs, **options)
         if not is_a(made, nn.Module):
             return {"result": made}
-        made = fields_of(made)["_modules"].get("_orig_mod", made)  # torch.compile keeps it there
+        made = read_fields(made)["_modules"].get("_orig_mod", made)  # torch.compile keeps it there
         self._modules.append(made if self._device == compute.CPU else made.to(self._device))
         number = len(self._modules) - 1
         with contextlib.suppress(Exception):  # whoever needs its parameters gets the error then
-            return {"module": number, **self._parameters(number)}
+            return {"module": number, **self._list_parameters(number)}
         return {"module": number}
 
-    def _parameters(self, module: int) -> dict[str, Any]:
+    def _list_parameters(self, module: int) -> dict[str, Any]:
         held = self._modules[module].state_dict(keep_vars=True)
         lazy = [name for name, tensor in held.items() if torch_internals.is_lazy(tensor)]
         with torch_internals.Unseen():
@@ -184,27 +184,27 @@ class RequestServer:
                 torch_internals.copy_into(held[name], tensor)
         return {}
 
-    def _state(self, module: int) -> dict[str, Any]:
+    def _read_state(self, module: int) -> dict[str, Any]:
         return {"tensors": dict(self._modules[module].state_dict())}
 
     def _forward(
         self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
         seen = observe(self._modules[module], inputs, options, gradients)
-        self._outputs[module] = list(tensors_in(seen.result))
-        return reply_of(seen)
+        self._outputs[module] = list(walk_tensors(seen.result))
+        return make_reply(seen)
 
-    def _parts(
+    def _observe_parts(
         self, module: int, names: list[str], inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE
     ) -> dict[str, Any]:
         return {"parts": observe_parts(self._modules[module], names, inputs, options)}
 
     def _backward(self, module: int, cotangents: list[Tensor | None]) -> dict[str, Any]:
-        held = named_parameters(self._modules[module])
+        held = list_named_parameters(self._modules[module])
         with torch_internals.Unseen():
             for parameter in held.values():
                 torch_internals.set_gradient(parameter, None)
-            outputs = [torch_internals.differentiable(each) for each in self._outputs.get(module, [])]
+            outputs = [torch_internals.make_differentiable(each) for each in self._outputs.get(module, [])]
         if len(cotangents) != len(outputs):  # the judge counts those that need a gradient, the worker all of them
             outputs = [output for output in outputs if output is not None]
         pull_back(outputs, cotangents)
@@ -219,14 +219,14 @@ class RequestServer:
         self._modules[module] = self._modules[module].to(self._device if device == "cpu" else device)
         return {}
 
-    def _mode(self, module: int, training: bool) -> dict[str, Any]:
+    def _set_mode(self, module: int, training: bool) -> dict[str, Any]:
         self._modules[module].train(training)
         return {}
 
     def _describe_names(self, names: list[str]) -> dict[str, Any]:
-        return {"defined": {name: self._sort_of(name) for name in names}}
+        return {"defined": {name: self._name_sort(name) for name in names}}
 
-    def _sort_of(self, name: str) -> str | None:
+    def _name_sort(self, name: str) -> str | None:
         if name not in self._variables:
             return None
         thing = self._variables[name]
@@ -235,31 +235,31 @@ class RequestServer:
     def _find_object(self, name: str) -> Any:
         if name not in self._variables:
             raise NameError(f"name {name!r} is not defined")
-        self._answered |= dict.fromkeys(self._cells.codes_of(name, self._variables[name]))
+        self._answered |= dict.fromkeys(self._cells.list_codes(name, self._variables[name]))
         return self._variables[name]
 
 
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "compile": RequestServer._compile,
-    "cell": RequestServer._cell,
+    "cell": RequestServer._run_cell,
     "lend": RequestServer._lend,
     "call": RequestServer._call,
     "run_fixture": RequestServer._run_fixture,
     "build": RequestServer._build,
-    "parameters": RequestServer._parameters,
+    "parameters": RequestServer._list_parameters,
     "load": RequestServer._load,
-    "state": RequestServer._state,
+    "state": RequestServer._read_state,
     "forward": RequestServer._forward,
-    "parts": RequestServer._parts,
+    "parts": RequestServer._observe_parts,
     "backward": RequestServer._backward,
     "cast": RequestServer._cast,
     "move": RequestServer._move,
-    "mode": RequestServer._mode,
+    "mode": RequestServer._set_mode,
     "defined": RequestServer._describe_names,
 }
 
 
-def fresh_settings(seed: int | None = 0) -> None:
+def reset_settings(seed: int | None = 0) -> None:
     """Torch and the random generators as at a fresh start, whatever a cell or a call has set.
 
     Args:
@@ -296,14 +296,14 @@ class Callbacks:
     """
 
     def __init__(self, query: Query) -> None:
-        self._query = query
+        self._ask = query
         self._lock = threading.Lock()
 
     def function(self, number: int) -> Callable[..., Any]:
         """The judge's callable ``number``, as a function of tensors that can be differentiated."""
 
         def ask_judge(*inputs: Any, **options: Any) -> Any:
-            tensors = list(tensors_in((inputs, options)))
+            tensors = list(walk_tensors((inputs, options)))
             if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
                 return self._call_judge(number, inputs, options, False)["result"]
             box: dict[str, Any] = {}
@@ -315,7 +315,7 @@ class Callbacks:
     def _call_judge(self, number: int, inputs: Any, options: Any, gradients: bool) -> dict[str, Any]:
         question = {"callback": number, "inputs": inputs, "options": options, "gradients": gradients}
         answer = self._answer(question)
-        tensors = list(tensors_in((inputs, options)))
+        tensors = list(walk_tensors((inputs, options)))
         with torch.no_grad():
             for place, written in answer["changed"]:
                 with contextlib.suppress(RuntimeError):  # an expanded tensor has no place for every number
@@ -324,9 +324,9 @@ class Callbacks:
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
-            answer = self._query(question)
+            answer = self._ask(question)
         if "raised" in answer:
-            raise _exception(answer["raised"])
+            raise _make_exception(answer["raised"])
         return answer
 
 
@@ -337,7 +337,7 @@ class _JudgeCall(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         answer = callbacks._call_judge(number, inputs, options, True)
         box["result"] = answer["result"]
-        outputs = tuple(tensors_in(answer["result"]))
+        outputs = tuple(walk_tensors(answer["result"]))
         ctx.callbacks, ctx.call = callbacks, answer["call"]
         ctx.mark_non_differentiable(*(output for output in outputs if not output.is_floating_point()))
         return outputs
@@ -360,7 +360,7 @@ def _replace_tensors(value: Any, outputs: Any) -> Any:
     return value
 
 
-def _exception(raised: dict[str, Any]) -> Exception:
+def _make_exception(raised: dict[str, Any]) -> Exception:
     kinds = (getattr(builtins, kind, None) for kind in raised["kinds"])
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, Exception):

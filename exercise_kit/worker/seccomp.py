@@ -17,7 +17,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .linux import architecture, syscall
+from .linux import find_architecture, syscall
 
 
 class Number(NamedTuple):
@@ -238,7 +238,7 @@ PRCTL_ALLOWED = (3, 15, 16, 23, 39, 0x53564D41)
 Instruction = tuple[int, int, int, int]
 
 
-def program(own_pid: int, *, gpu: bool = False) -> bytes:
+def compile_filter(own_pid: int, *, gpu: bool = False) -> bytes:
     """The filter for a process of this pid, as the kernel's array of ``sock_filter``.
 
     Args:
@@ -248,7 +248,7 @@ def program(own_pid: int, *, gpu: bool = False) -> bytes:
     Raises:
         WallError: an architecture whose numbers are not known here.
     """
-    machine = architecture()
+    machine = find_architecture()
     steps: list[Instruction] = [
         (LOAD, 0, 0, AT_ARCHITECTURE),
         (JUMP_EQUAL, 1, 0, AUDIT_ARCH[machine]),
@@ -259,11 +259,11 @@ def program(own_pid: int, *, gpu: bool = False) -> bytes:
         (JUMP_GREATER, 0, 1, NEWEST),
         (RETURN, 0, 0, UNKNOWN),
     ]
-    for name, body in _argument_rules(own_pid, gpu).items():
+    for name, body in _make_argument_rules(own_pid, gpu).items():
         number = getattr(FILTERED[name], machine)
         steps += [(JUMP_EQUAL, 0, len(body), number), *body]
     for calls, answer in ((ALLOWED, ALLOW), (ABSENT, UNKNOWN), (UNSUPPORTED, NO_SUPPORT)):
-        for number in _numbers(calls, machine):
+        for number in _list_numbers(calls, machine):
             steps += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
     steps.append((RETURN, 0, 0, REFUSE))
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
@@ -277,34 +277,34 @@ def restrict_calls(filter_program: bytes) -> None:
     """
     code = ctypes.create_string_buffer(filter_program, len(filter_program))
     head = struct.pack("@HP", len(filter_program) // 8, ctypes.addressof(code))
-    syscall(NUMBER_OF[architecture()], SET_MODE_FILTER, 0, head)
+    syscall(NUMBER_OF[find_architecture()], SET_MODE_FILTER, 0, head)
 
 
-def _numbers(calls: Mapping[str, Number], machine: str) -> list[int]:
+def _list_numbers(calls: Mapping[str, Number], machine: str) -> list[int]:
     return [number for call in calls.values() if (number := getattr(call, machine)) is not None]
 
 
-def _argument_rules(own_pid: int, gpu: bool) -> dict[str, list[Instruction]]:
+def _make_argument_rules(own_pid: int, gpu: bool) -> dict[str, list[Instruction]]:
     """For each call that is allowed in some ways only: what decides, once its number is known."""
     return {
-        "clone": [*_no_bits_but(0, CLONE_FLAGS), *_only(0, [CLONE_THREAD], mask=CLONE_THREAD)],
-        "kill": _only(0, [own_pid]),
-        "tgkill": _only(0, [own_pid]),
-        "prlimit64": _only(0, [0, own_pid]),
-        "sched_setaffinity": _only(0, [0, own_pid]),
-        "fcntl": [*_not_with(1, F_SETFL, 2, O_ASYNC), *_only(1, [*FCNTL_ALLOWED, F_SETFL])],
-        "ioctl": _all_but(1, IOCTL_REFUSED) if gpu else _only(1, IOCTL_ALLOWED),
-        "prctl": _only(0, PRCTL_ALLOWED),
+        "clone": [*_refuse_other_bits(0, CLONE_FLAGS), *_allow_only(0, [CLONE_THREAD], mask=CLONE_THREAD)],
+        "kill": _allow_only(0, [own_pid]),
+        "tgkill": _allow_only(0, [own_pid]),
+        "prlimit64": _allow_only(0, [0, own_pid]),
+        "sched_setaffinity": _allow_only(0, [0, own_pid]),
+        "fcntl": [*_refuse_bits_with(1, F_SETFL, 2, O_ASYNC), *_allow_only(1, [*FCNTL_ALLOWED, F_SETFL])],
+        "ioctl": _refuse_only(1, IOCTL_REFUSED) if gpu else _allow_only(1, IOCTL_ALLOWED),
+        "prctl": _allow_only(0, PRCTL_ALLOWED),
         # an address would reach sockets that others listen on
-        "sendto": [*_no_bits_but(3, MSG_SENT), *_null(4), (RETURN, 0, 0, ALLOW)],
-        "recvfrom": [*_no_bits_but(3, MSG_RECEIVED), (RETURN, 0, 0, ALLOW)],
-        "getsockopt": [*_one_of(1, [SOL_SOCKET]), *_only(2, SOCKET_OPTIONS)],
+        "sendto": [*_refuse_other_bits(3, MSG_SENT), *_require_null(4), (RETURN, 0, 0, ALLOW)],
+        "recvfrom": [*_refuse_other_bits(3, MSG_RECEIVED), (RETURN, 0, 0, ALLOW)],
+        "getsockopt": [*_require_one_of(1, [SOL_SOCKET]), *_allow_only(2, SOCKET_OPTIONS)],
         # a pair of datagram sockets could send to any address
-        "socketpair": [*_one_of(0, [AF_UNIX]), *_only(1, [SOCK_STREAM], mask=0xF)],
+        "socketpair": [*_require_one_of(0, [AF_UNIX]), *_allow_only(1, [SOCK_STREAM], mask=0xF)],
     }
 
 
-def _low(argument: int) -> int:
+def _find_low_half(argument: int) -> int:
     """Where the low half of an argument stands (both architectures are little-endian).
 
     The arguments looked at are of type ``int`` or flags below 2**32: the kernel reads their low half only, and so do
@@ -313,45 +313,45 @@ def _low(argument: int) -> int:
     return 16 + 8 * argument
 
 
-def _one_of(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[Instruction]:
+def _require_one_of(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[Instruction]:
     """Refuse the call unless an argument has one of these values."""
     left = range(len(allowed) - 1, -1, -1)
     tests = [(JUMP_EQUAL, after + 1, 0, value) for value, after in zip(allowed, left, strict=True)]
-    return [(LOAD, 0, 0, _low(argument)), (AND, 0, 0, mask), *tests, (RETURN, 0, 0, REFUSE)]
+    return [(LOAD, 0, 0, _find_low_half(argument)), (AND, 0, 0, mask), *tests, (RETURN, 0, 0, REFUSE)]
 
 
-def _only(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[Instruction]:
+def _allow_only(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[Instruction]:
     """Allow the call when an argument has one of these values, refuse it otherwise."""
-    return [*_one_of(argument, allowed, mask), (RETURN, 0, 0, ALLOW)]
+    return [*_require_one_of(argument, allowed, mask), (RETURN, 0, 0, ALLOW)]
 
 
-def _all_but(argument: int, refused: Sequence[int]) -> list[Instruction]:
+def _refuse_only(argument: int, refused: Sequence[int]) -> list[Instruction]:
     """Refuse the call when an argument has one of these values, allow it otherwise."""
     tests = [step for value in refused for step in ((JUMP_EQUAL, 0, 1, value), (RETURN, 0, 0, REFUSE))]
-    return [(LOAD, 0, 0, _low(argument)), *tests, (RETURN, 0, 0, ALLOW)]
+    return [(LOAD, 0, 0, _find_low_half(argument)), *tests, (RETURN, 0, 0, ALLOW)]
 
 
-def _no_bits_but(argument: int, allowed: int) -> list[Instruction]:
+def _refuse_other_bits(argument: int, allowed: int) -> list[Instruction]:
     """Refuse the call when an argument has another bit than these."""
     others = ~allowed & 0xFFFFFFFF
-    return [(LOAD, 0, 0, _low(argument)), (JUMP_ANY_BIT, 0, 1, others), (RETURN, 0, 0, REFUSE)]
+    return [(LOAD, 0, 0, _find_low_half(argument)), (JUMP_ANY_BIT, 0, 1, others), (RETURN, 0, 0, REFUSE)]
 
 
-def _not_with(argument: int, value: int, other: int, bits: int) -> list[Instruction]:
+def _refuse_bits_with(argument: int, value: int, other: int, bits: int) -> list[Instruction]:
     """Refuse the call when one argument has this value and another one of these bits."""
     return [
-        (LOAD, 0, 0, _low(argument)),
+        (LOAD, 0, 0, _find_low_half(argument)),
         (JUMP_EQUAL, 0, 3, value),
-        (LOAD, 0, 0, _low(other)),
+        (LOAD, 0, 0, _find_low_half(other)),
         (JUMP_ANY_BIT, 0, 1, bits),
         (RETURN, 0, 0, REFUSE),
     ]
 
 
-def _null(argument: int) -> list[Instruction]:
+def _require_null(argument: int) -> list[Instruction]:
     """Refuse the call unless an argument is a null pointer."""
     return [
         step
         for half in (0, 4)
-        for step in ((LOAD, 0, 0, _low(argument) + half), (JUMP_EQUAL, 1, 0, 0), (RETURN, 0, 0, REFUSE))
+        for step in ((LOAD, 0, 0, _find_low_half(argument) + half), (JUMP_EQUAL, 1, 0, 0), (RETURN, 0, 0, REFUSE))
     ]

@@ -36,10 +36,10 @@ _SILENT = ("matplotlib", "pylab", "gui", "pdb", "load_ext", "reload_ext")
 
 class _Publisher(DisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, source: Any = None, **_: Any) -> None:
-        _output_buffer(self).show(data, result=False)
+        _make_output_buffer(self).show(data, result=False)
 
     def clear_output(self, wait: bool = False) -> None:
-        _output_buffer(self).clear()
+        _make_output_buffer(self).clear()
 
 
 class _DisplayHook(DisplayHook):
@@ -54,13 +54,13 @@ class _DisplayHook(DisplayHook):
         pass
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        _output_buffer(self).show(format_dict, result=True)
+        _make_output_buffer(self).show(format_dict, result=True)
 
     def finish_displayhook(self) -> None:
         pass
 
 
-def _output_buffer(part: Any) -> CellOutputBuffer:
+def _make_output_buffer(part: Any) -> CellOutputBuffer:
     output_buffer: CellOutputBuffer = part.shell.output_buffer
     return output_buffer
 
@@ -156,7 +156,7 @@ class GradingShell(InteractiveShell):
         """Note the error that is being handled, with the cell's own lines."""
         error = sys.exc_info()[1]
         if error is not None:
-            self.output_buffer.fail(*outputs.for_feedback(error))
+            self.output_buffer.fail(*outputs.describe_for_feedback(error))
 
     def showsyntaxerror(self, *_: Any, **options: Any) -> None:
         """Note the error that is being handled."""
@@ -174,7 +174,7 @@ def make_shell() -> GradingShell:
     formatter = DisplayFormatter(parent=shell, active_types=["text/plain", "image/png"])
     shell.display_formatter = formatter
     formatter.formatters["image/png"].for_type_by_name(
-        "matplotlib.figure", "Figure", lambda figure: outputs.png(figure, shell.output_buffer)
+        "matplotlib.figure", "Figure", lambda figure: outputs.draw_png(figure, shell.output_buffer)
     )
     shell.builtin_trap.__enter__()  # get_ipython() is there in cells and in what they define
     outputs.take_over(shell)
@@ -185,13 +185,13 @@ def make_shell() -> GradingShell:
 def _take_over_input(shell: GradingShell) -> None:
     """Nobody answers a question or steps through a debugger here."""
 
-    def no_input(prompt: object = "", *_: object) -> str:
+    def refuse_input(prompt: object = "", *_: object) -> str:
         raise EOFError("nobody answers input() while grading")
 
     def stop(*_: object, **__: object) -> None:
         shell.note("breakpoint() does not stop while grading")
 
-    builtins.input = no_input
+    builtins.input = refuse_input
     sys.breakpointhook = stop
     _stops: dict[str, Callable[..., None]] = {"set_trace": stop, "post_mortem": stop, "pm": stop}
     import pdb

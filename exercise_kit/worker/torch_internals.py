@@ -14,7 +14,7 @@ import torch
 from torch._C import StorageBase, TensorBase
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
-from .real_types import fields_of, is_a
+from .real_types import is_a, read_fields
 
 
 class Unseen:
@@ -62,7 +62,7 @@ _with_gradients = torch.enable_grad
 _PYTHON, _has = torch._C.DispatchKey.Python, torch._C.DispatchKeySet.has
 
 
-def plain(tensor: Any) -> Any:
+def make_plain(tensor: Any) -> Any:
     """Its numbers: detached, on the CPU, contiguous, no lazy view."""
     return _contiguous(_cpu(_resolve_neg(_resolve_conj(_detach(tensor)))))
 
@@ -79,7 +79,7 @@ def is_lazy(tensor: Any) -> bool:
 
 def is_parameter(tensor: Any) -> bool:
     """Say whether it is an nn.Parameter, also one that was made of a subclass's tensor."""
-    return is_a(tensor, _Parameter) or (is_a(tensor, _Tensor) and fields_of(tensor).get("_is_param") is True)
+    return is_a(tensor, _Parameter) or (is_a(tensor, _Tensor) and read_fields(tensor).get("_is_param") is True)
 
 
 def as_plain(tensor: Any) -> Any:
@@ -88,28 +88,28 @@ def as_plain(tensor: Any) -> Any:
         return _as_subclass(tensor, _Tensor)
 
 
-def differentiable(tensor: Any) -> Any:
+def make_differentiable(tensor: Any) -> Any:
     """A plain tensor that is the same one to autograd; None where nothing can be pulled back from it."""
     return as_plain(tensor) if requires_grad(tensor) and not has_operators_of_its_own(tensor) else None
 
 
-def bytes_of(tensor: Any) -> Any:
+def read_bytes(tensor: Any) -> Any:
     """The numbers of a plain contiguous tensor on the CPU as an array of bytes."""
     # a tensor of one number is contiguous whatever its strides are, and view(dtype) wants a stride of 1
     return _numpy(_view(_as_strided(_detach(tensor), (numel(tensor),), (1,)), _bytes_type))
 
 
-def copy_of(tensor: Any) -> Any:
+def copy(tensor: Any) -> Any:
     """A plain copy, detached."""
     return _clone(_detach(tensor))
 
 
-def address(tensor: Any) -> int:
+def find_address(tensor: Any) -> int:
     """Where the memory begins that holds its numbers."""
     return _address_of(_storage_of(tensor))
 
 
-def held_by(module: Any) -> Iterator[Any]:
+def list_held(module: Any) -> Iterator[Any]:
     """The parameters and buffers of a module and of its parts, without any method of theirs."""
     left, seen = [module], set()
     while left:
@@ -117,7 +117,7 @@ def held_by(module: Any) -> Iterator[Any]:
         if part is None or id(part) in seen:
             continue
         seen.add(id(part))
-        fields = fields_of(part)
+        fields = read_fields(part)
         yield from (
             tensor for name in ("_parameters", "_buffers") for tensor in dict.values(fields[name]) if tensor is not None
         )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from . import module_values, torch_internals
 from .device import CPU
-from .real_types import fields_of, is_a, name_of
+from .real_types import is_a, read_fields, read_name
 from .wire import DTYPES, WireError, are_sizes
 
 _DEEPEST, _MOST, _LONGEST, _LONGEST_LIST = 8, 4000, 4000, 1000
@@ -69,8 +69,8 @@ class Packer:
         except MemoryError:
             raise
         except Exception:  # a student's object may raise from any method
-            return _other(value)
-        return _other(value)
+            return _pack_other(value)
+        return _pack_other(value)
 
     def _pack_value(self, value: Any, depth: int) -> Any:
         if value is None or value is True or value is False:
@@ -86,20 +86,20 @@ class Packer:
             return self._module(value)
         if type(value) is torch.dtype and value in DTYPES.values():
             return {"dtype": str(value).removeprefix("torch.")}
-        if (name := name_of(type(value))) in self._records:
+        if (name := read_name(type(value))) in self._records:
             return {
                 "record": name,
-                "fields": {key: self.pack(each, depth + 1) for key, each in fields_of(value).items()},
+                "fields": {key: self.pack(each, depth + 1) for key, each in read_fields(value).items()},
             }
         if self._with_callables and callable(value) and not is_a(value, type):
             self.callables.append(value)
             return {"callable": len(self.callables) - 1}
-        return _other(value)
+        return _pack_other(value)
 
     def _number(self, number: Any, _: int = 0) -> Any:
         if is_a(number, int):
             whole = int.__index__(number)
-            return whole if -(1 << 63) <= whole < 1 << 64 else _other(number)
+            return whole if -(1 << 63) <= whole < 1 << 64 else _pack_other(number)
         real = float.__float__(number)
         return real if math.isfinite(real) else {"float": str(real)}
 
@@ -119,14 +119,18 @@ class Packer:
     def _dict(self, values: dict[Any, Any], depth: int) -> Any:
         items = list(dict.items(values))
         if not all(is_a(key, str) for key, _ in items):
-            return _other(values)
+            return _pack_other(values)
         return {"dict": [[self._text(key, 0), self.pack(each, depth + 1)] for key, each in items]}
 
     def _tensor(self, tensor: Tensor) -> Any:
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][1]
         with torch_internals.Unseen(), _WithoutGradients():
-            if oddity := _oddity(tensor) or self._stray_device(tensor) or self._too_large(tensor):
+            if (
+                oddity := _describe_oddity(tensor)
+                or self._describe_stray_device(tensor)
+                or self._describe_too_large(tensor)
+            ):
                 return {"other": "Tensor", "text": oddity}
             packed: dict[str, Any] = {"tensor": len(self.tensors)}
             if not torch_internals.is_contiguous(tensor):
@@ -135,33 +139,33 @@ class Packer:
                 packed["device"] = str(device)
             if torch_internals.requires_grad(tensor):
                 packed["grad"] = True
-            self.tensors.append(torch_internals.plain(tensor))
-            self._bytes_left -= _bytes(tensor)
+            self.tensors.append(torch_internals.make_plain(tensor))
+            self._bytes_left -= _count_bytes(tensor)
         self._seen[id(tensor)] = (tensor, packed)
         return packed
 
-    def _stray_device(self, tensor: Tensor) -> str:
+    def _describe_stray_device(self, tensor: Tensor) -> str:
         device = torch_internals.device(tensor)
         known = device in (CPU, self._device) or (self._device == CPU and device.type == "cuda")
         strayed = self._strict and device != self._device
         return f"a tensor on the device {device}" if strayed or not known else ""
 
-    def _too_large(self, tensor: Tensor) -> str:
-        if _bytes(tensor) <= self._bytes_left and len(self.tensors) < _MOST_TENSORS:
+    def _describe_too_large(self, tensor: Tensor) -> str:
+        if _count_bytes(tensor) <= self._bytes_left and len(self.tensors) < _MOST_TENSORS:
             return ""
         return f"a tensor of shape {tuple(torch_internals.shape(tensor))}, too large to be looked at"
 
     def _module(self, module: nn.Module) -> Any:
-        parameters = module_values.named_parameters(module)
-        settings = module_values.settings_of(module, parameters)
+        parameters = module_values.list_named_parameters(module)
+        settings = module_values.describe_layer(module, parameters)
         if not settings and not module_values.can_hold(parameters):
-            return _other(module)
+            return _pack_other(module)
         strict, self._strict = self._strict, False  # a layer may be moved by whoever gets it
         weights = {name: self._tensor(tensor) for name, tensor in parameters.items()}
         self._strict = strict
         if any("tensor" not in packed for packed in weights.values()):
-            return _other(module)
-        return {**settings, "weights": weights} if settings else {"model": weights, "kind": name_of(type(module))}
+            return _pack_other(module)
+        return {**settings, "weights": weights} if settings else {"model": weights, "kind": read_name(type(module))}
 
 
 _PLAIN: dict[type, Callable[[Packer, Any, int], Any]] = {
@@ -174,11 +178,11 @@ _PLAIN: dict[type, Callable[[Packer, Any, int], Any]] = {
 }
 
 
-def _oddity(tensor: Tensor) -> str:
+def _describe_oddity(tensor: Tensor) -> str:
     if torch_internals.is_lazy(tensor):
         return "a tensor without a shape"
     if torch_internals.has_operators_of_its_own(tensor):
-        return f"a {name_of(type(tensor))}"
+        return f"a {read_name(type(tensor))}"
     if torch_internals.is_nested(tensor):
         return "a nested tensor"
     if (layout := torch_internals.layout(tensor)) != torch.strided:
@@ -192,12 +196,12 @@ def _oddity(tensor: Tensor) -> str:
     return "" if are_sizes(sizes) else f"a tensor of shape {tuple(sizes)}"
 
 
-def _bytes(tensor: Tensor) -> int:
+def _count_bytes(tensor: Tensor) -> int:
     return torch_internals.numel(tensor) * torch_internals.itemsize(tensor)
 
 
-def _other(value: Any) -> dict[str, str]:
-    kind = name_of(type(value))
+def _pack_other(value: Any) -> dict[str, str]:
+    kind = read_name(type(value))
     try:
         text = str.__str__(repr(value))[:200]
     except MemoryError:
@@ -207,16 +211,16 @@ def _other(value: Any) -> dict[str, str]:
     return {"other": kind, "text": text}
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
+def walk_tensors(value: Any) -> Iterator[Tensor]:
     """Every tensor in a result: itself, or those of a tuple, list or dict, in order."""
     if is_a(value, Tensor):
         yield value
     elif is_a(value, list, tuple):
         for each in (list if is_a(value, list) else tuple).__iter__(value):
-            yield from tensors_in(each)
+            yield from walk_tensors(each)
     elif is_a(value, dict):
         for each in dict.values(value):
-            yield from tensors_in(each)
+            yield from walk_tensors(each)
 
 
 _DAMAGE = (
@@ -316,7 +320,7 @@ class Unpacker:
 
     def _layer(self, packed: dict[str, Any]) -> nn.Module:
         weights = {name: self._tensor(each) for name, each in packed["weights"].items()}
-        return module_values.layer_of({name: each for name, each in packed.items() if name != "weights"}, weights)
+        return module_values.build_layer({name: each for name, each in packed.items() if name != "weights"}, weights)
 
     def _model(self, packed: dict[str, Any]) -> nn.Module:
         weights = {name: self._tensor(each) for name, each in packed["model"].items()}

@@ -74,7 +74,7 @@ class Wire:
         self._caps = caps or Caps()
         self._blocking = blocking
         self._deadline = math.inf
-        self.more_time: Callable[[], float] = _no_more_time
+        self.more_time: Callable[[], float] = _refuse_more_time
 
     def send(
         self,
@@ -98,12 +98,12 @@ class Wire:
         self._deadline = deadline
         with torch_internals.Unseen():
             layout = [[_NAMES[torch_internals.dtype(each)], list(torch_internals.shape(each))] for each in tensors]
-            pieces = [memoryview(torch_internals.bytes_of(each)) for each in tensors if torch_internals.numel(each)]
-        text = _json({"tensors": layout, "body": body})
+            pieces = [memoryview(torch_internals.read_bytes(each)) for each in tensors if torch_internals.numel(each)]
+        text = _write_json({"tensors": layout, "body": body})
         if noted:
             pieces = [memoryview(piece.tobytes()) for piece in pieces]
             # both the body and the frame end in a brace: the names go into the body, which is text already
-            text = f'{text[:-2]},"noted":{_json(noted())}}}}}'
+            text = f'{text[:-2]},"noted":{_write_json(noted())}}}}}'
         header, payload = text.encode(), sum(piece.nbytes for piece in pieces)
         prefix = MAGIC + len(header).to_bytes(4, "big") + payload.to_bytes(8, "big")
         self._write([memoryview(prefix + header), *pieces])
@@ -125,27 +125,27 @@ class Wire:
         if size > self._caps.header_bytes or payload > self._caps.payload_bytes:
             raise WireError(f"a frame of {size} + {payload} bytes is too big")
         body, layout = self._parse_header(self._read(size), payload)
-        data = [self._read(_size_of(dtype, sizes)) for dtype, sizes in layout]
+        data = [self._read(_count_bytes(dtype, sizes)) for dtype, sizes in layout]
         with torch_internals.Unseen():
-            return body, [_tensor(*layout[place], each) for place, each in enumerate(data)]
+            return body, [_make_tensor(*layout[place], each) for place, each in enumerate(data)]
 
-    def silent(self) -> bool:
+    def is_silent(self) -> bool:
         """Say whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
         return not _poll(self._descriptor, select.POLLIN, 0)
 
     def _parse_header(self, header: bytes | bytearray, payload: int) -> tuple[Any, list[tuple[torch.dtype, list[int]]]]:
         try:
-            parsed = json.loads(header.decode(), parse_constant=_no_constant, parse_float=_finite)
+            parsed = json.loads(header.decode(), parse_constant=_refuse_constant, parse_float=_parse_finite)
         except (ValueError, RecursionError) as error:
             raise WireError(f"a header is no JSON: {type(error).__name__}") from None
         if not isinstance(parsed, dict) or parsed.keys() != {"tensors", "body"}:
             raise WireError("a header lacks its two parts")
-        layout = self._layout(parsed["tensors"])
-        if sum(_size_of(dtype, sizes) for dtype, sizes in layout) != payload:
+        layout = self._read_layout(parsed["tensors"])
+        if sum(_count_bytes(dtype, sizes) for dtype, sizes in layout) != payload:
             raise WireError("a payload is not as long as its tensors")
         return _check_value(parsed["body"], self._caps.depth), layout
 
-    def _layout(self, listed: Any) -> list[tuple[torch.dtype, list[int]]]:
+    def _read_layout(self, listed: Any) -> list[tuple[torch.dtype, list[int]]]:
         if not isinstance(listed, list) or len(listed) > self._caps.tensors:
             raise WireError("a header lists no tensors, or too many")
         layout = []
@@ -199,11 +199,11 @@ class Wire:
             self._deadline = self.more_time()
 
 
-def _json(value: Any) -> str:
+def _write_json(value: Any) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
-def _no_more_time() -> NoReturn:
+def _refuse_more_time() -> NoReturn:
     raise Late
 
 
@@ -214,7 +214,7 @@ def _poll(descriptor: int, event: int, seconds: float | None) -> bool:
     return bool(poller.poll(limit))
 
 
-def _size_of(dtype: torch.dtype, sizes: Sequence[int]) -> int:
+def _count_bytes(dtype: torch.dtype, sizes: Sequence[int]) -> int:
     return math.prod(sizes) * dtype.itemsize
 
 
@@ -226,7 +226,7 @@ def are_sizes(sizes: Any) -> bool:
     return fine and math.prod(max(1, size) for size in sizes) < 1 << 48  # strides of an empty tensor must fit too
 
 
-def _tensor(dtype: torch.dtype, sizes: list[int], data: bytearray) -> Tensor:
+def _make_tensor(dtype: torch.dtype, sizes: list[int], data: bytearray) -> Tensor:
     if not data:
         return torch.empty(sizes, dtype=dtype)
     if dtype is torch.bool:  # a byte that is neither 0 nor 1 is no bool that torch could rely on
@@ -234,11 +234,11 @@ def _tensor(dtype: torch.dtype, sizes: list[int], data: bytearray) -> Tensor:
     return torch.frombuffer(data, dtype=dtype).reshape(sizes)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(text)

@@ -61,13 +61,13 @@ def _refuse_operators(operators: Iterable[str]) -> None:
         if namespace not in libraries:
             libraries[namespace] = library = torch._C._dispatch_library("IMPL", namespace, "", __file__, 0)
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))  # held by nobody, and never given back
-        refusal = _refusal(namespace, name.partition(".")[0])
+        refusal = _make_refusal(namespace, name.partition(".")[0])
         for key in keys:
             if has_kernel(operator, key):
                 libraries[namespace].impl(name, key, refusal)
 
 
-def _public(namespace: str, name: str) -> str:
+def _name_operator(namespace: str, name: str) -> str:
     """An operator as the documentation has it."""
     if namespace == "aten":
         for prefix, module in (("torch", torch), ("torch.nn.functional", torch.nn.functional)):
@@ -76,9 +76,9 @@ def _public(namespace: str, name: str) -> str:
     return f"torch.ops.{namespace}.{name}"
 
 
-def _refusal(namespace: str, name: str) -> Callable[..., NoReturn]:
+def _make_refusal(namespace: str, name: str) -> Callable[..., NoReturn]:
     def refuse_call(*_: Any, **__: Any) -> NoReturn:
-        refuse(f"torch.ops.{namespace}.{name}", _public(namespace, name))
+        refuse(f"torch.ops.{namespace}.{name}", _name_operator(namespace, name))
 
     return refuse_call
 
@@ -100,7 +100,7 @@ def has_refused() -> bool:
     return bool(_ever)
 
 
-def fresh() -> list[str]:
+def list_fresh() -> list[str]:
     """Return what was refused since the last call of this, whoever called it."""
     found = list(_refused)
     _refused.clear()
@@ -111,11 +111,11 @@ def _refuse_functions(module: ModuleType, wanted: re.Pattern[str]) -> None:
     """Give a module's functions of such names, and what makes and runs its classes' objects, code that refuses."""
     for name, held in list(vars(module).items()):
         if wanted.search(name) and getattr(held, "__module__", "") == module.__name__:
-            for function in _functions_in(held):
+            for function in _list_functions(held):
                 refuse_in(function, f"{module.__name__}.{name}")
 
 
-def _functions_in(held: Any) -> Iterator[FunctionType]:
+def _list_functions(held: Any) -> Iterator[FunctionType]:
     """A function with those that it wraps, or how a class makes its objects and computes."""
     for found in (vars(held).get(name) for name in ("__init__", "forward")) if isinstance(held, type) else (held,):
         yield from unwrap(found)
@@ -132,7 +132,7 @@ def unwrap(held: Any) -> Iterator[FunctionType]:
 def refuse_in(function: FunctionType, name: str) -> None:
     """Exchange a function's code for one that refuses, with the old one's name and file, but no text of its own."""
     old = function.__code__
-    code = _refusing(old.co_freevars)
+    code = _compile_refusal(old.co_freevars)
     function.__code__ = code.replace(
         co_consts=tuple(name if each == _NAME else each for each in code.co_consts),
         co_filename=old.co_filename,
@@ -143,7 +143,7 @@ def refuse_in(function: FunctionType, name: str) -> None:
 
 
 @cache
-def _refusing(variables: tuple[str, ...]) -> CodeType:
+def _compile_refusal(variables: tuple[str, ...]) -> CodeType:
     """Code that refuses, of a function that keeps as many variables of the scope around it as it had."""
     names = ", ".join(variables)
     lines = (

@@ -67,7 +67,7 @@ class WithheldFunctions:
 
     def _refuse_in(self, module: ModuleType, denied: Sequence[str], allowed: Sequence[str]) -> None:
         beginnings = tuple(each for each in allowed if each[-1] == ".")
-        for function in _functions_of(module):
+        for function in _list_functions(module):
             name = f"{module.__name__}.{function.__qualname__.partition('.')[0]}"
             if name.startswith(tuple(denied)) or not (name in allowed or name.startswith(beginnings)):
                 self._refuse(function, name)
@@ -87,7 +87,7 @@ def _may_refuse(module: ModuleType, denied: Sequence[str], allowed: Sequence[str
     return isinstance(file, str) and not _INSTALLED.isdisjoint(file.split(os.sep))
 
 
-def _functions_of(module: ModuleType) -> Iterator[FunctionType]:
+def _list_functions(module: ModuleType) -> Iterator[FunctionType]:
     """The functions that a module defines, and the methods of its classes, with those that they wrap."""
     for held in list(vars(module).values()):  # other objects may have a __getattr__ of their own
         if isinstance(held, FunctionType | type) and held.__module__ == module.__name__:

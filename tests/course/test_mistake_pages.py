@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.mistake_pages import SYMPTOMS, anchor, pages, redirects, with_new
+from exercise_kit.authoring.mistake_pages import SYMPTOMS, list_redirects, make_anchor, render_pages, with_new
 from exercise_kit.engine.library import with_own_misconceptions
 from tests.answers import known_mistake
 from vit_course.exercises.catalog import EXERCISES
@@ -23,7 +23,7 @@ PUBLISHED = (ROOT / "docs" / "site" / "published.txt").read_text(encoding="utf-8
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    return pages()
+    return render_pages()
 
 
 def _links(text: str) -> set[str]:
@@ -48,7 +48,7 @@ def test_addresses_need_no_quoting(texts: dict[str, str]) -> None:
 def test_links_lead_to_pages_and_to_headings_of_lessons(texts: dict[str, str]) -> None:
     there = {*texts, "mistakes/index"}
     headings = {
-        stem: {anchor(each.removeprefix("# ").lstrip("# ")) for each in re.findall(r"^# #+ .*$", source, re.M)}
+        stem: {make_anchor(each.removeprefix("# ").lstrip("# ")) for each in re.findall(r"^# #+ .*$", source, re.M)}
         for stem, source in ((path.stem, path.read_text("utf-8")) for path in (ROOT / "solutions").glob("*.py"))
     }
     for page, text in texts.items():
@@ -100,7 +100,7 @@ def test_a_page_says_what_it_is_asks_its_question_and_shows_training(texts: dict
 
 
 def test_no_published_page_is_lost() -> None:
-    redirects(PUBLISHED)
+    list_redirects(PUBLISHED)
     assert set(PUBLISHED.splitlines()) <= set(with_new(PUBLISHED).splitlines())
 
 

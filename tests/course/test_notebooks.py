@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, build
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
-from exercise_kit.authoring.notebook import setup_source
+from exercise_kit.authoring.notebook import make_setup_source
 from exercise_kit.conventions import EXPERIMENT_TAG, check_grade_id
 from tests.journeys.kernels import points_shown
 from tests.waiting import GIVE_UP
@@ -70,7 +70,7 @@ def test_the_built_notebooks_are_fresh():
 @every_lesson
 def test_no_line_of_an_answer_is_in_the_student_s_notebook(name):
     answers: set[str] = set()
-    given = {line.strip() for line in setup_source("").split("\n")}
+    given = {line.strip() for line in make_setup_source("").split("\n")}
     for cell in source_of(name).cells:
         split = split_regions(cell.source)
         answers.update(line.strip() for line in split.inside)

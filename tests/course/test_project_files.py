@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from exercise_kit.authoring.build import built_files
+from exercise_kit.authoring.build import build_files
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -82,7 +82,7 @@ def test_a_fork_changes_one_line_and_builds(tmp_path):
         if path.name != "pyproject.toml":
             (tmp_path / path.name).symlink_to(path)
     (tmp_path / "pyproject.toml").write_text(project.replace(line, other), encoding="utf-8")
-    built = {path.as_posix(): content.decode() for path, content in built_files(tmp_path).items()}
+    built = {path.as_posix(): content.decode() for path, content in build_files(tmp_path).items()}
     old = re.compile("|".join(re.escape(each.split("://")[1].rstrip("/")) for each in urls.values()))
     after = {name: built.get(name, text) for name, text in _committed_text_files() if old.search(text)}
     assert after.keys() > {"pyproject.toml", "README.md", "notebooks/00_start.ipynb"}

@@ -19,7 +19,7 @@ import pytest
 
 from exercise_kit.batch.locations import place_of
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.sandbox.package_view import folder_of_views
+from exercise_kit.sandbox.package_view import find_views_folder
 from tests.e2e.test_grade import ROOT, list_kept_results, results
 from tests.waiting import GIVE_UP, wait_until
 
@@ -235,7 +235,7 @@ def gone_on_with_two(grading, target):
     for path in sorted(before)[:2]:
         path.unlink()
         del before[path]
-    grading.work("full", (SMALL, folder_of_views()))  # where the judge writes most
+    grading.work("full", (SMALL, find_views_folder()))  # where the judge writes most
     grading.grade(target, "--resume").wait(GIVE_UP)
     reasons = [each["reason"] for each in results(target) if each["status"] == "error"]
     assert len(reasons) == 2

@@ -18,9 +18,9 @@ from vit_course.diagnosis.watch import (
     STATISTICS,
     TIMES,
     Op,
-    between,
     is_given,
-    source,
+    list_between,
+    trace_source,
 )
 
 Read = tuple[Tensor, Op | None]
@@ -49,34 +49,34 @@ class Site:
         """The softmax between scores and weights, where torch's is used."""
         if self.weights is None or self.weights[1] is None:
             return None
-        ways = [self.scores, *between(self.weights[1], self.scores, self.ops)]
+        ways = [self.scores, *list_between(self.weights[1], self.scores, self.ops)]
         return next((op for op in ways if "softmax" in op.name), None)
 
 
-def sites(ops: list[Op]) -> list[Site]:
+def find_sites(ops: list[Op]) -> list[Site]:
     """Every place of attention, in order."""
     found = []
     for op in ops:
         if op.name == FUSED and len(op.reads) >= 3:
             query, key, value = op.reads[:3]
             found.append(Site(op, op, query, key, value, ops=ops))
-        elif op.name in PRODUCTS and not any(is_given(*each) for each in factors(op)):
-            for weights, value in (factors(op), factors(op)[::-1]):
-                scores = _scores_of(weights)
+        elif op.name in PRODUCTS and not any(is_given(*each) for each in list_factors(op)):
+            for weights, value in (list_factors(op), list_factors(op)[::-1]):
+                scores = _find_scores(weights)
                 if scores is not None and scores is not op:
                     axis = find_contracted_axis(op, weights[0])
-                    query, key = factors(scores)
+                    query, key = list_factors(scores)
                     found.append(Site(op, scores, query, key, value, weights, axis, ops))
                     break
     return found
 
 
-def factors(op: Op) -> list[Read]:
+def list_factors(op: Op) -> list[Read]:
     """The two tensors that a product multiplies."""
     return op.reads[-2:] if len(op.reads) > 2 else op.reads
 
 
-def _scores_of(weights: Read) -> Op | None:
+def _find_scores(weights: Read) -> Op | None:
     """The product of two tensors from the images that became ``weights`` number by number, None where there is none."""
     waiting, seen = [weights], set()
     while waiting:
@@ -84,8 +84,8 @@ def _scores_of(weights: Read) -> Op | None:
         if op is None or op in seen or not op.data:
             continue
         seen.add(op)
-        if op.name in PRODUCTS and not any(is_given(*each) for each in factors(op)):
-            return op if len(factors(op)) == 2 else None
+        if op.name in PRODUCTS and not any(is_given(*each) for each in list_factors(op)):
+            return op if len(list_factors(op)) == 2 else None
         count = op.out.numel()
         same = [
             each
@@ -99,7 +99,7 @@ def _scores_of(weights: Read) -> Op | None:
     return None
 
 
-def _letters(op: Op) -> tuple[str, str, str]:
+def _read_letters(op: Op) -> tuple[str, str, str]:
     """An einsum's letters: of its two operands, and of its result."""
     equation = next(each for each in op.args if isinstance(each, str)).replace(" ", "").replace("...", "")
     left, _, right = equation.partition("->")
@@ -109,10 +109,10 @@ def _letters(op: Op) -> tuple[str, str, str]:
 
 def find_contracted_axis(op: Op, operand: Tensor) -> int:
     """The axis of an operand that a product sums over."""
-    is_left = factors(op)[0][0] is operand
+    is_left = list_factors(op)[0][0] is operand
     if op.name != "einsum":
         return operand.ndim - 1 if is_left else operand.ndim - 2
-    *both, right = _letters(op)
+    *both, right = _read_letters(op)
     letters = both[0 if is_left else 1]
     summed = [place - len(letters) for place, each in enumerate(letters) if each not in right]
     return operand.ndim + summed[-1] if summed else operand.ndim - 1
@@ -122,19 +122,19 @@ def own_axis(op: Op, operand: Tensor) -> int | None:
     """The axis of an operand of a product that is neither summed over nor shared with the other: that of its tokens."""
     if op.name != "einsum":
         return operand.ndim - 2
-    *both, right = _letters(op)
-    mine, other = both if factors(op)[0][0] is operand else both[::-1]
+    *both, right = _read_letters(op)
+    mine, other = both if list_factors(op)[0][0] is operand else both[::-1]
     only = [letter for letter in mine if letter in right and letter not in other]
     return operand.ndim - len(mine) + mine.index(only[-1]) if only else None
 
 
-def result_axis(site: Site) -> int | None:
+def find_result_axis(site: Site) -> int | None:
     """The axis of what attention gives on which its tokens stand."""
     mixed = site.mix.out
     if site.mix.name != "einsum":
         return mixed.ndim - 2
-    *both, right = _letters(site.mix)
-    mine, other = both if site.weights and factors(site.mix)[0][0] is site.weights[0] else both[::-1]
+    *both, right = _read_letters(site.mix)
+    mine, other = both if site.weights and list_factors(site.mix)[0][0] is site.weights[0] else both[::-1]
     only = [letter for letter in right if letter in mine and letter not in other]
     return mixed.ndim - len(right) + right.index(only[-1]) if only else None
 
@@ -161,7 +161,7 @@ class Step:
         start, end = self.before[1], self.branch[1]
         if end is None or start is None:
             return []
-        return between(end, start, self.ops)
+        return list_between(end, start, self.ops)
 
     @property
     def linears(self) -> list[Op]:
@@ -189,24 +189,24 @@ class Anatomy:
         """The last sum."""
         return self.steps[-1].sum
 
-    def sites_of(self, step: Step) -> list[Site]:
+    def find_sites_within(self, step: Step) -> list[Site]:
         """The places of attention inside a branch."""
         inside = set(step.inside)
         return [each for each in self.sites if each.mix in inside]
 
 
-def anatomy_of(ops: list[Op]) -> Anatomy:
+def find_anatomy(ops: list[Op]) -> Anatomy:
     """Attention and stream of a pass.
 
     Raises:
         NotAsked: there is no attention, or no sum of what it gives with what it was made from.
     """
-    found = sites(ops)
+    found = find_sites(ops)
     if not found:
         raise NotAsked("no attention was found (queries times keys), so this does not look like a Vision Transformer")
     sums = [op for op in ops if _is_sum(op)]
     # values that are added to what attention gives stand behind their projection, and are no stream
-    first = _first_step(sums, found, ops, True) or _first_step(sums, found, ops, False)
+    first = _find_first_step(sums, found, ops, True) or _find_first_step(sums, found, ops, False)
     if first is None:
         return Anatomy(ops, found, [], found[0].query)
     steps, streams = [first], [first.before]
@@ -230,7 +230,7 @@ def _is_sum(op: Op) -> bool:
     return op.name in ADDS and op.out.ndim >= 2 and len(whole) == 2
 
 
-def _first_step(sums: list[Op], found: list[Site], ops: list[Op], projected: bool) -> Step | None:
+def _find_first_step(sums: list[Op], found: list[Site], ops: list[Op], projected: bool) -> Step | None:
     """The first sum of what attention gives with what its queries are made from, by a projection or in any way."""
     mix, scores = found[0].mix, found[0].scores
     for op in sums:
@@ -238,12 +238,12 @@ def _first_step(sums: list[Op], found: list[Site], ops: list[Op], projected: boo
         early = [each for each in op.reads if each[1] is None or not each[1].needs(mix)]
         if len(late) != 1 or len(early) != 1:
             continue
-        stream, relation = source(*early[0], scales=False), "same"
+        stream, relation = trace_source(*early[0], scales=False), "same"
         if stream.op is not None and stream.op.name in NORMS and not scores.needs(stream.op):
-            stream, relation = source(*stream.op.reads[0], scales=False), "norm"
+            stream, relation = trace_source(*stream.op.reads[0], scales=False), "norm"
         if stream.op is None or not scores.needs(stream.op):
             continue
-        if not projected or any(is_linear(each) for each in between(scores, stream.op, ops)):
+        if not projected or any(is_linear(each) for each in list_between(scores, stream.op, ops)):
             return Step(op, (stream.tensor, stream.op), early[0], late[0], relation, ops=ops)
     return None
 
@@ -251,7 +251,7 @@ def _first_step(sums: list[Op], found: list[Site], ops: list[Op], projected: boo
 def _starts_anew(op: Op, stream: Op, ops: list[Op]) -> bool:
     """Say whether a sum is a residual, on tokens to which no straight way leads from the stream before."""
     for skip, branch in (op.reads[:2], op.reads[1::-1]):
-        here = source(*skip, scales=False).op
+        here = trace_source(*skip, scales=False).op
         if here is not None and branch[1] is not None and branch[1].needs(here) and here.needs(stream):
             return not _leads_straight(stream, here, ops)
     return False
@@ -274,7 +274,7 @@ def _is_bent_after(op: Op, reached: set[Op]) -> bool:
 
 def _step(op: Op, stream: Read, streams: list[Read], ops: list[Op]) -> Step | None:
     """A sum as a step from ``stream``, None where it is none."""
-    relations = [_relation(each, stream, streams, ops) for each in op.reads[:2]]
+    relations = [_relate(each, stream, streams, ops) for each in op.reads[:2]]
     for skip, branch in ((0, 1), (1, 0)):
         on, beside = relations[skip], relations[branch]
         twice = on == "same" and beside in ("older", "same")
@@ -285,9 +285,9 @@ def _step(op: Op, stream: Read, streams: list[Read], ops: list[Op]) -> Step | No
     return None
 
 
-def _relation(read: Read, stream: Read, streams: list[Read], ops: list[Op]) -> str:
+def _relate(read: Read, stream: Read, streams: list[Read], ops: list[Op]) -> str:
     """Return how a term of a sum comes from the stream."""
-    found = source(*read, scales=False)
+    found = trace_source(*read, scales=False)
     if found.op is stream[1]:
         return "same"
     if any(found.op is op for _, op in streams):
@@ -295,7 +295,7 @@ def _relation(read: Read, stream: Read, streams: list[Read], ops: list[Op]) -> s
     made, start = read[1], cast(Op, stream[1])
     if made is None or not made.needs(start):
         return "other"
-    ways = between(made, start, ops)
+    ways = list_between(made, start, ops)
     if all(op.name in MOVES or (op.name in ADDS and any(is_given(*each) for each in op.reads)) for op in ways):
         return "same"  # with positions added once more
     if any(is_linear(op) or op.name in PRODUCTS or op.name == FUSED for op in ways):
@@ -303,21 +303,21 @@ def _relation(read: Read, stream: Read, streams: list[Read], ops: list[Op]) -> s
     return "norm" if any(op.name in STATISTICS for op in ways) else "changed"
 
 
-def last_linears(step: Step) -> list[Op]:
+def find_last_linears(step: Step) -> list[Op]:
     """The linear maps behind which a branch has no other."""
     linears = step.linears
     return [op for op in linears if not any(late is not op and late.needs(op) for late in linears)]
 
 
-def first_linears(step: Step) -> list[Op]:
+def find_first_linears(step: Step) -> list[Op]:
     """The linear maps before which a branch has no other."""
     linears = step.linears
     return [op for op in linears if not any(early is not op and op.needs(early) for early in linears)]
 
 
-def norm_behind(step: Step) -> bool:
+def has_norm_behind(step: Step) -> bool:
     """Say whether a branch ends with a norm."""
-    lasts = last_linears(step)
+    lasts = find_last_linears(step)
     if not lasts or step.branch[1] is None:
         return False
-    return any(op.name in STATISTICS for op in between(step.branch[1], lasts[-1], step.ops))
+    return any(op.name in STATISTICS for op in list_between(step.branch[1], lasts[-1], step.ops))

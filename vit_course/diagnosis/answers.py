@@ -66,7 +66,7 @@ class Finding:
         """The finding as a line of a report of the kind that ``check`` gives."""
         verdict, reason = _VERDICT[self.answer]
         seen = f"{self.seen}, in {self.place()}" if self.place() and self.seen else self.seen
-        causes = (_cause(*self.mistake),) if self.mistake else ()
+        causes = (_find_cause(*self.mistake),) if self.mistake else ()
         said = {"reason": reason, "word": str(self.answer), "waits_for": waits_for}
         return CheckResult(self.asked, self.claim, verdict, seen, causes=causes, **said)  # type: ignore[arg-type]
 
@@ -78,7 +78,7 @@ class Finding:
             "answer": str(self.answer),
             "seen": self.seen or None,
             "mistake": self.mistake[1] if self.mistake else None,
-            "pages": dict(_cause(*self.mistake).pages) if self.mistake else {},
+            "pages": dict(_find_cause(*self.mistake).pages) if self.mistake else {},
             "module": self.module or None,
             "file": self.file or None,
             "line": self.line or None,
@@ -86,7 +86,7 @@ class Finding:
 
 
 @cache
-def _cause(exercise: str, name: str) -> Cause:
+def _find_cause(exercise: str, name: str) -> Cause:
     # one exercise is imported and not their catalog, which takes seconds
     folder = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", exercise).lower()
     (claims,) = Path(vit_course.exercises.__path__[0]).glob(f"*/{folder}/claims.py")
@@ -105,7 +105,7 @@ class Remark:
     where: tuple[str, int]
 
 
-def wrong(
+def report_wrong(
     seen: str, mistake: str = "", at: Op | None = None, module: str = "", error: Exception | None = None
 ) -> Remark:
     """A property is broken that every ViT has.
@@ -117,19 +117,21 @@ def wrong(
         module: as there.
         error: as there.
     """
-    return _remark(Answer.WRONG, seen, mistake, at, module, error)
+    return _make_remark(Answer.WRONG, seen, mistake, at, module, error)
 
 
-def unusual(
+def report_unusual(
     seen: str, mistake: str = "", at: Op | None = None, module: str = "", error: Exception | None = None
 ) -> Remark:
     """A choice that has arguments, and differs from the plain ViT; arguments as of :func:`wrong`."""
-    return _remark(Answer.UNUSUAL, seen, mistake, at, module, error)
+    return _make_remark(Answer.UNUSUAL, seen, mistake, at, module, error)
 
 
-def _remark(answer: Answer, seen: str, mistake: str, at: Op | None, module: str, error: Exception | None) -> Remark:
+def _make_remark(
+    answer: Answer, seen: str, mistake: str, at: Op | None, module: str, error: Exception | None
+) -> Remark:
     exercise, _, name = mistake.partition(": ")
-    where = line_of(error) if error else (at and at.where) or ("", 0)
+    where = find_line(error) if error else (at and at.where) or ("", 0)
     return Remark(answer, seen, (exercise, name) if name else None, at.module if at else module, where)
 
 
@@ -139,7 +141,7 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {words[0][:110]}" if words else type(error).__name__
 
 
-def line_of(error: BaseException) -> tuple[str, int]:
+def find_line(error: BaseException) -> tuple[str, int]:
     """The file and the last line outside torch that an exception passed; ("", 0) where it passed none."""
     found, trace = ("", 0), error.__traceback__
     while trace is not None:

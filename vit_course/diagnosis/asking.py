@@ -28,7 +28,7 @@ from vit_course.diagnosis import (
     waves,
     whole,
 )
-from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remarks, describe_error, line_of
+from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remarks, describe_error, find_line
 from vit_course.diagnosis.case import Case
 from vit_course.diagnosis.subject import Subject, undisturbed
 
@@ -69,14 +69,14 @@ def diagnose(
     """
     _check_arguments(model, images)
     with undisturbed():
-        findings = list(_findings(model, images[:_AT_ONCE], after_each))
+        findings = list(_find_all(model, images[:_AT_ONCE], after_each))
         lesson = learning.Lesson(model, images, labels, optimizer, loss)
         if labels is not None or optimizer is not None:
             findings += [found for each in learning.PROPERTIES for found in ask(each, lesson)]
-    return Diagnosis(type(model).__name__, tuple(_results(findings)), findings=tuple(findings))
+    return Diagnosis(type(model).__name__, tuple(_make_results(findings)), findings=tuple(findings))
 
 
-def _results(findings: list[Finding]) -> Iterable[CheckResult]:
+def _make_results(findings: list[Finding]) -> Iterable[CheckResult]:
     """Lines of the report; what could not be asked for the same reason folds under the first of them."""
     leaders: dict[str, str] = {}
     for each in findings:
@@ -93,13 +93,13 @@ def _check_arguments(model: object, images: object) -> None:
         raise ValueError(f"images must be (n, channels, height, width), not {tuple(images.shape)}")
 
 
-def _findings(model: nn.Module, images: Tensor, after_each: Callable[[], None]) -> Iterable[Finding]:
+def _find_all(model: nn.Module, images: Tensor, after_each: Callable[[], None]) -> Iterable[Finding]:
     if len(images) == 1:
         images = torch.cat([images, images.flip(-1) * 0.7 + 0.1 * torch.randn_like(images)])
     try:
         case: Case | None = Case(Subject(model, images))
     except Exception as error:
-        case, stopped = _case_of_one(model, images, error)
+        case, stopped = _try_one_image(model, images, error)
         yield stopped
     if case is None:
         return
@@ -112,9 +112,9 @@ def _findings(model: nn.Module, images: Tensor, after_each: Callable[[], None]) 
         after_each()
 
 
-def _case_of_one(model: nn.Module, images: Tensor, error: Exception) -> tuple[Case | None, Finding]:
+def _try_one_image(model: nn.Module, images: Tensor, error: Exception) -> tuple[Case | None, Finding]:
     """Return what can still be asked of a model that a batch stops, and what is to be said of that."""
-    claim, (file, line) = "The model runs on the images.", line_of(error)
+    claim, (file, line) = "The model runs on the images.", find_line(error)
     try:
         case = Case(Subject(model, images[:1]))
     except Exception:
@@ -135,7 +135,7 @@ def ask(asked: Property, of: Any) -> list[Finding]:
     except NotAsked as reason:
         return found or [Finding(name, claim, Answer.NOT_ASKED, str(reason))]
     except Exception as error:  # whatever a strange model does to a question, the others are asked
-        file, line = line_of(error)
+        file, line = find_line(error)
         seen = f"the model raises {describe_error(error)} when it is asked"
         return found or [Finding(name, claim, Answer.NOT_ASKED, seen, file=file, line=line)]
     return found or [Finding(name, claim, Answer.HOLDS)]

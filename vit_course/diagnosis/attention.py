@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from vit_course.diagnosis.anatomy import Read, Site
-from vit_course.diagnosis.answers import NotAsked, Remark, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remark, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.heads import heads_merged_within_token, norm_over_features
-from vit_course.diagnosis.positions import act_inside_attention
+from vit_course.diagnosis.positions import has_positions_in_attention
 from vit_course.diagnosis.projections import query_of_one_token
-from vit_course.diagnosis.watch import ADDS, LINEARS, Op, constant_factor, source
+from vit_course.diagnosis.watch import ADDS, LINEARS, Op, find_constant_factor, trace_source
 
 _MODULE, _FUNCTION = "MultiHeadSelfAttention: ", "scaled_dot_product_attention: "
 _BEHIND = f"{_MODULE}scaled after the softmax"
@@ -33,18 +33,18 @@ def weights_sum_to_one(case: Case) -> Remarks:
         total = weights.sum(site.axis)
         if close(total, torch.ones_like(total)) and weights.min() >= -1e-6:
             continue
-        factor = source(*site.weights).factor
+        factor = trace_source(*site.weights).factor
         if factor is not None and abs(factor - 1) > 1e-4 and site.softmax is not None:
-            yield wrong(f"the weights are multiplied by {factor:.4g} behind the softmax", _BEHIND, site.mix)
+            yield report_wrong(f"the weights are multiplied by {factor:.4g} behind the softmax", _BEHIND, site.mix)
         elif (weights < -1e-6).any() and site.softmax is None:
             seen = "no softmax stands between scores and values, as in linear attention"
-            yield unusual(seen, f"{_FUNCTION}softmax forgotten", site.mix)
+            yield report_unusual(seen, f"{_FUNCTION}softmax forgotten", site.mix)
         else:
-            yield _wrong_axis(site, weights.detach())
+            yield _remark_on_axis(site, weights.detach())
         return
 
 
-def _wrong_axis(site: Site, weights: Tensor) -> Remark:
+def _remark_on_axis(site: Site, weights: Tensor) -> Remark:
     total, count = weights.sum(site.axis), weights.ndim
     seen = f"the weights of one query add up to {float(total.min()):.3g} to {float(total.max()):.3g}"
     if site.softmax is not None and site.softmax.reads[0][0].ndim == count:
@@ -53,35 +53,35 @@ def _wrong_axis(site: Site, weights: Tensor) -> Remark:
             if axis != site.axis and close(over, torch.ones_like(over)):
                 words, mistake = _AXES.get(count - axis, ("another axis", ""))
                 words, mistake = ("the batch", "") if count - axis == count == 3 else (words, mistake)
-                return wrong(f"{seen}: softmax runs over {words} (axis {axis})", mistake, site.softmax)
+                return report_wrong(f"{seen}: softmax runs over {words} (axis {axis})", mistake, site.softmax)
     for axes in ((-2, -1), tuple(range(1, count)), tuple(range(count))):
         over = weights.sum(axes)
         if close(over, torch.ones_like(over)):
             name = f"{_FUNCTION}one softmax for everything"
-            return wrong(f"{seen}: one softmax runs over all pairs", name, site.softmax)
+            return report_wrong(f"{seen}: one softmax runs over all pairs", name, site.softmax)
     if site.softmax is None:
-        return unusual(f"{seen}: there is no softmax", f"{_FUNCTION}softmax forgotten", site.mix)
-    return unusual(f"{seen}: something changes them behind the softmax", at=site.mix)
+        return report_unusual(f"{seen}: there is no softmax", f"{_FUNCTION}softmax forgotten", site.mix)
+    return report_unusual(f"{seen}: something changes them behind the softmax", at=site.mix)
 
 
 def scaled_by_root(case: Case) -> Remarks:
     """Scores are divided by the root of a head's width."""
     for site in case.sites:
         width = site.query[0].shape[-1]
-        factor = _scale_of(site)
+        factor = _find_scale(site)
         if factor is None or abs(factor * width**0.5 - 1) < 2e-3:
             continue
-        if site.weights is None or abs((source(*site.weights).factor or 1) - 1) < 1e-4:
+        if site.weights is None or abs((trace_source(*site.weights).factor or 1) - 1) < 1e-4:
             ratio = 1 / factor if factor else float("inf")
             seen = f"scores are divided by {ratio:.4g}; for a head {width} wide the root is {width**0.5:.4g}"
-            yield unusual(seen, _scale_mistake(site, case, factor, width), site.scores)
+            yield report_unusual(seen, _scale_mistake(site, case, factor, width), site.scores)
         return
 
 
 def _scale_mistake(site: Site, case: Case, factor: float, width: int) -> str:
     heads = site.query[0].shape[-3] if site.query[0].ndim > 3 else 1
     keys, whole = case.start.shape[1:]
-    if abs(factor - 1) < 2e-3 and _scaled_behind(case, site, width):
+    if abs(factor - 1) < 2e-3 and _is_scaled_behind(case, site, width):
         return _BEHIND
     known = {
         1.0: f"{_MODULE}heads not scaled",
@@ -95,25 +95,25 @@ def _scale_mistake(site: Site, case: Case, factor: float, width: int) -> str:
     return next((name for value, name in known.items() if abs(factor / value - 1) < 2e-3), "")
 
 
-def _scaled_behind(case: Case, site: Site, width: int) -> bool:
+def _is_scaled_behind(case: Case, site: Site, width: int) -> bool:
     """Say whether what attention gives is divided by the root in place of the scores."""
-    steps = [constant_factor(op) for op in case.watch.ops[site.mix.number :]]
+    steps = [find_constant_factor(op) for op in case.watch.ops[site.mix.number :]]
     return any(
         step and step[0][1] is site.mix and step[1] is not None and abs(step[1] * width**0.5 - 1) < 2e-3
         for step in steps
     )
 
 
-def _scale_of(site: Site) -> float | None:
+def _find_scale(site: Site) -> float | None:
     """By what the product of query and key is multiplied, None where it is no constant or both are normed."""
     if site.mix is site.scores:
         given = site.mix.kwargs.get("scale")
         factor: float | None = float(given) if given is not None else site.query[0].shape[-1] ** -0.5
     else:
         start = site.softmax.reads[0] if site.softmax else site.weights
-        factor = _down_to(start, site.scores) if start else None
+        factor = _follow_factor(start, site.scores) if start else None
     for read in (site.query, site.key):
-        found = source(*read)
+        found = trace_source(*read)
         normed = found.op and found.op.name not in LINEARS | ADDS | {"cat", "stack"}
         if factor is None or found.factor is None or normed:
             return None
@@ -121,11 +121,11 @@ def _scale_of(site: Site) -> float | None:
     return factor
 
 
-def _down_to(read: Read, scores: Op) -> float | None:
+def _follow_factor(read: Read, scores: Op) -> float | None:
     """The constant factor between two operations, through masks and biases that are added."""
     factor = 1.0
     for _ in range(12):
-        found = source(*read)
+        found = trace_source(*read)
         if found.factor is None or found.op is None:
             return None
         factor *= found.factor
@@ -147,7 +147,7 @@ def softmax_of_large_scores(case: Case) -> Remarks:
         large, _ = case.subject.watch(case.images, {site.scores.number: lambda scores: scores * 0 + 500.0})
     if site.mix.number < len(large.ops) and not large.ops[site.mix.number].out.isfinite().all():
         seen = "scores of 500 give weights that are no numbers: the largest is not subtracted before the exponential"
-        yield wrong(seen, f"{_FUNCTION}softmax that overflows", site.mix)
+        yield report_wrong(seen, f"{_FUNCTION}softmax that overflows", site.mix)
 
 
 def every_token_sees_all(case: Case) -> Remarks:
@@ -160,7 +160,7 @@ def every_token_sees_all(case: Case) -> Remarks:
             causal = bool(hidden.triu(1).sum() == hidden.sum() == len(hidden) * (len(hidden) - 1) // 2)
         if causal:
             seen = "a causal mask hides from each token those behind it"
-            yield unusual(seen, f"{_FUNCTION}causal mask", site.mix)
+            yield report_unusual(seen, f"{_FUNCTION}causal mask", site.mix)
             return
 
 
@@ -171,8 +171,8 @@ def tokens_have_no_order(case: Case) -> Remarks:
     for other in (query_of_one_token, norm_over_features, heads_merged_within_token, every_token_sees_all):
         if _speaks(other, case):
             raise NotAsked("tokens are mixed or hidden already")
-    if act_inside_attention(case):
-        yield unusual("positions act inside attention, as rotary and relative ones do", at=case.sites[0].scores)
+    if has_positions_in_attention(case):
+        yield report_unusual("positions act inside attention, as rotary and relative ones do", at=case.sites[0].scores)
         return
     first, last = case.anatomy.start[1], case.steps[-1].sum
     count = case.start.shape[1]
@@ -185,7 +185,9 @@ def tokens_have_no_order(case: Case) -> Remarks:
     after, before = (case.tokens(ops[last.number].out) for ops in (moved.ops, case.watch.ops))
     if not close(after, before[:, order], 1e-3):
         far = float((after - before[:, order]).norm() / before.norm())
-        yield unusual(f"moved tokens give what differs by {far:.0%}: something in the blocks depends on their order")
+        yield report_unusual(
+            f"moved tokens give what differs by {far:.0%}: something in the blocks depends on their order"
+        )
 
 
 def _speaks(asked: Callable[[Case], Remarks], case: Case) -> bool:

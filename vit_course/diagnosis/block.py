@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import torch
 
-from vit_course.diagnosis.anatomy import Step, last_linears
-from vit_course.diagnosis.answers import Remarks, unusual, wrong
+from vit_course.diagnosis.anatomy import Step, find_last_linears
+from vit_course.diagnosis.answers import Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.watch import ADDS, Edit, Op, source
+from vit_course.diagnosis.watch import ADDS, Edit, Op, trace_source
 
 _BLOCK = "EncoderBlock: "
 
@@ -19,22 +19,22 @@ def residuals_there(case: Case) -> Remarks:
     anatomy = case.anatomy
     if not anatomy.steps:
         seen = "what attention gives is never added to what it was made from"
-        yield wrong(seen, f"{_BLOCK}{_lost_mistake(case)}", anatomy.sites[0].mix)
+        yield report_wrong(seen, f"{_BLOCK}{_name_lost_residual(case)}", anatomy.sites[0].mix)
         return
     for step in anatomy.steps:
         if step.relation == "older":
             seen = "a branch is added to an earlier stream, and what was added in between is lost"
-            yield wrong(seen, f"{_BLOCK}second residual from the input", step.sum)
+            yield report_wrong(seen, f"{_BLOCK}second residual from the input", step.sum)
             return
-        if step.relation == "changed" and source(*step.skip).op is not step.before[1]:
-            yield unusual("a branch is added to a changed stream", at=step.sum)
+        if step.relation == "changed" and trace_source(*step.skip).op is not step.before[1]:
+            yield report_unusual("a branch is added to a changed stream", at=step.sum)
             return
     if anatomy.stray:
         seen = "the stream ends before the last block: a branch takes its place and is not added to it"
-        yield wrong(seen, f"{_BLOCK}only attention is added", anatomy.stray)
+        yield report_wrong(seen, f"{_BLOCK}only attention is added", anatomy.stray)
 
 
-def _lost_mistake(case: Case) -> str:
+def _name_lost_residual(case: Case) -> str:
     mix = case.anatomy.sites[0].mix
     for op in case.watch.ops[mix.number :]:
         if op.name in ADDS and len(op.reads) == 2:
@@ -53,38 +53,40 @@ def residual_once(case: Case) -> Remarks:
     steps = case.steps
     if doubled := next((op for op in case.watch.ops if _adds_to_itself(op, case.start.numel())), None):
         seen = "a tensor is added to itself: a branch, or the stream, counts twice"
-        yield wrong(seen, f"{_BLOCK}branch added to itself", doubled)
+        yield report_wrong(seen, f"{_BLOCK}branch added to itself", doubled)
         return
     for number, step in enumerate(steps):
         if step.twice:
             both = {step, steps[number - 1]} if number else set()
-            yield wrong("the stream is added to itself beside a branch", _inner_residual(case, both), step.sum)
+            yield report_wrong(
+                "the stream is added to itself beside a branch", _name_inner_residual(case, both), step.sum
+            )
             return
-    edits: dict[int, Edit] = {op.number: torch.zeros_like for step in steps for op in last_linears(step)}
+    edits: dict[int, Edit] = {op.number: torch.zeros_like for step in steps for op in find_last_linears(step)}
     with torch.no_grad():
         silent, _ = case.subject.watch(case.images, edits)
     for step in steps:
-        slope = _slope_of_stream(step, silent.ops)
+        slope = _measure_slope(step, silent.ops)
         if abs(slope - 2) < 0.25 or abs(slope) < 0.2:
             seen = f"with its branch silent a block multiplies the stream by {slope:.2f}"
-            yield wrong(seen, _inner_residual(case, {step}), step.sum)
+            yield report_wrong(seen, _name_inner_residual(case, {step}), step.sum)
             return
 
 
 def _adds_to_itself(op: Op, size: int) -> bool:
     if op.name not in ADDS or len(op.reads) != 2 or not op.data or op.out.numel() < size:
         return False
-    first, second = (source(*read, scales=False) for read in op.reads)
+    first, second = (trace_source(*read, scales=False) for read in op.reads)
     is_same = first.op is not None and first.op is second.op and first.tensor is second.tensor and first.op.data
     return bool(is_same) and op.reads[0][0].data_ptr() == op.reads[1][0].data_ptr()
 
 
-def _inner_residual(case: Case, steps: set[Step]) -> str:
-    attends = any(case.anatomy.sites_of(each) for each in steps)
+def _name_inner_residual(case: Case, steps: set[Step]) -> str:
+    attends = any(case.anatomy.find_sites_within(each) for each in steps)
     return "MultiHeadSelfAttention: residual inside" if attends else "Mlp: residual inside the mlp"
 
 
-def _slope_of_stream(step: Step, ops: list[Op]) -> float:
+def _measure_slope(step: Step, ops: list[Op]) -> float:
     """By what the stream is multiplied on its way through a sum; 1 where that cannot be asked."""
     if step.sum.number >= len(ops) or step.relation != "same" or step.before[1] is None:
         return 1.0
@@ -97,24 +99,24 @@ def _slope_of_stream(step: Step, ops: list[Op]) -> float:
 def attention_then_mlp(case: Case) -> Remarks:
     """A block is attention, then an MLP that reads the stream behind it."""
     steps = case.steps
-    kinds = "".join("A" if case.anatomy.sites_of(step) else "M" for step in steps)
+    kinds = "".join("A" if case.anatomy.find_sites_within(step) else "M" for step in steps)
     if "M" not in kinds and len(kinds) > 1:
         seen = f"{len(kinds)} branches hold attention, none an MLP"
-        yield wrong(seen, f"{_BLOCK}attention twice", steps[1].sum)
+        yield report_wrong(seen, f"{_BLOCK}attention twice", steps[1].sum)
     elif kinds[-1] == "A" and "M" in kinds and kinds.count("A") > 1:
         seen = "the last branch of the model is attention: the MLP comes first"
-        yield unusual(seen, f"{_BLOCK}mlp before attention", steps[-1].sum)
+        yield report_unusual(seen, f"{_BLOCK}mlp before attention", steps[-1].sum)
     for early, late in pairwise(steps):
         made = late.branch[1]
         if made is None or late.relation != "same" or made.needs(early.sum) or late.twice:
             continue
-        mixes = case.anatomy.sites_of(early)
+        mixes = case.anatomy.find_sites_within(early)
         if mixes and made.needs(mixes[0].mix):
             seen = "the MLP reads what attention gives alone, without the stream"
-            yield wrong(seen, f"{_BLOCK}mlp reads attention alone", late.sum)
+            yield report_wrong(seen, f"{_BLOCK}mlp reads attention alone", late.sum)
         else:
             seen = "both branches read the block's input (parallel blocks)"
-            yield unusual(seen, f"{_BLOCK}both branches from the input", late.sum)
+            yield report_unusual(seen, f"{_BLOCK}both branches from the input", late.sum)
         return
 
 

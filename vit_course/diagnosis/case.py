@@ -7,9 +7,9 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from vit_course.diagnosis.anatomy import Anatomy, Site, Step, anatomy_of
+from vit_course.diagnosis.anatomy import Anatomy, Site, Step, find_anatomy
 from vit_course.diagnosis.answers import NotAsked
-from vit_course.diagnosis.subject import Subject, logits_of
+from vit_course.diagnosis.subject import Subject, find_logits
 from vit_course.diagnosis.watch import Watch, pull
 
 _ROWS = 24  # tokens that are looked at one by one where there are more than _ALL
@@ -45,7 +45,7 @@ class Case:
         """Whether the logits of a second pass are the same, from another random state."""
         with torch.no_grad():
             torch.manual_seed(4)
-            return close(logits_of(self.subject.model(self.images.clone())), self.logits, 1e-4)
+            return close(find_logits(self.subject.model(self.images.clone())), self.logits, 1e-4)
 
     @cached_property
     def repeats(self) -> bool:
@@ -82,7 +82,7 @@ class Case:
     @cached_property
     def anatomy(self) -> Anatomy:
         """Attention and stream (NotAsked where there are none)."""
-        return anatomy_of(self.watch.ops)
+        return find_anatomy(self.watch.ops)
 
     @cached_property
     def is_vit(self) -> bool:
@@ -98,7 +98,7 @@ class Case:
     def sites(self) -> list[Site]:
         """One place of attention of each block: heads and images in a loop are alike."""
         anatomy = self.anatomy
-        firsts = [anatomy.sites_of(step)[:1] for step in anatomy.steps]
+        firsts = [anatomy.find_sites_within(step)[:1] for step in anatomy.steps]
         return [site for some in firsts for site in some] or anatomy.sites[:1]
 
     def tokens(self, tensor: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from exercise_kit.progress_bar import progress_bar
-from vit_course.diagnosis.answers import describe_error, line_of
+from vit_course.diagnosis.answers import describe_error, find_line
 from vit_course.diagnosis.asking import OF_A_VIT, OF_ANY_MODEL, diagnose
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def diagnose_file(source: str, call: str | None, images: str, output: str | None
         raise DiagnoseError(f"there is no folder {Path(output).absolute().parent} to write {output} into")
     # what the file prints must not stand in the JSON
     with contextlib.redirect_stdout(sys.stderr):
-        model = _model(source, call)
+        model = _load_model(source, call)
         drawn = torch.randn(2, *map(int, sizes.groups()), generator=torch.Generator().manual_seed(0))
-        with progress_bar(_errors(console), "asking", len(OF_ANY_MODEL + OF_A_VIT)) as step:
+        with progress_bar(type(console)(stderr=True), "asking", len(OF_ANY_MODEL + OF_A_VIT)) as step:
             report = diagnose(model, drawn, after_each=step)
     if output is None:
         console.print(str(report), markup=False)
@@ -64,11 +64,7 @@ def diagnose_file(source: str, call: str | None, images: str, output: str | None
         raise DiagnoseError(f"nothing could be asked: {report.findings[0].seen}")
 
 
-def _errors(console: Console) -> Console:
-    return type(console)(stderr=True)
-
-
-def _model(source: str, call: str | None) -> nn.Module:
+def _load_model(source: str, call: str | None) -> nn.Module:
     file, colon, name = source.rpartition(":")
     path = Path(file)
     if not colon or not name.isidentifier():
@@ -78,7 +74,7 @@ def _model(source: str, call: str | None) -> nn.Module:
     print(f"Running {path}, as any import does.", file=sys.stderr)
     space = _run(path)
     if name not in space:
-        raise DiagnoseError(f"{path} defines no {name}; it has {', '.join(_models_in(space)) or 'no model at all'}")
+        raise DiagnoseError(f"{path} defines no {name}; it has {', '.join(_list_models(space)) or 'no model at all'}")
     try:
         made = eval(call, space) if call else space[name]
         if isinstance(made, type):
@@ -110,10 +106,10 @@ def _run(path: Path) -> dict[str, Any]:
 
 def _at(error: BaseException) -> str:
     """The line of the file that failed."""
-    file, line = line_of(error)
+    file, line = find_line(error)
     return f" ({Path(file).name}, line {line})" if line and Path(file).is_file() else ""
 
 
-def _models_in(space: dict[str, Any]) -> list[str]:
+def _list_models(space: dict[str, Any]) -> list[str]:
     found = (name for name, each in space.items() if isinstance(each, type) and issubclass(each, nn.Module))
     return sorted(found)

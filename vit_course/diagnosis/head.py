@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.watch import NORMS, pull
 
@@ -24,11 +24,11 @@ def final_norm(case: Case) -> Remarks:
         same = all(step.relation == "same" for step in case.anatomy.steps)
         name = "norm before the blocks" if start is not None and start.name in NORMS and same else "no final norm"
         seen = f"three times the stream changes the logits by {far:.0%}: no norm stands before the head"
-        say = unusual if len(_read_tokens(case)) > 1 else wrong
+        say = report_unusual if len(_read_tokens(case)) > 1 else report_wrong
         yield say(seen, f"{_MODEL}{name}", last)
 
 
-def _slopes(case: Case) -> Tensor:
+def _measure_slopes(case: Case) -> Tensor:
     """Of the first image's logits, for the stream behind the last block (batch, tokens, width)."""
     return case.tokens(pull(case.answers[:1], case.anatomy.end.out))
 
@@ -36,7 +36,7 @@ def _slopes(case: Case) -> Tensor:
 def _read_tokens(case: Case) -> list[int]:
     if case.tokens(case.anatomy.end.out).shape[1] != case.start.shape[1]:
         raise NotAsked("the number of tokens changes on the way")
-    sizes = _slopes(case)[0].abs().sum(-1)
+    sizes = _measure_slopes(case)[0].abs().sum(-1)
     return [int(each) for each in (sizes > 1e-6 * sizes.max()).nonzero().flatten()]
 
 
@@ -50,14 +50,16 @@ def head_reads_class_token(case: Case) -> Remarks:
         if not set(known) & set(special) and known == reads:
             name = "last token pooled" if reads[-1] == count - 1 else "first patch pooled"
             seen = f"the head reads token {reads[0]} of {count}, which is a patch"
-            yield wrong(seen + (f"; the class token is {special[0]}" if special else ""), f"{_MODEL}{name}", last)
+            yield report_wrong(
+                seen + (f"; the class token is {special[0]}" if special else ""), f"{_MODEL}{name}", last
+            )
     elif special and len(reads) == count > len(special):
         yield from _reads_all(case)
 
 
 def _reads_all(case: Case) -> Remarks:
     """All tokens are read, though there is a class token."""
-    special, last, slope = case.special, case.anatomy.end, _slopes(case)[0]
+    special, last, slope = case.special, case.anatomy.end, _measure_slopes(case)[0]
     numbers, sizes = case.tokens(last.out).detach()[0], slope.norm(dim=-1)
     others = [row for row in range(len(slope)) if row not in special]
     even = float(sizes[special].max()) < 3 * float(sizes[others].max())
@@ -65,14 +67,16 @@ def _reads_all(case: Case) -> Remarks:
     if not even and float(along.median()) < 1e-3:
         return  # each token behind a norm of its own: the class token beside the mean of the patches
     if even and _weighs_alike(slope):
-        yield unusual(
+        yield report_unusual(
             "the head reads the mean of all tokens, the class token, too", f"{_MODEL}mean of all tokens", last
         )
     elif even:
-        yield unusual("the head reads all tokens, each with its own weights", f"{_MODEL}all tokens into the head", last)
+        yield report_unusual(
+            "the head reads all tokens, each with its own weights", f"{_MODEL}all tokens into the head", last
+        )
     else:
         seen = "behind the last block the class token depends on other tokens: a norm takes its statistics over tokens"
-        yield wrong(seen, f"{_MODEL}final norm over the tokens", last)
+        yield report_wrong(seen, f"{_MODEL}final norm over the tokens", last)
 
 
 def _weighs_alike(slope: Tensor) -> bool:

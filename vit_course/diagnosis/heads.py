@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.diagnosis.anatomy import Site, is_linear, result_axis
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.anatomy import Site, find_result_axis, is_linear
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close, find_influential_rows
-from vit_course.diagnosis.watch import between, pull, source
+from vit_course.diagnosis.watch import list_between, pull, trace_source
 
 _MODULE = "MultiHeadSelfAttention: "
 
@@ -24,10 +24,10 @@ def tokens_see_tokens(case: Case) -> Remarks:
     if keys == batch and any(size % count == 0 for size in query.shape[:-2]):
         seen = f"each token attends to the same token of the other images: its keys are {keys}, the batch, not {count}"
         seen += "; nn.MultiheadAttention without batch_first=True does this"
-        yield wrong(seen, f"{_MODULE}attention over the batch", site.scores)
+        yield report_wrong(seen, f"{_MODULE}attention over the batch", site.scores)
     elif query.ndim == 4 and query.shape[1] == count and keys == query.shape[2]:
         seen = f"a token's {keys} heads attend to each other, and no token to another"
-        yield wrong(seen, f"{_MODULE}heads talk to each other", site.scores)
+        yield report_wrong(seen, f"{_MODULE}heads talk to each other", site.scores)
 
 
 def norm_over_features(case: Case) -> Remarks:
@@ -36,9 +36,9 @@ def norm_over_features(case: Case) -> Remarks:
     made, start = site.query[1], case.anatomy.start[1]
     if made is None or start is None or not made.needs(start):
         raise NotAsked("queries are not made from the stream")
-    first = next((op for op in between(made, start, case.watch.ops) if is_linear(op)), None)
+    first = next((op for op in list_between(made, start, case.watch.ops) if is_linear(op)), None)
     read = next(each for each in first.reads if each[1] is not None and each[1].data) if first else site.query
-    norm = source(*read, scales=False).op
+    norm = trace_source(*read, scales=False).op
     if norm is None or norm is start:
         return
     shapes = [each for each in (read[0], norm.out) if each.ndim == case.start.ndim and each.requires_grad]
@@ -50,9 +50,9 @@ def norm_over_features(case: Case) -> Remarks:
     seen = "before attention a token depends on {}: the norm takes its statistics over {}, too"
     if mixing > 1:
         mistake = "layer_norm: batch norm" if images else "layer_norm: statistics over the tokens"
-        yield wrong(seen.format(f"{mixing} tokens", "tokens"), mistake, norm)
+        yield report_wrong(seen.format(f"{mixing} tokens", "tokens"), mistake, norm)
     elif images:
-        yield wrong(seen.format("other images", "the batch"), "layer_norm: statistics over the first axis", norm)
+        yield report_wrong(seen.format("other images", "the batch"), "layer_norm: statistics over the first axis", norm)
 
 
 def heads_merged_within_token(case: Case) -> Remarks:
@@ -61,30 +61,30 @@ def heads_merged_within_token(case: Case) -> Remarks:
     mixed = site.mix.out
     if step is None or not mixed.requires_grad:
         raise NotAsked("what attention gives is added to nothing")
-    axis, branch = result_axis(site), case.tokens(step.branch[0])
+    axis, branch = find_result_axis(site), case.tokens(step.branch[0])
     if axis is None or mixed.shape[axis] != branch.shape[1]:
         raise NotAsked("the tokens of what attention gives are not on an axis of their own")
     reach = pull(branch[0, 1], mixed)
     rows = find_influential_rows(reach.movedim(axis, 0).flatten(1))
     if mixed.ndim == 4 and len(mixed) == len(case.images) and reach[1:].any():
         seen = "what attention gives for one image lands in another"
-        yield wrong(seen, f"{_MODULE}heads merged before the batch", site.mix)
+        yield report_wrong(seen, f"{_MODULE}heads merged before the batch", site.mix)
     elif rows != [1]:
         seen = f"behind attention token 1 is made of what was found for the tokens {rows[:6]}"
-        yield wrong(seen, f"{_MODULE}heads merged by view", site.mix)
+        yield report_wrong(seen, f"{_MODULE}heads merged by view", site.mix)
 
 
 def heads_apart(case: Case) -> Remarks:
     """There are several heads, each with weights of its own, and no head reads another's scores."""
     site, batch = case.sites[0], len(case.images)
     query = site.query[0]
-    inside = case.anatomy.sites_of(case.anatomy.steps[0]) if case.anatomy.steps else []
+    inside = case.anatomy.find_sites_within(case.anatomy.steps[0]) if case.anatomy.steps else []
     fused = site.mix is site.scores or site.weights is None
     heads = query.shape[-3 if fused else 1] if query.ndim > 3 else 1
     folded = query.ndim == 3 and query.shape[0] % batch == 0 and query.shape[0] > batch
     if heads == 1 and len(inside) <= 1 and not folded:
         seen = f"attention has one head, {query.shape[-1]} wide"
-        yield unusual(seen, f"{_MODULE}one head for everything", site.scores)
+        yield report_unusual(seen, f"{_MODULE}one head for everything", site.scores)
     if heads > 1 and query.ndim == 4:
         yield from _alike(site, query, heads, batch)
 
@@ -92,16 +92,16 @@ def heads_apart(case: Case) -> Remarks:
 def _alike(site: Site, query: Tensor, heads: int, batch: int) -> Remarks:
     mistake = f"{_MODULE}same weights for every head"
     if len(query) == batch and close(query, query[:, :1].expand_as(query), 1e-5):
-        yield wrong("all heads have the same queries", mistake, site.scores)
+        yield report_wrong("all heads have the same queries", mistake, site.scores)
     weights = site.weights[0] if site.weights else query
     if not site.weights or weights.ndim != 4 or weights.shape[1] != heads:
         return
     if close(weights, weights[:, :1].expand_as(weights), 1e-5):
-        yield wrong("all heads have the same weights", mistake, site.mix)
+        yield report_wrong("all heads have the same weights", mistake, site.mix)
     total = weights.sum(site.axis)
     if pull(weights[0, 0], query)[0, 1:].any() and close(total, torch.ones_like(total)):
         seen = "a head's weights depend on the queries of other heads"
-        yield unusual(seen, f"{_MODULE}heads talk to each other", site.mix)
+        yield report_unusual(seen, f"{_MODULE}heads talk to each other", site.mix)
 
 
 PROPERTIES = (norm_over_features, tokens_see_tokens, heads_apart, heads_merged_within_token)

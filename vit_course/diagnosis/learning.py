@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
-from vit_course.diagnosis.subject import logits_of, twin, unhook
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
+from vit_course.diagnosis.subject import copy_model, find_logits, unhook
 
 _STEPS = 150
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -51,7 +51,7 @@ class Lesson:
         if labels.is_floating_point():
             return ""
         with torch.no_grad():
-            classes = logits_of(twin(self.model).eval()(self.images)).shape[-1]
+            classes = find_logits(copy_model(self.model).eval()(self.images)).shape[-1]
         least, most = int(labels.min()), int(labels.max())
         return f"labels run from {least} to {most}; the model has {classes} classes" * (least < 0 or most >= classes)
 
@@ -65,7 +65,7 @@ class Lesson:
 def labels_in_range(lesson: Lesson) -> Remarks:
     """Labels are class numbers from 0, one for each image."""
     if lesson.misfit:
-        yield wrong(lesson.misfit)
+        yield report_wrong(lesson.misfit)
 
 
 def optimizer_holds_all(lesson: Lesson) -> Remarks:
@@ -77,26 +77,30 @@ def optimizer_holds_all(lesson: Lesson) -> Remarks:
     if missing:
         seen = f"{len(missing)} of {len(named)} parameters are not in the optimizer, such as `{missing[0]}`"
         seen += ": was it made before the head was replaced?"
-        yield wrong(seen, module=missing[0].rpartition(".")[0])
+        yield report_wrong(seen, module=missing[0].rpartition(".")[0])
     if strangers := len(held - {id(each) for each in lesson.model.parameters()}):
-        yield wrong(f"the optimizer holds {strangers} tensors that are no parameters of this model")
+        yield report_wrong(f"the optimizer holds {strangers} tensors that are no parameters of this model")
     pulled = {id(each) for group in groups if group.get("weight_decay") for each in group["params"]}
     if decayed := [name for name, each in named.items() if each.ndim < 2 and id(each) in pulled]:
-        yield unusual(f"weight decay also pulls {len(decayed)} norms and biases toward 0, such as `{decayed[0]}`")
+        yield report_unusual(
+            f"weight decay also pulls {len(decayed)} norms and biases toward 0, such as `{decayed[0]}`"
+        )
 
 
 def step_changes_all(lesson: Lesson) -> Remarks:
     """One step changes every parameter that the optimizer holds."""
-    model, mine = _both_copied(lesson.model, lesson.optimizer)
+    model, mine = _copy_both(lesson.model, lesson.optimizer)
     labels = lesson.fitting_labels()
     stale = sum(each.grad is not None for each in lesson.model.parameters())
     if stale:
-        yield unusual(f"{stale} parameters still hold the gradient of an earlier step, to which the next is added")
+        yield report_unusual(
+            f"{stale} parameters still hold the gradient of an earlier step, to which the next is added"
+        )
     mine.zero_grad()
     before = {name: each.detach().clone() for name, each in model.named_parameters()}
-    loss = lesson.loss(logits_of(model.train()(lesson.images)), labels)
+    loss = lesson.loss(find_logits(model.train()(lesson.images)), labels)
     if not bool(torch.isfinite(loss)):
-        yield wrong(f"the loss is {float(loss)}")
+        yield report_wrong(f"the loss is {float(loss)}")
         return
     loss.backward()
     mine.step()
@@ -104,13 +108,13 @@ def step_changes_all(lesson: Lesson) -> Remarks:
     same = [name for name, each in model.named_parameters() if id(each) in held and torch.equal(each, before[name])]
     if same and all(group["lr"] > 0 for group in mine.param_groups):
         seen = f"a step leaves {len(same)} parameters as they were, such as `{same[0]}`: their gradient is 0"
-        yield unusual(seen, module=same[0].rpartition(".")[0])
+        yield report_unusual(seen, module=same[0].rpartition(".")[0])
 
 
 def learns_by_heart(lesson: Lesson) -> Remarks:
     """Sixteen images can be learned by heart."""
     labels, images = lesson.fitting_labels()[:16], lesson.images[:16]
-    model = twin(lesson.model).train()
+    model = copy_model(lesson.model).train()
     for each in model.modules():
         if isinstance(each, nn.modules.dropout._DropoutNd):
             each.p = 0.0
@@ -118,7 +122,7 @@ def learns_by_heart(lesson: Lesson) -> Remarks:
     optimizer = torch.optim.AdamW(learned, lr=1e-3, weight_decay=0.0)
     losses: list[float] = []
     for _ in range(_STEPS):
-        loss = lesson.loss(logits_of(model(images)), labels)
+        loss = lesson.loss(find_logits(model(images)), labels)
         losses.append(float(loss))
         if losses[-1] < 0.1 * losses[0]:
             return
@@ -128,10 +132,10 @@ def learns_by_heart(lesson: Lesson) -> Remarks:
     named = [(name, each.grad) for name, each in model.named_parameters()]
     dead = [name for name, grad in named if grad is not None and float(grad.abs().max()) < 1e-9]
     seen = f"after {_STEPS} steps of AdamW on {len(images)} images the loss is {losses[-1]:.2f}, from {losses[0]:.2f}"
-    yield unusual(seen + (f"; no gradient comes to `{dead[0]}`" if dead else ""))
+    yield report_unusual(seen + (f"; no gradient comes to `{dead[0]}`" if dead else ""))
 
 
-def _both_copied(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Any]:
+def _copy_both(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Any]:
     """Copies of a model and of its optimizer that belong together."""
     ours, theirs = copy.deepcopy((model, optimizer))
     unhook(ours)

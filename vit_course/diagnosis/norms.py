@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.diagnosis.anatomy import Step, first_linears, norm_behind
-from vit_course.diagnosis.answers import NotAsked, Remark, Remarks, unusual, wrong
+from vit_course.diagnosis.anatomy import Step, find_first_linears, has_norm_behind
+from vit_course.diagnosis.answers import NotAsked, Remark, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.heads import norm_over_features
-from vit_course.diagnosis.watch import NORMS, STATISTICS, Edit, Op, between, source
+from vit_course.diagnosis.watch import NORMS, STATISTICS, Edit, Op, list_between, trace_source
 
 _BLOCK = "EncoderBlock: "
 # by whether the branches that read the stream as it is hold attention; None: some do
@@ -28,53 +28,53 @@ def norm_before_branch(case: Case) -> Remarks:
         raise NotAsked("the stream is added to itself")
     raw = [step for step in steps if not _reads_norm(step)]
     if on_stream := [step for step in steps if step.relation == "norm"]:
-        yield _post_norm(case, on_stream)
+        yield _remark_on_post_norm(case, on_stream)
         return
-    behind = [step for step in steps if norm_behind(step)]
+    behind = [step for step in steps if has_norm_behind(step)]
     if raw and len(behind) >= len(steps) / 2:
         seen = "branches read the stream as it is, and what they give is normed before it is added"
-        yield unusual(seen, f"{_BLOCK}norm on the branch output", behind[0].sum)
+        yield report_unusual(seen, f"{_BLOCK}norm on the branch output", behind[0].sum)
     elif raw:
-        kinds = {bool(case.anatomy.sites_of(step)) for step in raw}
+        kinds = {bool(case.anatomy.find_sites_within(step)) for step in raw}
         which, name = _RAW[kinds.pop() if len(kinds) == 1 else None]
-        say = wrong if len(raw) < len(steps) else unusual
+        say = report_wrong if len(raw) < len(steps) else report_unusual
         seen = f"{which} the stream as it is in {len(raw)} of {len(steps)} branches: no norm stands there"
-        yield say(seen, f"{_BLOCK}{name}", (first_linears(raw[0]) or [raw[0].sum])[0])
+        yield say(seen, f"{_BLOCK}{name}", (find_first_linears(raw[0]) or [raw[0].sum])[0])
 
 
-def _post_norm(case: Case, on_stream: list[Step]) -> Remark:
+def _remark_on_post_norm(case: Case, on_stream: list[Step]) -> Remark:
     """Return what is said of a model in which sums start from a normed stream."""
     steps, at = case.anatomy.steps, on_stream[0].sum
     later = steps[1:]
     if steps[0] not in on_stream and all(step in on_stream for step in later):
-        if sum(_norms_on_way(step) > 1 for step in later) > len(later) / 2:
+        if sum(_count_norms_on_way(step) > 1 for step in later) > len(later) / 2:
             seen = "each branch reads a norm of a stream that is normed itself"
-            return unusual(seen, f"{_BLOCK}second norm on the stream", at)
+            return report_unusual(seen, f"{_BLOCK}second norm on the stream", at)
         early = case.anatomy.start[1]
         name = "residual from the normed stream" if early is not None and early.name in NORMS else "post norm"
-        return unusual("norms stand on the stream, behind each sum (post-norm)", f"{_BLOCK}{name}", at)
-    attends = any(case.anatomy.sites_of(step) for step in on_stream)
+        return report_unusual("norms stand on the stream, behind each sum (post-norm)", f"{_BLOCK}{name}", at)
+    attends = any(case.anatomy.find_sites_within(step) for step in on_stream)
     name = "residual from the normed stream" if attends else "second norm on the stream"
     seen = f"{len(on_stream)} of {len(steps)} sums start from a normed stream, the others do not"
-    return wrong(seen, f"{_BLOCK}{name}", at)
+    return report_wrong(seen, f"{_BLOCK}{name}", at)
 
 
-def _norms_on_way(step: Step) -> int:
+def _count_norms_on_way(step: Step) -> int:
     """Norms between the stream and the first linear map of a branch."""
-    first = first_linears(step)
+    first = find_first_linears(step)
     start = step.before[1]
     if not first or start is None:
         return 0
-    return sum(op.name in NORMS for op in between(first[0], start, step.ops))
+    return sum(op.name in NORMS for op in list_between(first[0], start, step.ops))
 
 
 def _reads_norm(step: Step) -> bool:
     """Say whether a norm stands between the stream and the branch's first linear map (or before the stream itself)."""
     start, end = step.before[1], step.branch[1]
-    first = next(iter(first_linears(step)), end)
+    first = next(iter(find_first_linears(step)), end)
     if start is None or first is None or start.name in NORMS or (end is not None and not end.needs(start)):
         return True
-    return any(op.name in STATISTICS or op.name in ("pow", "__pow__") for op in between(first, start, step.ops))
+    return any(op.name in STATISTICS or op.name in ("pow", "__pow__") for op in list_between(first, start, step.ops))
 
 
 def norm_is_layer_norm(case: Case) -> Remarks:
@@ -87,14 +87,14 @@ def norm_is_layer_norm(case: Case) -> Remarks:
     if op.name == "layer_norm":
         given = [each for each in (*op.args, *op.kwargs.values()) if isinstance(each, float)]
         if given and given[-1] > 1.1e-4:
-            yield unusual(f"the norm's eps is {given[-1]:.2g}", "layer_norm: eps of its own", op)
+            yield report_unusual(f"the norm's eps is {given[-1]:.2g}", "layer_norm: eps of its own", op)
     elif op.name in NORMS:
-        yield unusual(f"the norm is torch's {op.name}", "layer_norm: batch norm" * (op.name == "batch_norm"), op)
+        yield report_unusual(f"the norm is torch's {op.name}", "layer_norm: batch norm" * (op.name == "batch_norm"), op)
     else:
-        yield from _own_norm(case, step, out, op)
+        yield from _judge_own_norm(case, step, out, op)
 
 
-def _own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
+def _judge_own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
     """Yield what is said of a norm that is written by hand."""
     stream, found = case.tokens(step.before[0]).detach(), case.tokens(out).detach()
     if found.shape != stream.shape:
@@ -103,14 +103,14 @@ def _own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
         raise NotAsked("the norm takes its statistics over more than a token's numbers")
     spread, size = float(stream.std()), float((found - found.mean((0, 1))).norm())
     changes: tuple[Edit, ...] = (lambda x: x * 4, lambda x: x + spread, torch.zeros_like)
-    grown, shifted, still = (_again(case, step, op, change) for change in changes)
+    grown, shifted, still = (_run_again(case, step, op, change) for change in changes)
     if still.isnan().any():
         seen = "a token of equal numbers is normed to nan: there is no eps"
-        yield wrong(seen, "layer_norm: eps left out", op)
+        yield report_wrong(seen, "layer_norm: eps left out", op)
     flat, target, width = stream.flatten(0, 1), found.flatten(0, 1), stream.shape[-1]
     if (far := float((grown - found).norm()) / size) > 0.1:
         seen = f"a stream four times as large is normed to tokens that differ by {far:.0%}"
-        yield wrong(seen, "layer_norm: divided by the variance", op)
+        yield report_wrong(seen, "layer_norm: divided by the variance", op)
     elif float((shifted - found).norm()) / size > 0.1:
         yield _mean_left_in(flat, target, op)
     else:
@@ -118,9 +118,9 @@ def _own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
         weight, bias, miss = min(fits, key=lambda fit: fit[2])
         if miss > 2e-2:
             seen = f"the norm differs from any LayerNorm by {miss:.0%}"
-            yield wrong(seen, "layer_norm: deviations never squared", op)
+            yield report_wrong(seen, "layer_norm: deviations never squared", op)
         else:
-            yield from _size_of_norm(case, weight, bias, op)
+            yield from _judge_parameters(case, weight, bias, op)
 
 
 def _mean_left_in(flat: Tensor, target: Tensor, op: Op) -> Remark:
@@ -128,10 +128,10 @@ def _mean_left_in(flat: Tensor, target: Tensor, op: Op) -> Remark:
     is_rms = _fit(flat * flat.square().mean(-1, keepdim=True).add(1e-6).rsqrt(), target)[2] < 1e-2
     ratio = F.layer_norm(flat, flat.shape[-1:], eps=1e-6) + mean / spread
     name = "mean left in" if is_rms and _fit(ratio, target)[2] > 1e-2 else "divided but not centered"
-    return unusual(f"the norm leaves each token's mean in{', as RMSNorm' * is_rms}", f"layer_norm: {name}", op)
+    return report_unusual(f"the norm leaves each token's mean in{', as RMSNorm' * is_rms}", f"layer_norm: {name}", op)
 
 
-def _again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
+def _run_again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
     """The normed tokens where the stream is another one."""
     start = step.before[1]
     if start is None:
@@ -143,7 +143,7 @@ def _again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
     return case.tokens(watch.ops[op.number].out)
 
 
-def _size_of_norm(case: Case, weight: Tensor, bias: Tensor, op: Op) -> Remarks:
+def _judge_parameters(case: Case, weight: Tensor, bias: Tensor, op: Op) -> Remarks:
     """Yield how the weight and bias that a norm seems to have differ from parameters that are there."""
     width = len(weight)
     given = [each.detach().flatten() for each in case.subject.model.parameters() if each.numel() == width]
@@ -151,12 +151,14 @@ def _size_of_norm(case: Case, weight: Tensor, bias: Tensor, op: Op) -> Remarks:
     near = min((float((weight / each).median()) for each in same), key=lambda each: abs(each - 1), default=1.0)
     if abs(near - 1) > 1e-3:
         is_bessel = abs(near - ((width - 1) / width) ** 0.5) < 1e-3
-        say, name = (unusual, "divided by one less") if is_bessel else (wrong, "squares summed not averaged")
+        say, name = (
+            (report_unusual, "divided by one less") if is_bessel else (report_wrong, "squares summed not averaged")
+        )
         yield say(f"the norm's numbers are {near:.4g} times those of a LayerNorm", f"layer_norm: {name}", op)
         return
     weighed, shifted = (any(close(one, each, by) for each in given) for one, by in ((weight, 1e-3), (bias, 5e-3)))
     if weighed and not shifted and bias.std() > 1e-3:
-        yield wrong("the weight multiplies the bias, too", "layer_norm: bias added before the weight", op)
+        yield report_wrong("the weight multiplies the bias, too", "layer_norm: bias added before the weight", op)
 
 
 def _fit(plain: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -170,11 +172,11 @@ def _fit(plain: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
 
 def _find_normed_stream(step: Step) -> tuple[Tensor, Op] | None:
     """The normed copy of the stream that the first linear map of a branch reads."""
-    firsts, start = first_linears(step), step.before[1]
+    firsts, start = find_first_linears(step), step.before[1]
     if not firsts or start is None:
         return None
     read = next((each for each in firsts[0].reads if each[1] is not None and each[1].data), None)
-    made = source(*read, scales=False) if read else None
+    made = trace_source(*read, scales=False) if read else None
     if made is None or made.op is None or made.op is start or not made.op.needs(start):
         return None
     return made.tensor, made.op

@@ -7,28 +7,28 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.subject import logits_of, twin
-from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, TIMES, Op, source
+from vit_course.diagnosis.subject import copy_model, find_logits
+from vit_course.diagnosis.watch import ADDS, LINEARS, NORMS, TIMES, Op, trace_source
 
 
 def registered(case: Case) -> Remarks:
     """Every tensor that learns is a parameter of the model, which an optimizer is given and a checkpoint keeps."""
     _expect_no_script(case)
     own, ops = case.names(), case.watch.ops
-    strange = [each for each in leaves(case.answers) if id(each) not in own and each is not case.pixels]
+    strange = [each for each in find_leaves(case.answers) if id(each) not in own and each is not case.pixels]
     if strange:
         at = next((op for op in ops if any(tensor is strange[0] for tensor, _ in op.reads)), None)
         made = at is not None and any(op.out is strange[0] for op in ops)
         mistake = "EncoderBlock: layers made in forward"
         mistake = mistake if made else "VisionTransformer: tensors that are no parameters"
         shape = "×".join(map(str, strange[0].shape)) or "one number"
-        yield wrong(f"{len(strange)} tensors that learn are no parameters, such as one of {shape}", mistake, at)
+        yield report_wrong(f"{len(strange)} tensors that learn are no parameters, such as one of {shape}", mistake, at)
     draws = ("randn", "rand", "normal_", "trunc_normal_", "uniform_", "zeros")
     drawn = [op for op in ops if op.name in draws]
     if not case.steady and drawn:
-        yield wrong("numbers are drawn anew in every pass", "VisionTransformer: class token drawn", drawn[0])
+        yield report_wrong("numbers are drawn anew in every pass", "VisionTransformer: class token drawn", drawn[0])
 
 
 def _expect_no_script(case: Case) -> None:
@@ -36,7 +36,7 @@ def _expect_no_script(case: Case) -> None:
         raise NotAsked("a scripted module shows no parameters at work")
 
 
-def leaves(result: Tensor) -> list[Tensor]:
+def find_leaves(result: Tensor) -> list[Tensor]:
     """The tensors that a gradient of ``result`` ends in."""
     found, seen, waiting = [], set(), [result.grad_fn]
     while waiting:
@@ -53,20 +53,20 @@ def leaves(result: Tensor) -> list[Tensor]:
 def used(case: Case) -> Remarks:
     """Every parameter changes the logits, and gets a gradient."""
     _expect_no_script(case)
-    reached = {id(each) for each in leaves(case.answers)}
+    reached = {id(each) for each in find_leaves(case.answers)}
     named = {name: each for name, each in case.subject.model.named_parameters() if each.requires_grad}
     idle = {name: each for name, each in named.items() if id(each) not in reached}
-    if idle and (elsewhere := _used_in_training(case)):
+    if idle and (elsewhere := _find_used_in_training(case)):
         idle = {name: each for name, each in idle.items() if name not in elsewhere}
     cut = [name for name, each in idle.items() if _matters(case, each)]
     if cut:
         seen = f"no gradient comes back to {list_names(cut)}, though the logits depend on it"
-        yield wrong(seen, _cut_mistake(case, cut) if case.is_vit else "", cutting(case.watch.ops), cut[0])
+        yield report_wrong(seen, _cut_mistake(case, cut) if case.is_vit else "", find_cut(case.watch.ops), cut[0])
     if still := _without_influence(case, named, reached):
         positions = "VisionTransformer: positions never added" * _is_table(named[still[0]])
         verb = "does" if len(still) == 1 else "do"
         seen = f"{list_names(still)} {verb} not change the logits, whatever the numbers in it"
-        yield wrong(seen, positions, module=still[0].rpartition(".")[0])
+        yield report_wrong(seen, positions, module=still[0].rpartition(".")[0])
     rest = [name for name in idle if name not in cut]
     vectors = [
         name for name in rest if named[name].numel() == max(named[name].shape, default=1) and named[name].ndim > 1
@@ -74,12 +74,12 @@ def used(case: Case) -> Remarks:
     if whole := [name for name in rest if name not in vectors]:
         verb = "does" if len(whole) == 1 else "do"
         seen = f"{list_names(whole)} {verb} not change the logits"
-        mistake = _idle_mistake(case, whole, named) if case.is_vit else ""
-        yield wrong(seen, mistake, module=whole[0].rpartition(".")[0])
+        mistake = _name_idle_mistake(case, whole, named) if case.is_vit else ""
+        yield report_wrong(seen, mistake, module=whole[0].rpartition(".")[0])
     if vectors:
         verb = "does" if len(vectors) == 1 else "do"
         seen = f"{list_names(vectors)} {verb} not change the logits: a token that is never put in"
-        yield unusual(seen, "add_class_token: a class token of zeros" * case.is_vit, module=vectors[0])
+        yield report_unusual(seen, "add_class_token: a class token of zeros" * case.is_vit, module=vectors[0])
 
 
 def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[int]) -> list[str]:
@@ -102,7 +102,7 @@ def _without_influence(case: Case, named: dict[str, nn.Parameter], reached: set[
 
 def _moves_at_all(case: Case, name: str) -> bool:
     """Say whether other numbers in a parameter move the logits by more than float64 rounds them."""
-    model, images = twin(case.subject.model).double(), case.images.double()
+    model, images = copy_model(case.subject.model).double(), case.images.double()
     parameter = dict(model.named_parameters())[name]
     try:
         with torch.no_grad():
@@ -124,11 +124,11 @@ def _cut_mistake(case: Case, cut: list[str]) -> str:
     steps = case.anatomy.steps
     if case.anatomy.start[1] is None or not homes & {op.module for step in steps for op in step.inside}:
         return "add_class_token: tokens cut from their gradient"
-    mlp = {op.module for step in steps if not case.anatomy.sites_of(step) for op in step.linears}
+    mlp = {op.module for step in steps if not case.anatomy.find_sites_within(step) for op in step.linears}
     return "Mlp: first layer detached" if homes <= mlp else "EncoderBlock: tokens out of the graph"
 
 
-def _idle_mistake(case: Case, names: list[str], named: dict[str, nn.Parameter]) -> str:
+def _name_idle_mistake(case: Case, names: list[str], named: dict[str, nn.Parameter]) -> str:
     homes = {name.rpartition(".")[0] for name in names}
     starts = dict(case.subject.start.named_parameters())
     if homes <= {op.module for op in case.watch.ops} and all(named[name].ndim == 1 for name in names):
@@ -148,22 +148,22 @@ def _is_table(tensor: Tensor) -> bool:
     return tensor.ndim > 2 and tensor.shape[-2] > 1 and tensor.shape[0] == 1
 
 
-def _used_in_training(case: Case) -> set[str]:
-    model = twin(case.subject.model).train()
+def _find_used_in_training(case: Case) -> set[str]:
+    model = copy_model(case.subject.model).train()
     try:
         outputs = model(case.images)
     except Exception:
         return set()
-    reached = {id(each) for one in _tensors(outputs) for each in leaves(one)}
+    reached = {id(each) for one in _walk_tensors(outputs) for each in find_leaves(one)}
     return {name for name, each in model.named_parameters() if id(each) in reached}
 
 
-def _tensors(output: object) -> Iterator[Tensor]:
+def _walk_tensors(output: object) -> Iterator[Tensor]:
     if isinstance(output, Tensor):
         yield output
     elif isinstance(output, dict | list | tuple):
         for each in output.values() if isinstance(output, dict) else output:
-            yield from _tensors(each)
+            yield from _walk_tensors(each)
 
 
 def _matters(case: Case, parameter: Tensor) -> bool:
@@ -177,7 +177,7 @@ def _matters(case: Case, parameter: Tensor) -> bool:
     return case.steady and not close(logits, case.logits, 1e-5)
 
 
-def cutting(ops: list[Op]) -> Op | None:
+def find_cut(ops: list[Op]) -> Op | None:
     """The first operation at which the gradient ends."""
     for op in ops:
         learns = any(each.requires_grad for each, _ in op.reads if each.is_floating_point())
@@ -190,21 +190,21 @@ def gradient_whole(case: Case) -> Remarks:
     """Backpropagation gives the derivative of what the pass computes: nothing on the way is cut from it."""
     if not case.steady:
         raise NotAsked("the logits are not the same twice")
-    model, images = twin(case.subject.model).double(), case.images.double()
+    model, images = copy_model(case.subject.model).double(), case.images.double()
     with torch.no_grad():
         watch, _ = case.subject.watch(images, model=model)
     if any(op.data and op.out.dtype == torch.float32 for op in watch.ops):
         raise NotAsked("a part computes in float32, which is too coarse for it")
-    true, claimed = _slope_along(model, images)
+    true, claimed = _measure_slope(model, images)
     if abs(true - claimed) > 1e-3 * max(abs(true), abs(claimed), 1e-6):
-        at = cutting(case.watch.ops)
+        at = find_cut(case.watch.ops)
         seen = (
             f"a small step in the parameters moves the logits by {true:.4g} a unit; their gradient says {claimed:.4g}"
         )
-        yield wrong(seen, _cutting_mistake(case, at) if case.is_vit else "", at)
+        yield report_wrong(seen, _name_cutting_mistake(case, at) if case.is_vit else "", at)
 
 
-def _cutting_mistake(case: Case, at: Op | None) -> str:
+def _name_cutting_mistake(case: Case, at: Op | None) -> str:
     start = case.anatomy.start[1]
     if any(site.weights is not None and not site.weights[0].requires_grad for site in case.sites):
         return "MultiHeadSelfAttention: weights without gradient"
@@ -212,7 +212,7 @@ def _cutting_mistake(case: Case, at: Op | None) -> str:
     return "" if early else "EncoderBlock: stream out of the graph"
 
 
-def _slope_along(model: nn.Module, images: Tensor) -> tuple[float, float]:
+def _measure_slope(model: nn.Module, images: Tensor) -> tuple[float, float]:
     """Return how fast a sum of the logits grows along one way through the parameters: measured, and by the gradient."""
     parameters = [each for each in model.parameters() if each.requires_grad]
     generator = torch.Generator().manual_seed(7)
@@ -221,7 +221,7 @@ def _slope_along(model: nn.Module, images: Tensor) -> tuple[float, float]:
         way *= each.detach().std().clamp(min=0.01) if each.numel() > 1 else 0.0
 
     def total() -> Tensor:
-        logits = logits_of(model(images)).double()
+        logits = find_logits(model(images)).double()
         return (logits * torch.randn(logits.shape, generator=torch.Generator().manual_seed(8)).to(logits)).sum()
 
     slopes = torch.autograd.grad(total(), parameters, allow_unused=True)
@@ -241,7 +241,7 @@ def one_place_each(case: Case) -> Remarks:
     uses: dict[str, list[Op]] = {}
     for op in case.watch.ops:
         if op.data and op.name not in ADDS:
-            given = {id(source(*read, scales=False).tensor) for read in op.reads}
+            given = {id(trace_source(*read, scales=False).tensor) for read in op.reads}
             for key in given & names.keys():
                 uses.setdefault(names[key], []).append(op)
     again = {name: ops for name, ops in uses.items() if any(_works_on(late, ops[0]) for late in ops[1:])}
@@ -253,9 +253,9 @@ def one_place_each(case: Case) -> Remarks:
     seen = f"{list_names(homes)} {verb} {len(first)} times, each time on what came of the time before"
     if sum(ops[0].name in LINEARS for ops in again.values()) >= 4:
         seen += ": a model with fewer weights than its depth suggests"
-        yield unusual(seen, "VisionTransformer: one block used depth times", first[1], homes[0])
+        yield report_unusual(seen, "VisionTransformer: one block used depth times", first[1], homes[0])
     else:
-        yield wrong(seen, "EncoderBlock: norm1 used twice", first[1], homes[0])
+        yield report_wrong(seen, "EncoderBlock: norm1 used twice", first[1], homes[0])
 
 
 def _works_on(late: Op, early: Op) -> bool:

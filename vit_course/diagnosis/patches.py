@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.watch import BENDS, LINEARS, NORMS, Op, pull
 
@@ -27,7 +27,7 @@ class Box:
         self.compact = self.filled and wide <= 3 * narrow and all_colors and area <= 0.6 * plane.numel()
 
 
-def boxes_of(case: Case) -> dict[int, Box]:
+def find_boxes(case: Case) -> dict[int, Box]:
     """For each patch token that is looked at, the box that it reads."""
     boxes = {row: Box(case.seen[row][0]) for row in case.patches}
     if not boxes:
@@ -37,9 +37,9 @@ def boxes_of(case: Case) -> dict[int, Box]:
 
 def one_square_each(case: Case) -> Remarks:
     """Each token reads one square of pixels, in all channels."""
-    boxes, count = boxes_of(case), case.start.shape[1]
+    boxes, count = find_boxes(case), case.start.shape[1]
     if count == 1 or (len(boxes) == 1 and count <= 2):
-        yield wrong("the whole image is one token", "patchify: patch size counted as patches")
+        yield report_wrong("the whole image is one token", "patchify: patch size counted as patches")
         return
     bad = [row for row, box in boxes.items() if not box.compact]
     if not bad:
@@ -52,7 +52,7 @@ def one_square_each(case: Case) -> Remarks:
         raise NotAsked("each token reads most of the image before the first block")
     strips = box.width > 3 * box.height and box.filled
     mistake = f"{_MODULE}{'embedding of strips' if strips else 'reshaped where transposed'}"
-    yield wrong(f"{len(bad)} of {len(boxes)} tokens read no square: {seen}", mistake, _embedding(case))
+    yield report_wrong(f"{len(bad)} of {len(boxes)} tokens read no square: {seen}", mistake, _find_embedding(case))
 
 
 def _by_feature(case: Case, row: int) -> bool:
@@ -64,17 +64,17 @@ def _by_feature(case: Case, row: int) -> bool:
 
 def each_pixel_once(case: Case) -> Remarks:
     """Patches do not overlap."""
-    if not all(box.compact for box in boxes_of(case).values()):
+    if not all(box.compact for box in find_boxes(case).values()):
         return
     most = int(torch.stack([(case.seen[row][0] != 0).any(0).int() for row in case.patches]).sum(0).max())
     if most > 1:
         seen = f"a pixel is read by up to {most} tokens: patches overlap, as behind a stem of convolutions"
-        yield unusual(seen, "patchify: overlapping patches", _embedding(case))
+        yield report_unusual(seen, "patchify: overlapping patches", _find_embedding(case))
 
 
 def rows_before_columns(case: Case) -> Remarks:
     """Tokens run row by row, from left to right."""
-    boxes = boxes_of(case)
+    boxes = find_boxes(case)
     if not all(box.compact for box in boxes.values()):
         raise NotAsked("tokens are no squares")
     places = [(box.top, box.left) for box in boxes.values()]
@@ -84,7 +84,7 @@ def rows_before_columns(case: Case) -> Remarks:
         seen = (
             f"tokens run {seen}: learned positions make up for it, tables of rows and columns and loaded weights do not"
         )
-        yield unusual(seen, f"{_MODULE}embedding in column order", _embedding(case))
+        yield report_unusual(seen, f"{_MODULE}embedding in column order", _find_embedding(case))
 
 
 def same_map_for_each(case: Case) -> Remarks:
@@ -94,18 +94,18 @@ def same_map_for_each(case: Case) -> Remarks:
     bends = [op for op in ops if op.name in BENDS]
     if bends and sum(op.name in LINEARS for op in ops) == 1:
         seen = f"{bends[0].name} follows the projection of the patches"
-        yield unusual(seen, f"{_MODULE}activation after the projection", bends[0])
+        yield report_unusual(seen, f"{_MODULE}activation after the projection", bends[0])
         return
     if bends or any(op.name in NORMS for op in ops):
         raise NotAsked("between pixels and tokens stands more than one linear map")
-    rows = [row for row, box in boxes_of(case).items() if box.compact]
+    rows = [row for row, box in find_boxes(case).items() if box.compact]
     weights = [mask[mask != 0].sort().values for mask in (case.seen[row][0] for row in rows)]
     whole = {len(each) for each in weights}
     if len(whole) == 1 and not all(close(each, weights[0], 1e-3) for each in weights[1:]):
-        yield wrong("the patches are not all mapped by the same weights", at=_embedding(case))
+        yield report_wrong("the patches are not all mapped by the same weights", at=_find_embedding(case))
 
 
-def _embedding(case: Case) -> Op | None:
+def _find_embedding(case: Case) -> Op | None:
     return next((op for op in case.watch.ops if op.data and op.name in LINEARS), None)
 
 

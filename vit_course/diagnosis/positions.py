@@ -5,22 +5,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.diagnosis.anatomy import Read, factors, own_axis
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.anatomy import Read, list_factors, own_axis
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.patches import boxes_of
-from vit_course.diagnosis.watch import ADDS, MOVES, NORMS, TIMES, Op, is_given, source
+from vit_course.diagnosis.patches import find_boxes
+from vit_course.diagnosis.watch import ADDS, MOVES, NORMS, TIMES, Op, is_given, trace_source
 
 _MODEL = "VisionTransformer: "
 
 
-def plain_images(case: Case) -> Tensor:
+def make_plain_images(case: Case) -> Tensor:
     """Images of one color, in which all patches are alike."""
     shades = torch.linspace(0.5, 1.5, case.images.shape[1]).to(case.images)[:, None, None]
     return torch.full_like(case.images, 0.3) * shades
 
 
-def same_op(ops: list[Op], op: Op | None) -> Op:
+def find_same_op(ops: list[Op], op: Op | None) -> Op:
     """The same operation in another pass (NotAsked where that went another way)."""
     if op is None or op.number >= len(ops) or ops[op.number].name != op.name:
         raise NotAsked("the pass takes another way with other images")
@@ -29,29 +29,29 @@ def same_op(ops: list[Op], op: Op | None) -> Op:
 
 def positions_there(case: Case) -> Remarks:
     """Tokens know where they stand: positions are added before the blocks, or act inside attention."""
-    boxes_of(case)
+    find_boxes(case)
     with torch.no_grad():
-        watch, _ = case.subject.watch(plain_images(case))
-    start = same_op(watch.ops, case.anatomy.start[1])
+        watch, _ = case.subject.watch(make_plain_images(case))
+    start = find_same_op(watch.ops, case.anatomy.start[1])
     rows = case.tokens(start.out)[0]
     patches = rows[[row for row in range(len(rows)) if row not in case.special]]
     largest = float(patches.abs().max())
     kinds = len({tuple((each / max(1e-6, largest) * 1e4).round().int().tolist()) for each in patches})
     if float((patches - patches.mean(0)).abs().max()) > 1e-5 * largest:
         if kinds < len(patches) * 0.9 and kinds < len(patches) - 8:
-            yield unusual(f"{len(patches)} patches have {kinds} different positions", at=start)
+            yield report_unusual(f"{len(patches)} patches have {kinds} different positions", at=start)
         return
-    if act_inside_attention(case):
+    if has_positions_in_attention(case):
         return
-    if not _blind_to_order(case):
+    if not _is_blind_to_order(case):
         raise NotAsked("with all patches alike the tokens before the blocks are alike: positions come in later")
     adds = (op for op in case.watch.ops if op.name in ADDS and op.out.shape == case.anatomy.start[0].shape)
     idle = any(is_given(*each) for op in adds for each in op.reads)
     seen = "with all patches alike all tokens are alike, and shuffled patches give the same: there are no positions"
-    yield unusual(seen, f"{_MODEL}{'one position for all' if idle else 'positions never added'}", start)
+    yield report_unusual(seen, f"{_MODEL}{'one position for all' if idle else 'positions never added'}", start)
 
 
-def act_inside_attention(case: Case) -> bool:
+def has_positions_in_attention(case: Case) -> bool:
     """Say whether queries or scores of tokens that are alike differ: rotary or relative positions.
 
     Where positions are added before the blocks, they are taken off.
@@ -65,21 +65,21 @@ def act_inside_attention(case: Case) -> bool:
         return tokens
 
     with torch.no_grad():
-        watch, _ = case.subject.watch(plain_images(case), {number: level})
+        watch, _ = case.subject.watch(make_plain_images(case), {number: level})
     site = case.sites[0]
-    mixed = same_op(watch.ops, site.mix)
-    scores = same_op(watch.ops, site.scores)
-    query = factors(scores)[0][0]
+    mixed = find_same_op(watch.ops, site.mix)
+    scores = find_same_op(watch.ops, site.scores)
+    query = list_factors(scores)[0][0]
     seen = [(query, query.ndim - 2 if site.mix is site.scores else own_axis(scores, query))]
     if site.mix is site.scores:
         seen += [(each, each.ndim - 2) for each, _ in mixed.reads[3:] if each.is_floating_point()]
     elif site.weights:
         weights = next(each for each, _ in mixed.reads if each.shape == site.weights[0].shape)
         seen += [(weights, own_axis(mixed, weights))]
-    return not all(_alike(each, axis, special) for each, axis in seen)
+    return not all(_is_alike(each, axis, special) for each, axis in seen)
 
 
-def _alike(tensor: Tensor, axis: int | None, special: int) -> bool:
+def _is_alike(tensor: Tensor, axis: int | None, special: int) -> bool:
     """Say whether all patches have the same numbers."""
     if tensor.ndim < 2 or axis is None or tensor.shape[axis] <= special + 1:
         return True
@@ -87,9 +87,9 @@ def _alike(tensor: Tensor, axis: int | None, special: int) -> bool:
     return bool((rows - rows[:1]).abs().max() <= 1e-5 * max(1e-6, float(rows.abs().max())))
 
 
-def _blind_to_order(case: Case) -> bool:
+def _is_blind_to_order(case: Case) -> bool:
     """Say whether shuffled patches give the same logits, or nothing could tell that they were shuffled."""
-    boxes = [box for box in boxes_of(case).values() if box.compact]
+    boxes = [box for box in find_boxes(case).values() if box.compact]
     size = boxes[0].height if boxes else 0
     height, width = case.images.shape[-2:]
     if not size or height % size or width % size or height * width < 2 * size * size:
@@ -102,7 +102,7 @@ def _blind_to_order(case: Case) -> bool:
     return same or not case.special  # a class token that reads nothing but an order would differ
 
 
-def tables(case: Case, ops: list[Op], names: frozenset[str]) -> list[tuple[Op, Read]]:
+def find_tables(case: Case, ops: list[Op], names: frozenset[str]) -> list[tuple[Op, Read]]:
     """Where ``names`` join the tokens with numbers of the model's own, one row for each token, and these numbers."""
     count, wide = case.start.shape[1:]
     sizes = {each * wide for each in (count, count - len(case.special)) if each > 1}
@@ -117,24 +117,24 @@ def tables(case: Case, ops: list[Op], names: frozenset[str]) -> list[tuple[Op, R
 def positions_once(case: Case) -> Remarks:
     """Positions are added once, one for each token, before the first block."""
     first = case.anatomy.start[1]
-    times = [op for op, _ in tables(case, case.watch.ops, TIMES - MOVES)]
+    times = [op for op, _ in find_tables(case, case.watch.ops, TIMES - MOVES)]
     if times and first and first.needs(times[0]):
         seen = "tokens are multiplied by a table with a row for each, which plain ViTs add"
-        yield unusual(seen, "add_class_token: positions multiplied", times[0])
-    adds = tables(case, case.watch.ops, ADDS)
-    own = [source(*given, scales=False).tensor for _, given in adds]
+        yield report_unusual(seen, "add_class_token: positions multiplied", times[0])
+    adds = find_tables(case, case.watch.ops, ADDS)
+    own = [trace_source(*given, scales=False).tensor for _, given in adds]
     later = [op for op, _ in adds if first and op.needs(first) and op is not first]
     if later:
-        blocks = sum(bool(case.anatomy.sites_of(step)) for step in case.anatomy.steps)
+        blocks = sum(bool(case.anatomy.find_sites_within(step)) for step in case.anatomy.steps)
         where = "at the start and before every block" if len(adds) > blocks else "before every block"
         same = ", from the same table" if len({id(each) for each in own}) < len(own) else ""
         seen = f"positions are added {len(adds)} times{same}, also between blocks"
-        yield unusual(seen, f"{_MODEL}positions added {where}", later[0])
-    elif len(adds) > 1 and own[0].requires_grad and (slope := _slope(case, own[0])) > 1.5:
-        yield wrong(f"the same positions are added {slope:.0f} times before the first block", at=adds[1][0])
+        yield report_unusual(seen, f"{_MODEL}positions added {where}", later[0])
+    elif len(adds) > 1 and own[0].requires_grad and (slope := _measure_slope(case, own[0])) > 1.5:
+        yield report_wrong(f"the same positions are added {slope:.0f} times before the first block", at=adds[1][0])
 
 
-def _slope(case: Case, table: Tensor) -> float:
+def _measure_slope(case: Case, table: Tensor) -> float:
     """By how much a token grows with its own row of a table."""
     token, first = case.start[0, -1], case.anatomy.start[1]
     (slope,) = torch.autograd.grad(token.sum(), table, retain_graph=True, allow_unused=True)
@@ -148,7 +148,7 @@ def class_token_has_position(case: Case) -> Remarks:
         raise NotAsked("every token reads pixels")
     if case.special[0] != 0:
         seen = f"tokens that read no pixels stand at {case.special[:4]}, behind the patches"
-        yield unusual(seen, f"{_MODEL}class token last")
+        yield report_unusual(seen, f"{_MODEL}class token last")
     token = case.start[0, case.special[0]]
     own = list(case.subject.model.parameters())
     learned = [each for each in own if each.requires_grad]
@@ -159,11 +159,11 @@ def class_token_has_position(case: Case) -> Remarks:
     if not reached:
         frozen = f"{_MODEL}tensors that are no parameters"
         mistake = frozen if len(learned) < len(own) else "add_class_token: a class token of zeros"
-        yield wrong("the token that reads no pixels is made of nothing that learns", mistake)
+        yield report_wrong("the token that reads no pixels is made of nothing that learns", mistake)
     count = case.start.shape[1]
     some = any(each.shape[-2] in (count, count - len(case.special)) for each in learned if each.ndim > 1)
     if some and len(reached) == 1 and reached[0].numel() <= len(case.special) * token.numel():
-        yield unusual("the class token gets no position", f"{_MODEL}no position added to the class token")
+        yield report_unusual("the class token gets no position", f"{_MODEL}no position added to the class token")
 
 
 PROPERTIES = (positions_there, positions_once, class_token_has_position)

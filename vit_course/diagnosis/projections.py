@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from vit_course.diagnosis.anatomy import Site, is_linear, own_axis
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close, find_influential_rows
 from vit_course.diagnosis.heads import norm_over_features, tokens_see_tokens
-from vit_course.diagnosis.watch import LINEARS, Op, between, pull, source
+from vit_course.diagnosis.watch import LINEARS, Op, list_between, pull, trace_source
 
 _MODULE = "MultiHeadSelfAttention: "
 _ALIKE = (
@@ -25,7 +25,7 @@ def with_biases(case: Case) -> Remarks:
     if bare:
         mistake = "PatchEmbedding: projection without bias" if bare[0] is maps[0] else ""
         what = "one linear map has no bias" if len(bare) == 1 else f"{len(bare)} linear maps have no bias"
-        yield unusual(f"{what}; some papers leave it out", mistake, bare[0])
+        yield report_unusual(f"{what}; some papers leave it out", mistake, bare[0])
 
 
 def _has_bias(op: Op) -> bool:
@@ -39,18 +39,18 @@ def query_key_value_apart(case: Case) -> Remarks:
         numbers = {name: _sort_unscaled(*read) for name, read in parts.items()}
         for first, second, mistake in _ALIKE:
             if numbers[first].shape == numbers[second].shape and close(numbers[first], numbers[second], 1e-4):
-                yield wrong(f"{first} and {second} are the same numbers", mistake, site.scores)
+                yield report_wrong(f"{first} and {second} are the same numbers", mistake, site.scores)
                 return
         for name, (_, made) in parts.items():
             if made is not None and case.anatomy.steps and not _has_projection(case, made):
                 seen = f"no weights stand between the tokens and the {name}"
-                yield unusual(seen, f"{_MODULE}value not projected", site.mix)
+                yield report_unusual(seen, f"{_MODULE}value not projected", site.mix)
                 return
 
 
 def _sort_unscaled(tensor: Tensor, made: Op | None) -> Tensor:
     # whatever axes they were moved to, and before they were scaled
-    return (tensor / (source(tensor, made).factor or 1.0)).detach().flatten().sort().values
+    return (tensor / (trace_source(tensor, made).factor or 1.0)).detach().flatten().sort().values
 
 
 def _has_projection(case: Case, made: Op) -> bool:
@@ -58,7 +58,7 @@ def _has_projection(case: Case, made: Op) -> bool:
     start = next((step for step in steps if step.sum.needs(made)), steps[0]).before[1]
     if start is None or made is start or not made.needs(start):
         return True
-    return any(is_linear(op) for op in between(made, start, case.watch.ops))
+    return any(is_linear(op) for op in list_between(made, start, case.watch.ops))
 
 
 def query_of_one_token(case: Case) -> Remarks:
@@ -89,15 +89,15 @@ def query_of_one_token(case: Case) -> Remarks:
     elif query.shape[axis] == start.shape[1] and tokens != [middle]:
         seen = f"query {middle} of a head comes from token {tokens}"
     if seen:
-        yield wrong(seen, mistake or f"{_MODULE}heads split by view", site.scores)
+        yield report_wrong(seen, mistake or f"{_MODULE}heads split by view", site.scores)
         return
-    if slices := _share_of_token(case, site, row):
-        yield wrong(slices, f"{_MODULE}heads see slices of the input", site.scores)
+    if slices := _describe_share_read(case, site, row):
+        yield report_wrong(slices, f"{_MODULE}heads see slices of the input", site.scores)
     if site.mix is not site.scores:
-        yield from _key_of_one_token(case, site)
+        yield from _judge_key(case, site)
 
 
-def _key_of_one_token(case: Case, site: Site) -> Remarks:
+def _judge_key(case: Case, site: Site) -> Remarks:
     key = site.key[0]
     axis = key.ndim - 1 if site.scores.name != "einsum" else own_axis(site.scores, key)
     if axis is None or not key.requires_grad or key.shape[axis] != case.start.shape[1]:
@@ -106,21 +106,21 @@ def _key_of_one_token(case: Case, site: Site) -> Remarks:
     tokens = find_influential_rows(case.tokens(pull(row[(0,) * (row.ndim - 1)], case.anatomy.start[0]))[0])
     if len(tokens) > 1:
         mistake = "scaled_dot_product_attention: key reshaped where transposed"
-        yield wrong(f"key 1 is made of {len(tokens)} tokens ({tokens[:5]})", mistake, site.scores)
+        yield report_wrong(f"key 1 is made of {len(tokens)} tokens ({tokens[:5]})", mistake, site.scores)
 
 
-def _ways_to(case: Case, site: Site) -> list[Op]:
+def _find_linears_to(case: Case, site: Site) -> list[Op]:
     """The linear maps that make the queries, the last of them last."""
     made = site.query[1]
     return [op for op in case.watch.ops if made and made.needs(op) and is_linear(op)]
 
 
-def _share_of_token(case: Case, site: Site, row: Tensor) -> str:
+def _describe_share_read(case: Case, site: Site, row: Tensor) -> str:
     """That a query reads a part of its token's numbers, or nothing."""
-    ways = _ways_to(case, site)
+    ways = _find_linears_to(case, site)
     if not ways or not case.anatomy.start[1] or not ways[-1].needs(case.anatomy.start[1]):
         return ""
-    normed = source(*next(each for each in ways[-1].reads if each[1] is not None and each[1].data)).tensor
+    normed = trace_source(*next(each for each in ways[-1].reads if each[1] is not None and each[1].data)).tensor
     whole = normed.shape[-1]
     if whole != case.start.shape[-1]:
         return ""
@@ -131,32 +131,32 @@ def _share_of_token(case: Case, site: Site, row: Tensor) -> str:
 def heads_projected_apart(case: Case) -> Remarks:
     """Each head has a projection of its own for its queries."""
     site = case.sites[0]
-    inside = case.anatomy.sites_of(case.anatomy.steps[0]) if case.anatomy.steps else []
+    inside = case.anatomy.find_sites_within(case.anatomy.steps[0]) if case.anatomy.steps else []
     width, count = site.query[0].shape[-1], len(case.images) * case.start.shape[1]
     heads = sum(each.query[0].numel() for each in inside) // (width * count)
-    maps = {id(ways[-1]): ways[-1] for each in inside if (ways := _ways_to(case, each))}
-    weights = {id(each): each for op in maps.values() for each in _weights_of(op)}
+    maps = {id(ways[-1]): ways[-1] for each in inside if (ways := _find_linears_to(case, each))}
+    weights = {id(each): each for op in maps.values() for each in _find_weights(op)}
     rows = sum(each.shape[0] for each in weights.values())
     if heads > 1 and weights and all(op.name == "linear" for op in maps.values()) and rows <= width:
         seen = f"one projection, {rows} wide, makes the queries of all {heads} heads"
-        yield wrong(seen, f"{_MODULE}same weights for every head", site.scores)
+        yield report_wrong(seen, f"{_MODULE}same weights for every head", site.scores)
 
 
-def _weights_of(op: Op) -> list[Tensor]:
+def _find_weights(op: Op) -> list[Tensor]:
     return [each for each in op.args[1:2] if isinstance(each, Tensor)]
 
 
 def output_projected(case: Case) -> Remarks:
     """An output projection mixes what the heads give."""
     for step in case.anatomy.steps:
-        inside = case.anatomy.sites_of(step)
+        inside = case.anatomy.find_sites_within(step)
         if not inside or step.branch[1] is None:
             continue
         last = inside[-1].mix
         heads = len(inside) if len(inside) > 1 else last.out.shape[-3] if last.out.ndim > 3 else 1
         if heads > 1 and not any(is_linear(op) and op.needs(last) and op is not last for op in step.inside):
             seen = f"no weights stand between the {heads} heads and the residual sum"
-            yield unusual(seen, f"{_MODULE}no projection", step.sum)
+            yield report_unusual(seen, f"{_MODULE}no projection", step.sum)
             return
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.patches import boxes_of
-from vit_course.diagnosis.positions import plain_images, same_op
+from vit_course.diagnosis.patches import find_boxes
+from vit_course.diagnosis.positions import find_same_op, make_plain_images
 from vit_course.diagnosis.watch import Op, pull
-from vit_course.diagnosis.whole import unread
+from vit_course.diagnosis.whole import describe_unread
 
 
 def other_sizes(case: Case) -> Remarks:
     """An image of another size is refused, or all of it is read, and its positions go by row and column."""
-    boxes = boxes_of(case)
+    boxes = find_boxes(case)
     side, (height, width) = next(iter(boxes.values())).height, case.images.shape[-2:]
     if (
         not all(box.height == box.width == side for box in boxes.values())
@@ -28,23 +28,23 @@ def other_sizes(case: Case) -> Remarks:
         images = F.interpolate(case.images, (tall, wide), mode="bilinear").requires_grad_()
         try:
             reached = pull(case.subject.run(images), images).abs().amax(0)
-            shown, _ = case.subject.watch(F.interpolate(plain_images(case), (tall, wide)))
+            shown, _ = case.subject.watch(F.interpolate(make_plain_images(case), (tall, wide)))
         except Exception:
             continue  # refused
-        if seen := unread(reached):
-            yield wrong(f"it takes an image of {tall}×{wide}, and {seen}")
+        if seen := describe_unread(reached):
+            yield report_wrong(f"it takes an image of {tall}×{wide}, and {seen}")
             return
         if wide < width and (at := _by_number(case, shown.ops, wide // side)):
             seen = f"in an image of {tall}×{wide} a token's position is its running number, not its row and column"
-            yield unusual(f"{seen}: the table is cut and not resized", at=at)
+            yield report_unusual(f"{seen}: the table is cut and not resized", at=at)
             return
 
 
 def _by_number(case: Case, ops: list[Op], columns: int) -> Op | None:
     """The operation before the blocks, where token k of a narrower image has the position of the first ones."""
-    whole, _ = case.subject.watch(plain_images(case))
-    starts = [same_op(each, case.anatomy.start[1]) for each in (whole.ops, ops)]
-    large, small = (_patches(case, start.out) for start in starts)
+    whole, _ = case.subject.watch(make_plain_images(case))
+    starts = [find_same_op(each, case.anatomy.start[1]) for each in (whole.ops, ops)]
+    large, small = (_find_patch_tokens(case, start.out) for start in starts)
     count, wide = len(small), case.images.shape[-1] // (case.images.shape[-2] // (len(small) // columns))
     by_place = [number // columns * wide + number % columns for number in range(count)]
     if by_place[-1] >= len(large):
@@ -53,7 +53,7 @@ def _by_number(case: Case, ops: list[Op], columns: int) -> Op | None:
     return starts[1] if is_cut else None
 
 
-def _patches(case: Case, start: Tensor) -> Tensor:
+def _find_patch_tokens(case: Case, start: Tensor) -> Tensor:
     """The tokens of the first image that read pixels."""
     return case.tokens(start)[0][len(case.special) if case.special[:1] == [0] else 0 :]
 

@@ -36,10 +36,10 @@ def undisturbed() -> Iterator[None]:
             np.random.set_state(theirs)
 
 
-def twin(model: nn.Module) -> nn.Module:
+def copy_model(model: nn.Module) -> nn.Module:
     """A copy that shares nothing; one that torch compiled is opened, and what an earlier pass left in it is let go."""
     model = getattr(model, "_orig_mod", model)
-    held = [each for module in model.modules() for value in vars(module).values() for each in _members(value)]
+    held = [each for module in model.modules() for value in vars(module).values() for each in _as_members(value)]
     memo: dict[int, Any] = {
         id(each): each.detach().clone() for each in held if isinstance(each, Tensor) and not each.is_leaf
     }
@@ -59,7 +59,7 @@ def unhook(model: nn.Module) -> None:
                 del hooks[key]
 
 
-def _members(value: Any) -> Iterable[Any]:
+def _as_members(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return [*value.values()]
     return value if isinstance(value, list | tuple) else [value]
@@ -75,9 +75,9 @@ def _copies(value: Any) -> bool:
     return True
 
 
-def generic(model: nn.Module) -> nn.Module:
+def make_generic(model: nn.Module) -> nn.Module:
     """A copy in which no parameter is 0, 1 or equal to another, so that each can be seen at work."""
-    made = twin(model).float().eval()
+    made = copy_model(model).float().eval()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for each in made.parameters():
@@ -91,7 +91,7 @@ def generic(model: nn.Module) -> nn.Module:
     return made
 
 
-def logits_of(output: Any) -> Tensor:
+def find_logits(output: Any) -> Tensor:
     """The logits among what a model gives: a tensor, the ``.logits`` of an object, or the one in a tuple or a dict.
 
     Raises:
@@ -121,12 +121,12 @@ class Subject:
     def __init__(self, model: nn.Module, images: Tensor) -> None:
         self.original = model
         self.images = images.detach().clone().float()
-        self.model, self.start = generic(model), twin(model).float().eval()
+        self.model, self.start = make_generic(model), copy_model(model).float().eval()
 
     def run(self, images: Tensor, model: nn.Module | None = None) -> Tensor:
         """Logits, always from the same random state, so that a model with dropout in evaluation can be asked, too."""
         torch.manual_seed(3)
-        return logits_of((model or self.model)(images.clone()))
+        return find_logits((model or self.model)(images.clone()))
 
     def watch(
         self, images: Tensor, edits: dict[int, Edit] | None = None, model: nn.Module | None = None
@@ -144,7 +144,7 @@ class Subject:
         try:
             torch.manual_seed(3)
             with watch:
-                logits = logits_of(model(images))
+                logits = find_logits(model(images))
         finally:
             for hook in hooks:
                 hook.remove()

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_course.diagnosis.answers import NotAsked, Remarks, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.parameters import leaves, list_names
-from vit_course.diagnosis.subject import logits_of, twin
+from vit_course.diagnosis.parameters import find_leaves, list_names
+from vit_course.diagnosis.subject import copy_model, find_logits
 from vit_course.diagnosis.watch import FUSED, Op
 
 
@@ -30,7 +30,7 @@ def blocks_start_apart(case: Case) -> Remarks:
     if copies:
         words = f"{len(copies)} weights start as copies of others: `{copies[0][1]}` is a copy of `{copies[0][0]}`"
         words += "; torch's nn.TransformerEncoder does this, since it copies one layer"
-        yield unusual(words, module=copies[0][1].rpartition(".")[0])
+        yield report_unusual(words, module=copies[0][1].rpartition(".")[0])
 
 
 def all_learn(case: Case) -> Remarks:
@@ -39,23 +39,23 @@ def all_learn(case: Case) -> Remarks:
     if frozen:
         verb = "does" if len(frozen) == 1 else "do"
         seen = f"{list_names(frozen)} {verb} not learn: requires_grad is False"
-        yield unusual(seen, module=frozen[0].rpartition(".")[0])
+        yield report_unusual(seen, module=frozen[0].rpartition(".")[0])
 
 
 def dropout_used(case: Case) -> Remarks:
     """Dropout that is built drops something in training, and never logits."""
-    model = twin(case.subject.model).train()
+    model = copy_model(case.subject.model).train()
     named = {name: each for name, each in model.named_modules() if isinstance(each, nn.modules.dropout._DropoutNd)}
     drops = {name: each for name, each in named.items() if each.p > 0}
     called = _find_running_dropouts(case, model, drops)
-    live = {id(each) for each in leaves(case.answers)}
+    live = {id(each) for each in find_leaves(case.answers)}
     idle = [name for name in drops if name not in called and not _home_is_idle(model, case.subject.model, name, live)]
     if idle:
         verb = "is" if len(idle) == 1 else "are"
-        yield wrong(f"{list_names(idle)} {verb} built and never called", module=idle[0])
+        yield report_wrong(f"{list_names(idle)} {verb} built and never called", module=idle[0])
     ends = [name for name, each in drops.items() if name in called and _ends_with(model, each, case)]
     if ends:
-        yield wrong(f"`{ends[0]}` drops logits in training", module=ends[0])
+        yield report_wrong(f"`{ends[0]}` drops logits in training", module=ends[0])
 
 
 def _find_running_dropouts(case: Case, model: nn.Module, drops: Mapping[str, nn.Module]) -> set[str]:
@@ -79,7 +79,7 @@ def _ends_with(model: nn.Module, drop: nn.Module, case: Case) -> bool:
     """Say whether the logits are what a dropout gives."""
     kept: list[Tensor] = []
     hook = drop.register_forward_hook(lambda _, __, out: kept.append(out))
-    found = logits_of(model(case.images))
+    found = find_logits(model(case.images))
     hook.remove()
     same = bool(kept) and kept[-1].shape == case.logits.shape
     return same and (kept[-1] is found or kept[-1].data_ptr() == found.data_ptr())
@@ -102,7 +102,7 @@ def start_near_chance(case: Case) -> Remarks:
     count = logits.shape[1]
     loss = float(-F.log_softmax(logits, -1).mean())
     if loss > 1.5 * math.log(count) + 1:
-        yield unusual(f"the loss starts at {loss:.2f}; a guess among {count} classes has {math.log(count):.2f}")
+        yield report_unusual(f"the loss starts at {loss:.2f}; a guess among {count} classes has {math.log(count):.2f}")
 
 
 PROPERTIES = (blocks_start_apart, all_learn, dropout_used, start_near_chance)

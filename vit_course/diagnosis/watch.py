@@ -92,7 +92,7 @@ class Watch(TorchFunctionMode):
         if func is F.multi_head_attention_forward:  # opened up, so that its parts are seen
             with patch.object(F, "has_torch_function", lambda _: False), self:
                 return func(*args, **kwargs)
-        reads = [(each, self._last.get(id(each))) for each in _tensors((*args, *kwargs.values()))]
+        reads = [(each, self._last.get(id(each))) for each in _walk_tensors((*args, *kwargs.values()))]
         result = func(*args, **kwargs)
         outs = [each for each in (result if isinstance(result, tuple | list) else [result]) if isinstance(each, Tensor)]
         if name == "__setitem__":
@@ -103,7 +103,7 @@ class Watch(TorchFunctionMode):
         if edit and isinstance(result, Tensor):
             result = edit(result)
             outs = [result]
-        where = _line_of_the_model()
+        where = _find_model_line()
         data = any(each is self.images or (maker is not None and maker.data) for each, maker in reads)
         for out in outs:
             op = Op(self._count, name, reads, out, args, kwargs, self._module, where, data)
@@ -118,17 +118,17 @@ class Watch(TorchFunctionMode):
     def _module(self) -> str:
         return self.modules[-1] if self.modules else ""
 
-    def maker(self, tensor: Tensor) -> Op | None:
+    def find_maker(self, tensor: Tensor) -> Op | None:
         """The operation that made a tensor, as of the end."""
         return self._last.get(id(tensor))
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
+def _walk_tensors(values: Any) -> Iterator[Tensor]:
     for each in values:
         if isinstance(each, Tensor):
             yield each
         elif isinstance(each, tuple | list):
-            yield from _tensors(each)
+            yield from _walk_tensors(each)
 
 
 def is_of_the_model(file: str) -> bool:
@@ -137,7 +137,7 @@ def is_of_the_model(file: str) -> bool:
     return not (of_python or "/torch/" in file or "/einops/" in file or file.startswith("<frozen"))
 
 
-def _line_of_the_model() -> tuple[str, int] | None:
+def _find_model_line() -> tuple[str, int] | None:
     frame = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -160,14 +160,14 @@ class Source:
     factor: float | None
 
 
-def source(tensor: Tensor, op: Op | None, scales: bool = True) -> Source:
+def trace_source(tensor: Tensor, op: Op | None, scales: bool = True) -> Source:
     """The source of a tensor that ``op`` made; a constant factor is walked through with ``scales`` only."""
     factor: float | None = 1.0
     while op is not None and op.reads:
         if op.name in MOVES:
             tensor, op = op.reads[0]
             continue
-        step = constant_factor(op) if scales else None
+        step = find_constant_factor(op) if scales else None
         if step is None:
             break
         (tensor, op), times = step
@@ -175,7 +175,7 @@ def source(tensor: Tensor, op: Op | None, scales: bool = True) -> Source:
     return Source(op, tensor, factor)
 
 
-def constant_factor(op: Op) -> tuple[tuple[Tensor, Op | None], float | None] | None:
+def find_constant_factor(op: Op) -> tuple[tuple[Tensor, Op | None], float | None] | None:
     """Find what an operation multiplies and by how much (None: by something learned); None if it does not multiply."""
     if op.name not in TIMES | _OVER or len(op.args) != 2:
         return None
@@ -197,7 +197,7 @@ def is_given(tensor: Tensor, op: Op | None) -> bool:
     return not op.data if op else True
 
 
-def between(late: Op | None, early: Op | None, ops: list[Op]) -> list[Op]:
+def list_between(late: Op | None, early: Op | None, ops: list[Op]) -> list[Op]:
     """Operations on the ways from ``early`` to ``late``: those after the first, up to the second."""
     if late is None or early is None:
         return []
@@ -213,7 +213,7 @@ def pull(of: Tensor, to: Tensor) -> Tensor:
     return torch.zeros_like(to) if found is None else found
 
 
-def degree(of: Tensor, to: Tensor) -> float:
+def measure_degree(of: Tensor, to: Tensor) -> float:
     """By Euler's theorem, how a result grows with what it is made from: 1 for a linear map, 0 behind a norm."""
     weights = torch.randn(of.shape, generator=torch.Generator().manual_seed(2)).to(of)
     grown = float((pull(of, to) * to).detach().sum())

@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.diagnosis.answers import Remarks, unusual
+from vit_course.diagnosis.answers import Remarks, report_unusual
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.positions import same_op, tables
+from vit_course.diagnosis.positions import find_same_op, find_tables
 from vit_course.diagnosis.watch import ADDS
 
 _TABLE = "sinusoidal_positions: "
 _NEAR = 2e-3  # a float32 sine of the angle 200 is as far off as that
 
 
-def _schedules(width: int) -> dict[str, Tensor]:
+def _make_schedules(width: int) -> dict[str, Tensor]:
     """The frequencies of a table that is ``width`` wide, by what is said of them; those of papers first."""
     hands = torch.arange(width // 2, dtype=torch.float64)
     exponents = 2 * hands / width
@@ -35,25 +35,25 @@ def _schedules(width: int) -> dict[str, Tensor]:
 def table_of_waves(case: Case) -> Remarks:
     """Positions learn, or are sines and cosines whose frequencies run from 1 to 1/10000."""
     first = case.anatomy.start[1]
-    fixed = [op for op, given in tables(case, case.watch.ops, ADDS) if not given[0].requires_grad]
+    fixed = [op for op, given in find_tables(case, case.watch.ops, ADDS) if not given[0].requires_grad]
     if not fixed or first is None or fixed[0].number > first.number:
         return
     watch, _ = case.subject.watch(case.images, model=case.subject.start)
-    op = same_op(watch.ops, fixed[0])
-    given = next(each for (at, each) in tables(case, watch.ops, ADDS) if at is op)[0].detach().double()
+    op = find_same_op(watch.ops, fixed[0])
+    given = next(each for (at, each) in find_tables(case, watch.ops, ADDS) if at is op)[0].detach().double()
     table = given.reshape(-1, case.start.shape[-1])[-len(case.start[0]) + len(case.special) :].cpu()
     if not table.any() or table.std() < 1e-9:
-        yield unusual("the positions are one number each, and do not learn", at=op)
+        yield report_unusual("the positions are one number each, and do not learn", at=op)
         return
-    said = _said_of(table / table.abs().max())
+    said = _name_schedule(table / table.abs().max())
     if said is None:
-        yield unusual("the positions do not learn, and are no table of sines and cosines", at=op)
+        yield report_unusual("the positions do not learn, and are no table of sines and cosines", at=op)
     elif said:
         seen = f"the frequencies of the fixed table are not those from 1 to 1/10000: {said}"
-        yield unusual(seen, f"{_TABLE}{said}", op)
+        yield report_unusual(seen, f"{_TABLE}{said}", op)
 
 
-def _said_of(table: Tensor) -> str | None:
+def _name_schedule(table: Tensor) -> str | None:
     """The mistake's name in a table (patches, width), "" where it is a known one, None where nothing fits."""
     count, width = table.shape
     side = int(count**0.5)
@@ -64,7 +64,7 @@ def _said_of(table: Tensor) -> str | None:
         by_column = (grid - grid[:1]).abs().amax((0, 1)) < _NEAR
         if (by_row | by_column).all():
             halves = [grid[:, 0, by_row], grid[0][:, by_column]]  # a slow wave looks the same in both
-    for name, frequencies in _schedules(width // len(halves)).items():
+    for name, frequencies in _make_schedules(width // len(halves)).items():
         for start in (0, 1):
             fits = [_fit(half, frequencies, start) for half in halves]
             if all(each is not None for each in fits):

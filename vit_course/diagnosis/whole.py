@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vit_course.diagnosis.answers import NotAsked, Remarks, describe_error, unusual, wrong
+from vit_course.diagnosis.answers import NotAsked, Remarks, describe_error, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.subject import logits_of, twin
+from vit_course.diagnosis.subject import copy_model, find_logits
 from vit_course.diagnosis.watch import pull
 
 
@@ -21,14 +21,14 @@ def image_alone(case: Case) -> Remarks:
             alone = [case.subject.run(image[None]) for image in case.images]
     except Exception as error:
         seen = f"a batch of one raises {describe_error(error)}; a batch of {count} runs"
-        yield wrong(seen, "PatchEmbedding: batch of one squeezed", error=error)
+        yield report_wrong(seen, "PatchEmbedding: batch of one squeezed", error=error)
         return
     if any(each.shape != case.logits[:1].shape for each in alone):
         seen = f"one image gives logits of shape {tuple(alone[0].shape)}, {count} images {tuple(case.logits.shape)}"
-        yield wrong(seen, "VisionTransformer: batch of one squeezed")
+        yield report_wrong(seen, "VisionTransformer: batch of one squeezed")
     elif case.steady and not close(torch.cat(alone), case.logits):
         far = float((torch.cat(alone) - case.logits).abs().max())
-        yield wrong(f"the logits of an image alone and in its batch differ by {far:.2g}")
+        yield report_wrong(f"the logits of an image alone and in its batch differ by {far:.2g}")
 
 
 def steady_in_evaluation(case: Case) -> Remarks:
@@ -37,7 +37,7 @@ def steady_in_evaluation(case: Case) -> Remarks:
         drawn = ("rand", "bernoulli", "normal")
         at = next((op for op in case.watch.ops if "dropout" in op.name or op.name.startswith(drawn)), None)
         name = "MultiHeadSelfAttention: weights dropped" if at is not None and "dropout" in at.name else ""
-        yield wrong("in evaluation the same images give other logits the second time", name, at)
+        yield report_wrong("in evaluation the same images give other logits the second time", name, at)
 
 
 def gradient_flows(case: Case) -> Remarks:
@@ -47,24 +47,24 @@ def gradient_flows(case: Case) -> Remarks:
     except RuntimeError as error:
         in_place = "inplace" in str(error) or "in-place" in str(error)
         mistake = "EncoderBlock: stream changed in place" if in_place else ""
-        yield wrong(f"the backward pass raises {describe_error(error)}", mistake, error=error)
+        yield report_wrong(f"the backward pass raises {describe_error(error)}", mistake, error=error)
 
 
 def every_pixel(case: Case) -> Remarks:
     """Every pixel of every channel changes the logits, and a gradient comes back to it."""
     if case.steady and close(case.strange_logits, case.logits, 1e-6):
-        yield wrong("very different images give the same logits")
+        yield report_wrong("very different images give the same logits")
         return
     reached = pull(case.answers, case.pixels).abs().amax(0)
     if not reached.any():
         ops = (op for op in case.watch.ops if op.data and not op.out.requires_grad and op.out.is_floating_point())
         seen = "the logits change with the images, but no gradient comes back to them"
-        yield wrong(seen, "patchify: pixels cut from their gradient", next(ops, None))
-    elif seen := unread(reached):
-        yield wrong(seen)
+        yield report_wrong(seen, "patchify: pixels cut from their gradient", next(ops, None))
+    elif seen := describe_unread(reached):
+        yield report_wrong(seen)
 
 
-def unread(reached: Tensor) -> str:
+def describe_unread(reached: Tensor) -> str:
     """That some of an image's numbers, by their slopes (channels, height, width), have no influence; else ""."""
     share = float((reached == 0).float().mean())
     dead = [number for number, plane in enumerate(reached) if not plane.any()]
@@ -79,34 +79,34 @@ def logits_no_probabilities(case: Case) -> Remarks:
         return
     if found.ndim > 2:
         seen = f"the logits have the shape {tuple(found.shape)}: one row for each token"
-        yield wrong(seen, "VisionTransformer: every token classified")
+        yield report_wrong(seen, "VisionTransformer: every token classified")
     total, shares = found.sum(-1), found.exp().sum(-1)
     if (found >= 0).all() and close(total, torch.ones_like(total), 1e-4):
         seen = "the output of each image is positive and adds up to 1; cross-entropy takes a softmax again"
-        yield wrong(seen, "VisionTransformer: softmax in the head", last)
+        yield report_wrong(seen, "VisionTransformer: softmax in the head", last)
     elif close(shares, torch.ones_like(shares), 1e-4):
         seen = "the output is logarithms of probabilities: nll_loss needs that, cross-entropy does not"
-        yield unusual(seen, at=last)
+        yield report_unusual(seen, at=last)
     elif last and last.name in ("sigmoid", "sigmoid_") and found.min() >= 0 and found.max() <= 1:
         seen = "the output passes a sigmoid: right for several labels an image, wrong before cross-entropy"
-        yield unusual(seen, at=last)
+        yield report_unusual(seen, at=last)
 
 
 def dtype_follows(case: Case) -> Remarks:
     """A model in float64 computes in float64 from end to end."""
-    model = twin(case.subject.model).double()
+    model = copy_model(case.subject.model).double()
     try:
         with torch.no_grad():
             watch, found = case.subject.watch(case.images.double(), model=model)
     except Exception as error:
         seen = f"after `.double()` the model raises {describe_error(error)}: a tensor in it has a dtype of its own"
-        yield unusual(seen, "patchify: float32 whatever the input", error=error)
+        yield report_unusual(seen, "patchify: float32 whatever the input", error=error)
         return
     coarse = (torch.float32, torch.float16, torch.bfloat16)
     narrow = [op for op in watch.ops if op.data and op.out.dtype in coarse]
     if found.dtype != torch.float64 or narrow:
         seen = f"after `.double()` a part still computes in float32, and the logits are {str(found.dtype)[6:]}"
-        yield unusual(seen, "EncoderBlock: stream in float32", narrow[0] if narrow else None)
+        yield report_unusual(seen, "EncoderBlock: stream in float32", narrow[0] if narrow else None)
 
 
 def device_follows(case: Case) -> Remarks:
@@ -114,15 +114,15 @@ def device_follows(case: Case) -> Remarks:
     mistake = "patchify: tokens made on the cpu"
     try:
         with torch.no_grad():
-            found = logits_of(twin(case.subject.model).to("meta")(case.images.to("meta")))
+            found = find_logits(copy_model(case.subject.model).to("meta")(case.images.to("meta")))
     except Exception as error:
         words = str(error)
         if "meta" not in words or not any(each in words for each in ("Cannot copy out of", "device", "cpu")):
             raise NotAsked(f"on torch's device without numbers it raises {describe_error(error)}") from None
-        yield unusual(f"moved to another device, the model raises {describe_error(error)}", mistake, error=error)
+        yield report_unusual(f"moved to another device, the model raises {describe_error(error)}", mistake, error=error)
         return
     if found.device.type != "meta":
-        yield unusual(f"moved to another device, the model still gives logits on {found.device.type}", mistake)
+        yield report_unusual(f"moved to another device, the model still gives logits on {found.device.type}", mistake)
 
 
 def input_left_alone(case: Case) -> Remarks:
@@ -132,7 +132,7 @@ def input_left_alone(case: Case) -> Remarks:
         case.subject.model(case.images)
     if not torch.equal(kept, case.images):
         case.images.copy_(kept)
-        yield wrong("the pass changes the images that it is given", "patchify: input changed in place")
+        yield report_wrong("the pass changes the images that it is given", "patchify: input changed in place")
 
 
 PROPERTIES = (

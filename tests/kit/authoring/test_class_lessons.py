@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.class_lessons import build_class, class_root, read_settings, sources_of
+from exercise_kit.authoring.class_lessons import build_class, class_root, read_settings, read_sources
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
 from exercise_kit.engine.class_exercises import use_class
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 def settings(folder: Path, text: str) -> dict[str, str]:
     (folder / "class.toml").write_text(text)
-    return sources_of(folder, ROOT)
+    return read_sources(folder, ROOT)
 
 
 def problems(folder: Path) -> str:
@@ -114,7 +114,7 @@ def test_points_change_in_the_check_the_table_and_the_heading(folder):
 
 
 def test_sections_change_places_and_nothing_is_lost(folder):
-    before = sources_of(folder, ROOT)["05_vit"]
+    before = read_sources(folder, ROOT)["05_vit"]
     text = settings(folder, '[order]\n05_vit = ["load_torchvision", "count_parameters"]')["05_vit"]
     assert sorted(text.splitlines()) == sorted(before.splitlines())
     assert text.index('exercise="load_torchvision"') < text.index('exercise="count_parameters"')

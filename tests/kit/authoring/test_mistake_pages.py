@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from exercise_kit.authoring import mistake_pages
-from exercise_kit.authoring.mistake_pages import PagesError, anchor, pages, plain, redirects, with_new
+from exercise_kit.authoring.mistake_pages import (
+    PagesError,
+    escape_markdown,
+    list_redirects,
+    make_anchor,
+    render_pages,
+    with_new,
+)
 from exercise_kit.engine import run
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
@@ -19,8 +26,8 @@ COLUMN = "patchify/column-order"
 
 
 def test_a_published_page_stays_or_leads_elsewhere() -> None:
-    assert redirects(f"# a comment\n\n{COLUMN}\n") == {}
-    assert redirects(f"patchify/columns -> {COLUMN}\n{COLUMN}\n") == {"patchify/columns": COLUMN}
+    assert list_redirects(f"# a comment\n\n{COLUMN}\n") == {}
+    assert list_redirects(f"patchify/columns -> {COLUMN}\n{COLUMN}\n") == {"patchify/columns": COLUMN}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +41,7 @@ def test_a_published_page_stays_or_leads_elsewhere() -> None:
 )
 def test_a_page_that_would_be_lost_is_named_with_what_to_write(published: str, said: str) -> None:
     with pytest.raises(PagesError, match=said):
-        redirects(published)
+        list_redirects(published)
 
 
 def test_new_pages_join_the_list_and_none_leaves_it() -> None:
@@ -58,7 +65,7 @@ def test_new_pages_join_the_list_and_none_leaves_it() -> None:
     ],
 )
 def test_words_stay_words(text: str, markdown: str) -> None:
-    assert plain(text) == markdown
+    assert escape_markdown(text) == markdown
 
 
 @pytest.mark.parametrize(
@@ -66,14 +73,14 @@ def test_words_stay_words(text: str, markdown: str) -> None:
     [("Two kinds of axes", "two-kinds-of-axes"), ("Before or after?", "before-or-after"), ("A, B", "a-b")],
 )
 def test_anchors_are_those_of_github(heading: str, expected: str) -> None:
-    assert anchor(heading) == expected
+    assert make_anchor(heading) == expected
 
 
 def test_every_symptom_has_a_page_of_its_own() -> None:
     assert set(mistake_pages.SYMPTOMS) == set(InTraining)
     names = [name for name, _ in mistake_pages.SYMPTOMS.values()]
     assert len(set(names)) == len(names)
-    assert {f"mistakes/seen/{name}" for name in names} <= pages().keys()
+    assert {f"mistakes/seen/{name}" for name in names} <= render_pages().keys()
 
 
 def strips(images: object, patch_size: int) -> object:

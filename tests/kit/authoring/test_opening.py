@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.authoring.addresses import read_addresses
-from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, setup_source
+from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, make_setup_source
 from tests.bare_python import bare_python, outside
 from tests.waiting import GIVE_UP
 
@@ -49,7 +49,7 @@ def run_setup(folder, prelude="", python=sys.executable):
     """Return what the cell prints, how it ended, and what it prints to stderr."""
     finished = subprocess.run(
         [python, "-W", "ignore", "-c", RUN],
-        input=json.dumps([prelude, setup_source(ADDRESS)]),
+        input=json.dumps([prelude, make_setup_source(ADDRESS)]),
         cwd=folder,
         env=outside(dict(os.environ)) | {"IPYTHONDIR": str(folder / ".ipython")},
         capture_output=True,
@@ -166,7 +166,7 @@ def test_an_old_torch_is_reported_in_words(tmp_path):
 
 
 def test_the_cell_is_short_and_folded():
-    source = setup_source(read_addresses(ROOT).repository)
+    source = make_setup_source(read_addresses(ROOT).repository)
     assert len(source.splitlines()) <= 16
     assert max(map(len, source.splitlines())) <= 88
     assert source.startswith("# @title Setup")  # what Colab shows in the place of a form's code
@@ -181,4 +181,4 @@ def test_the_badge_is_a_picture_of_its_stated_size():
 
 @pytest.mark.parametrize("word", ["torch", "--upgrade"])
 def test_nothing_but_the_course_is_asked_for(word):
-    assert word not in setup_source(ADDRESS)
+    assert word not in make_setup_source(ADDRESS)

@@ -10,7 +10,7 @@ import pytest
 
 from exercise_kit.authoring.build import build
 from exercise_kit.authoring.lesson import read_lesson
-from exercise_kit.authoring.lint import problems_of
+from exercise_kit.authoring.lint import find_problems
 from exercise_kit.authoring.predictions import without_guesses
 from exercise_kit.engine.course_named import package
 
@@ -73,15 +73,15 @@ def test_students_get_no_guess_and_solutions_keep_it(repository, good):
     ],
 )
 def test_a_prediction_that_cannot_work_is_reported(repository, good, predicted, revealed, message):
-    problems = problems_of(lesson(repository, good, predicted, revealed), repository.root)
+    problems = find_problems(lesson(repository, good, predicted, revealed), repository.root)
     assert len(problems) == 1
     assert message in str(problems[0])
 
 
 def test_a_good_prediction_is_no_problem(repository, good):
-    assert problems_of(lesson(repository, good), repository.root) == []
+    assert find_problems(lesson(repository, good), repository.root) == []
     chosen = lesson(repository, good, 'predict("sum", "six", choices=("six", "seven"))')
-    assert problems_of(chosen, repository.root) == []
+    assert find_problems(chosen, repository.root) == []
 
 
 def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, good):

@@ -8,7 +8,12 @@ import pytest
 
 from exercise_kit.authoring.build import build
 from exercise_kit.authoring.lesson import AuthoringError, read_lesson
-from exercise_kit.authoring.minutes import CODE_CHARACTERS_A_MINUTE, WORDS_A_MINUTE, minutes_of, visible_words
+from exercise_kit.authoring.minutes import (
+    CODE_CHARACTERS_A_MINUTE,
+    WORDS_A_MINUTE,
+    count_visible_words,
+    estimate_minutes,
+)
 from exercise_kit.authoring.route import LessonRoute, Task, read_route
 from exercise_kit.engine.course_named import package
 
@@ -88,7 +93,7 @@ def test_minutes_are_words_and_code_and_tasks(repository):
     words, lines = "# word\n" * 5 * WORDS_A_MINUTE, "x += 1\n" * 2 * (CODE_CHARACTERS_A_MINUTE // 4)
     text = f"# %% [markdown]\n# # Title\n#\n{words}\n# %%\n{lines}"
     route = LessonRoute(core=True, tasks={"a first walk": Task(7, 1, 1), "a second": Task(4, 1, 1, skip=True)})
-    found = minutes_of(lesson_of(repository, text), route)
+    found = estimate_minutes(lesson_of(repository, text), route)
     assert (found.reading, found.core_reading, found.tasks, found.core_tasks) == (7, 7, 11, 7)
     assert (found.total, found.core) == (18, 14)
 
@@ -98,15 +103,15 @@ def test_a_section_whose_tasks_may_be_skipped_is_no_reading_of_the_core(reposito
     asked = GOOD[GOOD.index("# %% exercise") :]
     text = f"# %% [markdown]\n# # Title\n{more}\n{asked}"
     skipped = {"double": Task(1, 1, 1, skip=True), "why-two": Task(1, 1, 1, skip=True)}
-    found = minutes_of(lesson_of(repository, text), LessonRoute(core=True, tasks=skipped))
+    found = estimate_minutes(lesson_of(repository, text), LessonRoute(core=True, tasks=skipped))
     assert (found.reading - found.core_reading) >= 2
     kept = {**skipped, "double": Task(1, 1, 1)}
-    found = minutes_of(lesson_of(repository, text), LessonRoute(core=True, tasks=kept))
+    found = estimate_minutes(lesson_of(repository, text), LessonRoute(core=True, tasks=kept))
     assert found.core_reading == found.reading
 
 
 def test_a_lesson_outside_the_core_takes_none_of_its_minutes(repository):
-    found = minutes_of(lesson_of(repository, GOOD), LessonRoute(core=False, tasks={"double": Task(9, 1, 1)}))
+    found = estimate_minutes(lesson_of(repository, GOOD), LessonRoute(core=False, tasks={"double": Task(9, 1, 1)}))
     assert found.core == 0
     assert found.total >= 9
 
@@ -123,7 +128,7 @@ def test_a_lesson_outside_the_core_takes_none_of_its_minutes(repository):
     ids=["words", "folded", "picture", "table", "answer"],
 )
 def test_only_visible_words_count(text, count):
-    assert visible_words(text) == count
+    assert count_visible_words(text) == count
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exercise_kit.authoring.lesson import read_lesson
-from exercise_kit.authoring.lint import problems_of
+from exercise_kit.authoring.lint import find_problems
 
 EXERCISE = '# %% exercise="double"'
 CHECK_HEADER = '# %% check="double" points=3'
@@ -77,7 +77,7 @@ BROKEN = {
 def test_a_broken_rule_is_reported_where_it_is_broken(repository, good, old, new, line, message):
     assert old in good
     path = repository.write(good.replace(old, new, 1))
-    problems = problems_of(read_lesson(repository.root, path), repository.root)
+    problems = find_problems(read_lesson(repository.root, path), repository.root)
     found = [problem for problem in problems if message in problem.message]
     assert found, [str(problem) for problem in problems]
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -87,10 +87,10 @@ def test_a_broken_rule_is_reported_where_it_is_broken(repository, good, old, new
 
 def test_the_good_lesson_has_no_problem(repository):
     path = repository.write()
-    assert problems_of(read_lesson(repository.root, path), repository.root) == []
+    assert find_problems(read_lesson(repository.root, path), repository.root) == []
 
 
 def test_a_file_name_that_is_no_lesson_s_is_reported(repository):
     path = repository.write(name="Doubling")
-    (problem,) = problems_of(read_lesson(repository.root, path), repository.root)
+    (problem,) = find_problems(read_lesson(repository.root, path), repository.root)
     assert str(problem) == "solutions/Doubling.py: a lesson's file is named NN_topic.py, two digits and lower case"

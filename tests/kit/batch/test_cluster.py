@@ -253,7 +253,7 @@ def test_another_version_code_or_device_is_refused(task, monkeypatch):
     monkeypatch.setattr(capabilities, "probe_capabilities", lambda: lacking)
     words = "it cannot keep students' code apart (landlock: use Linux 5.13 or newer)"
     assert cluster_worker._lack(replace(needs, folder="/elsewhere")) == words
-    assert devices.missing_protections("cpu") == lacking.missing
+    assert devices.list_missing_protections("cpu") == lacking.missing
 
 
 def test_what_was_judged_on_two_machines_is_one_result():

@@ -387,7 +387,7 @@ def test_who_makes_the_grader_fail_has_no_score(judge, monkeypatch, checks):
 
 
 def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge, monkeypatch):
-    monkeypatch.setattr(sandbox, "outputs_of", lambda *_: {}["a bug of ours"])
+    monkeypatch.setattr(sandbox, "read_outputs", lambda *_: {}["a bug of ours"])
     result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
     assert (result.status, result.flags) == ("error", ())
     assert "KeyError" in result.reason

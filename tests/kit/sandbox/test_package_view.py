@@ -14,7 +14,7 @@ import exercise_kit
 import vit_course
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox import package_view
-from exercise_kit.sandbox.package_view import folder_of_views, view_of
+from exercise_kit.sandbox.package_view import find_views_folder, provide_view
 
 PACKAGE = Path(vit_course.__file__).parent
 SHARED, ANSWERS, TOOLS = course().modules.shared, course().modules.answers, course().modules.tools
@@ -61,13 +61,13 @@ def there(name, lesson):
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_s_own_imports_work_in_its_view(lesson, home):
     lines = "\n".join([*imports_of(lesson), "from vit_course import *"])
-    where = run(view_of(lesson, home), f"{lines}\nimport vit_course; print(vit_course.__file__)")
+    where = run(provide_view(lesson, home), f"{lines}\nimport vit_course; print(vit_course.__file__)")
     assert Path(where).is_relative_to(home)
 
 
 @pytest.mark.parametrize("lesson", [*LESSONS, "07_train"])
 def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
-    folder = view_of(lesson, home)
+    folder = provide_view(lesson, home)
     modules = modules_of(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
     fixtures = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
@@ -108,10 +108,10 @@ def test_fixtures_hold_no_answer():
 
 
 def test_every_module_of_the_package_that_a_view_has_can_be_imported(home):
-    found = modules_of(view_of("99_beyond", home))
+    found = modules_of(provide_view("99_beyond", home))
     names = (name.replace("/", ".").removesuffix(".__init__") for name in found if name != "__init__")
     code = "".join(f"import vit_course.{name}\n" for name in names)
-    assert run(view_of("99_beyond", home), f"{code}print('all')") == "all"
+    assert run(provide_view("99_beyond", home), f"{code}print('all')") == "all"
 
 
 def test_lesson_06_has_its_tools_but_for_its_answers(home):
@@ -124,7 +124,7 @@ for answer in (split_indices, train_one_epoch, EarlyStopping):
     except RuntimeError as error:
         print(error)
 """
-    printed = run(view_of("06_training", home), code).splitlines()
+    printed = run(provide_view("06_training", home), code).splitlines()
     hidden = {
         "split_indices": "data.splits",
         "train_one_epoch": "training.loop",
@@ -135,7 +135,7 @@ for answer in (split_indices, train_one_epoch, EarlyStopping):
         for name, module in hidden.items()
     ]
     assert run(
-        view_of("05_vit", home), "from vit_course.data import split_indices; print(split_indices(9, 2, 0)[0][:0])"
+        provide_view("05_vit", home), "from vit_course.data import split_indices; print(split_indices(9, 2, 0)[0][:0])"
     )
 
 
@@ -167,7 +167,7 @@ print("there:", vit_course.patchify.__name__)
 
 
 def test_what_is_hidden_can_be_imported_and_says_why_when_it_is_used(home):
-    *printed, last = run(view_of("03_attention", home), USES).splitlines()
+    *printed, last = run(provide_view("03_attention", home), USES).splitlines()
     names = (
         ["scaled_dot_product_attention"] + 5 * ["MultiHeadSelfAttention"] + 5 * ["VisionTransformer"] + ["initialise"]
     )
@@ -184,12 +184,12 @@ def test_what_is_hidden_can_be_imported_and_says_why_when_it_is_used(home):
 def test_guesses_and_progress_show_nothing_while_grading(home):
     """A cell that makes a prediction, compares it or sums up runs to its end there, and prints nothing."""
     code = 'predict("a", 3); predict("b", ..., choices=("x", "y")); reveal("a", 3, within=1); print(progress())'
-    assert run(view_of("01_patchify", home), f"from vit_course import predict, progress, reveal; {code}") == "None"
+    assert run(provide_view("01_patchify", home), f"from vit_course import predict, progress, reveal; {code}") == "None"
 
 
 def test_check_decides_nothing(home):
     code = 'from vit_course import check; print(check("patchify", print, points=3))'
-    assert run(view_of("01_patchify", home), code) == "graded by the judge; its verdict is in the feedback"
+    assert run(provide_view("01_patchify", home), code) == "graded by the judge; its verdict is in the feedback"
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -204,7 +204,7 @@ for program in (suspect, suspect.program):
     except RuntimeError as error:
         print(error)
 """
-    folder = view_of(lesson, home)
+    folder = provide_view(lesson, home)
     shown, *printed = run(folder, code).splitlines()
     assert shown == "|".join(["a bug hunt is not shown while grading; no point depends on it"] * 2 + ["''"])
     assert printed == ["bug hunts are not there while grading; no point depends on them"] * 2
@@ -217,67 +217,69 @@ for program in (suspect, suspect.program):
 
 
 def test_a_view_is_made_once_and_nobody_writes_into_it(home):
-    folder = view_of("02_positions", home)
+    folder = provide_view("02_positions", home)
     before = folder.stat().st_ino
-    assert view_of("02_positions", home) == folder
+    assert provide_view("02_positions", home) == folder
     assert folder.stat().st_ino == before
-    assert view_of("03_attention", home) != folder
+    assert provide_view("03_attention", home) != folder
     assert all(not each.stat().st_mode & 0o222 for each in (folder, *folder.rglob("*")))
     assert len(list(folder.rglob("*.pyc"))) == len(list(folder.rglob("*.py")))
-    assert sorted(each.name for each in home.iterdir()) == sorted({folder.name, view_of("03_attention", home).name})
+    assert sorted(each.name for each in home.iterdir()) == sorted(
+        {folder.name, provide_view("03_attention", home).name}
+    )
 
 
 def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
-    old = view_of("01_patchify", home)
+    old = provide_view("01_patchify", home)
     package = tmp_path / "vit_course"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
     folder_of = package_view._folder_of
     monkeypatch.setattr(package_view, "_folder_of", lambda name: package if name == "vit_course" else folder_of(name))
-    new = view_of("01_patchify", home)
+    new = provide_view("01_patchify", home)
     assert new != old
     assert run(new, "from vit_course.config import NEW; print(NEW)") == "3"
 
 
 def test_a_damaged_view_is_made_again(home):
-    folder = view_of("01_patchify", home)
+    folder = provide_view("01_patchify", home)
     (folder / "vit_course").chmod(0o755)
     (folder / "vit_course" / "config.py").unlink()
-    assert view_of("01_patchify", home) == folder
+    assert provide_view("01_patchify", home) == folder
     assert run(folder, "from vit_course.config import ViTConfig; print(ViTConfig().depth)").isdigit()
     assert [each.name for each in home.iterdir()] == [folder.name]
 
 
 def test_processes_do_not_get_in_each_other_s_way(home):
     with ProcessPoolExecutor(2) as pool:
-        made = list(pool.map(view_of, ["04_block", "05_vit"] * 6, [home] * 12))
+        made = list(pool.map(provide_view, ["04_block", "05_vit"] * 6, [home] * 12))
     assert len(set(made)) == 2
     assert sorted(home.iterdir()) == sorted(set(made))
 
 
 def test_views_are_kept_where_the_user_keeps_such_things(tmp_path, monkeypatch):
-    folder_of_views.cache_clear()
+    find_views_folder.cache_clear()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert folder_of_views() == tmp_path / "vit_course" / "views"
-    folder_of_views.cache_clear()
+    assert find_views_folder() == tmp_path / "vit_course" / "views"
+    find_views_folder.cache_clear()
     (tmp_path / "a file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a file"))
-    elsewhere = folder_of_views()
+    elsewhere = find_views_folder()
     assert elsewhere.is_dir()
     assert not elsewhere.is_relative_to(tmp_path)
-    folder_of_views.cache_clear()
+    find_views_folder.cache_clear()
 
 
 def test_a_lesson_has_a_number(home):
     with pytest.raises(ValueError, match="begins with two digits"):
-        view_of("patchify", home)
+        provide_view("patchify", home)
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_view_holds_all_that_its_modules_import_at_once(lesson):
     """A lesson's own cell imports ``vit_course.interactive``; it failed when that imported what no view holds."""
-    files = package_view._files(lesson)
+    files = package_view._collect_files(lesson)
     modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files}
     packages = {name.rpartition(".")[0] for name in modules} | modules
     missing = {

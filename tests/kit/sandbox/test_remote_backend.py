@@ -12,7 +12,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.sandbox.package_view import view_of
+from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
@@ -284,7 +284,7 @@ def short_timeouts(sandbox):
 @pytest.fixture
 def worker(sandbox, request):
     """A worker that has run the source that the test is given."""
-    with sandbox.worker(view_of("05_vit")) as worker:
+    with sandbox.worker(provide_view("05_vit")) as worker:
         assert all(not run.error for run in worker.run([CellSource(0, request.param)]))
         yield worker
 
@@ -355,7 +355,7 @@ def test_so_do_hidden_checks(exercise, source, worker, hidden):
     ],
 )
 def test_a_student_that_loses_its_worker_is_reported_so(does, kind, seen, short_timeouts):
-    with short_timeouts.worker(view_of("05_vit")) as worker:
+    with short_timeouts.worker(provide_view("05_vit")) as worker:
         list(worker.run([CellSource(0, f"{IMPORTS}def patchify(images, patch_size):\n    {does}")]))
         with pytest.raises(WorkerStopped) as caught:
             RemoteStudent(worker, ["patchify"])(torch.zeros(2, 3, 4, 4), 2)

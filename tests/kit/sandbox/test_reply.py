@@ -11,7 +11,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.remote_backend import RemoteStudent
-from exercise_kit.sandbox.reply import WorkerStopped, value_of
+from exercise_kit.sandbox.reply import WorkerStopped, restore_value
 from exercise_kit.worker.module_values import NamedParameters
 from exercise_kit.worker.values import Other
 
@@ -229,12 +229,12 @@ def test_names_of_parameters_hold_letters_and_digits_alone():
 
 
 def test_a_model_goes_by_its_own_name():
-    model = value_of(NamedParameters({"layer.weight": INPUT}, "Projection"))
+    model = restore_value(NamedParameters({"layer.weight": INPUT}, "Projection"))
     assert type(model).__name__ == "Projection"
     assert not type(model).__module__.startswith("torch.")
     assert torch.equal(dict(model.named_parameters())["layer.weight"], INPUT)
-    assert type(value_of(NamedParameters({}, "Sequential"))).__module__ == "torch.nn"
-    assert type(value_of(NamedParameters({}, "<b>"))).__name__ == "Module"
+    assert type(restore_value(NamedParameters({}, "Sequential"))).__module__ == "torch.nn"
+    assert type(restore_value(NamedParameters({}, "<b>"))).__name__ == "Module"
 
 
 def test_a_model_that_comes_back_is_the_one_that_was_given():

@@ -9,7 +9,7 @@ import pytest
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.sandbox.package_view import view_of
+from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
@@ -86,7 +86,7 @@ def worker(sandbox):
     with contextlib.ExitStack() as stack:
 
         def make(source, lesson="06_training"):
-            worker = stack.enter_context(sandbox.worker(view_of(lesson)))
+            worker = stack.enter_context(sandbox.worker(provide_view(lesson)))
             assert all(not run.error for run in worker.run([CellSource(0, textwrap.dedent(source))]))
             return worker
 

@@ -48,4 +48,4 @@ def test_a_missing_landlock_has_a_remedy(number: int, remedy: str, monkeypatch: 
 def test_the_machine_is_known_by_both_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for machine, name in (("arm64", "aarch64"), ("AMD64", "x86_64")):
         monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
-        assert linux.architecture() == name
+        assert linux.find_architecture() == name

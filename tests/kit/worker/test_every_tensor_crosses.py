@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from exercise_kit.sandbox.reply import value_of
+from exercise_kit.sandbox.reply import restore_value
 from exercise_kit.worker.values import Other, Packer, Unpacker
 from exercise_kit.worker.wire import DTYPES, Caps, Wire
 from tests.waiting import GIVE_UP
@@ -104,7 +104,7 @@ def test_what_cannot_cross_comes_in_words(kind, held):
     received = got[0] if held == "in a list" else got
     assert isinstance(received, Other)
     assert received.text
-    value_of(got)
+    restore_value(got)
 
 
 def _holding(odd, held):
@@ -158,7 +158,7 @@ MODULES = {
 def test_every_odd_module_arrives_as_something(change):
     with pytest.warns() if change == "old weight norm" else _nothing():
         layer = a_module(MODULES[change])
-    assert isinstance(value_of(sent_over(layer, trusting=False)), object)
+    assert isinstance(restore_value(sent_over(layer, trusting=False)), object)
 
 
 class _nothing:

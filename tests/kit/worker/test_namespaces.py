@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from exercise_kit.worker import filesystem, seccomp
-from exercise_kit.worker.linux import PR_SET_NO_NEW_PRIVS, architecture, prctl
+from exercise_kit.worker.linux import PR_SET_NO_NEW_PRIVS, find_architecture, prctl
 from tests.machine import CAPABILITIES
 from tests.waiting import wait_until
 
@@ -91,7 +91,7 @@ def test_where_they_are_refused_nothing_has_changed() -> None:
     def try_behind_a_filter() -> list[Any]:
         steps = [
             (seccomp.LOAD, 0, 0, seccomp.AT_NUMBER),
-            (seccomp.JUMP_EQUAL, 0, 1, UNSHARE[architecture()]),
+            (seccomp.JUMP_EQUAL, 0, 1, UNSHARE[find_architecture()]),
             (seccomp.RETURN, 0, 0, seccomp.REFUSE),
             (seccomp.RETURN, 0, 0, seccomp.ALLOW),
         ]

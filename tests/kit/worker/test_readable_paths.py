@@ -9,14 +9,14 @@ from pathlib import Path
 import torch
 
 import vit_course
-from exercise_kit.worker.readable_paths import listable_folders, package_folders, readable_paths
+from exercise_kit.worker.readable_paths import list_listable_folders, list_package_folders, readable_paths
 
 
 def test_packages_and_standard_library_are_there_entry_by_entry() -> None:
     paths = readable_paths()
     assert Path(torch.__file__).parent in paths
     assert Path(os.__file__) in paths
-    assert not {*package_folders(), *listable_folders(), Path(sysconfig.get_path("purelib"))} & set(paths)
+    assert not {*list_package_folders(), *list_listable_folders(), Path(sysconfig.get_path("purelib"))} & set(paths)
 
 
 def test_the_course_other_vits_and_homes_are_not() -> None:

@@ -35,8 +35,8 @@ def test_numbers_are_those_of_the_kernel_s_headers(machine: str) -> None:
 @pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_program_is_one_that_the_kernel_takes(machine: str, gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seccomp, "architecture", lambda: machine)
-    steps = list(struct.iter_unpack("=HBBI", seccomp.program(123, gpu=gpu)))
+    monkeypatch.setattr(seccomp, "find_architecture", lambda: machine)
+    steps = list(struct.iter_unpack("=HBBI", seccomp.compile_filter(123, gpu=gpu)))
     assert len(steps) < 4096
     assert steps[-1] == (seccomp.RETURN, 0, 0, seccomp.REFUSE)
     for position, (_, when_true, when_false, _) in enumerate(steps):
@@ -56,4 +56,4 @@ def test_a_call_stands_in_one_table() -> None:
 def test_other_processors_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(linux.ProtectionError, match="x86_64 and aarch64; this is linux on riscv64"):
-        seccomp.program(1)
+        seccomp.compile_filter(1)
