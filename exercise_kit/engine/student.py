@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from exercise_kit.engine.compare import kind_of, listed, shape
 from exercise_kit.engine.course import NamedArgument, course
 from exercise_kit.engine.errors import Raised, failure_of, fingerprint
-from exercise_kit.engine.local_backend import NO_OPTIONS, Backend, CallResult, LocalBackend, LocalModule, ModuleBackend
+from exercise_kit.engine.local_backend import NO_OPTIONS, Backend, CallResult, LocalBackend, ModuleBackend
 from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
@@ -230,12 +230,6 @@ class StudentModule:
         self._student = student
         self._backend = backend
         self.name = student.name
-
-    @property
-    def module(self) -> nn.Module:
-        """The module itself, where it is in this process: for a public check that listens to its parts."""
-        assert isinstance(self._backend, LocalModule)
-        return self._backend.module
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
         """Give every parameter the value of its name; Failure when names or shapes are not as asked."""

@@ -162,8 +162,18 @@ def test_each_solution_earns_every_point(graded: Graded) -> None:
     entries = list(of_road("solved", graded))
     assert len(entries) == len(OUTLINE)
     no_line_but(
-        line for _, lesson, entry in entries for line in wrong_points("grade, a solution", entry, points_of(lesson))
+        line
+        for _, lesson, entry in entries
+        for line in (*wrong_points("grade, a solution", entry, points_of(lesson)), *told_false(entry))
     )
+
+
+def told_false(entry: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each claim that fails, with or without points."""
+    for exercise in entry["exercises"]:
+        for each in exercise["checks"]:
+            if each["verdict"] == "fail":
+                yield f"grade, a solution: {exercise['name']}: {each['name']}: {each['message']}"
 
 
 def test_each_lesson_as_released_earns_nothing_and_is_not_written_yet(graded: Graded) -> None:

@@ -121,4 +121,4 @@ def test_listening_leaves_no_trace() -> None:
     assert list(found) == [f"{name}:{way}" for name in NAMES for way in ("in", "out")]
     assert torch.equal(found["norm:in"], x)
     assert module._student.record == before
-    assert not any(each._forward_hooks or each._forward_pre_hooks for each in module.module.modules())
+    assert not any(each._forward_hooks or each._forward_pre_hooks for each in module._backend.module.modules())

@@ -87,7 +87,7 @@ def test_not_even_an_exit_inside_a_check_escapes(error: type[BaseException]) -> 
 
     def it_can_be_doubled(student: Student, _: Probe) -> None:
         """It can be doubled."""
-        student.build().module.double()
+        student.build()._backend.module.double()
 
     (result,) = results_of(Hostile, it_can_be_doubled)
     assert (result.verdict, error.__name__ in result.seen) == (Verdict.FAIL, True)

@@ -202,7 +202,7 @@ def test_a_module_tells_its_parameters_and_its_state() -> None:
     assert tensors["projection.weight"].dtype == torch.float64
     assert tensors["projection.weight"].eq(1).all()
     tensors["projection.weight"].zero_()
-    assert module.module.get_parameter("projection.weight").eq(1).all()
+    assert module._backend.module.get_parameter("projection.weight").eq(1).all()
 
 
 def test_a_module_changes_its_mode_and_its_dtype() -> None:
