@@ -238,7 +238,7 @@ class Worker:
         return self.failure
 
     def _exchange(self, kind: str, clock: RequestClock, fields: Mapping[str, Any]) -> dict[str, Any]:
-        self._wire.more_time = clock.more
+        self._wire.more_time = clock.extend_deadline
         if not self._wire.is_silent():
             self._wire.receive(clock.deadline)  # where it is the worker's end that waits there, this raises Closed
             raise WireError("an answer that nobody asked for")
