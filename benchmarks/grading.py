@@ -34,7 +34,7 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import GradingSettings
 from exercise_kit.batch.locations import place_of
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 
 ROOT = Path(__file__).parents[1]
 LESSON = "01_patchify"
@@ -73,7 +73,7 @@ def answers_of(right: dict[str, str], rng: random.Random) -> dict[str, str]:
 def make_class(folder: Path, students: int) -> list[Path]:
     new_class(folder, ROOT)
     nbgrader(folder, "generate_assignment", LESSON)
-    right, rng = model_answers(folder, LESSON), random.Random(0)
+    right, rng = read_model_answers(folder, LESSON), random.Random(0)
     answers = {f"student-{number:03}": answers_of(right, rng) for number in range(students)}
     for student, written in answers.items():  # the same work of two students would be graded once
         written["patches-or-pixels"] += f"\n\n{student}"

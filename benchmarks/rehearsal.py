@@ -33,7 +33,7 @@ from typing import Any
 from nbgrader.api import Gradebook
 from timing import machine
 
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from exercise_kit.simulate.simulate import read_truth
 
 ROOT = Path(__file__).parents[1]
@@ -131,7 +131,7 @@ class Term:
     def hand_in_again(self, lesson: str, truth: Truth, share: float) -> None:
         """Some hand in the lesson's own answers, or nothing but the released lesson, with the old timestamp."""
         students = sorted(student for student, where in truth if where == lesson)
-        right = model_answers(self.folder, lesson)
+        right = read_model_answers(self.folder, lesson)
         for student in self.draw.sample(students, math.ceil(share * len(students))):
             better, true = self.draw.random() < 0.7, truth[student, lesson]
             written = {name: right[name] for name in true.shares} if better else {}

@@ -128,31 +128,31 @@ CIFAR-10's order.
 """
 
 
-def _exercises() -> Mapping[str, Exercise]:
+def _load_exercises() -> Mapping[str, Exercise]:
     from vit_course.exercises.catalog import EXERCISES
 
     return EXERCISES
 
 
-def _rules() -> Mapping[str, Rule]:
+def _load_rules() -> Mapping[str, Rule]:
     from vit_course.exercises.forbidden_calls import RULES
 
     return RULES
 
 
-def _fixture_inputs(fields: Mapping[str, Any]) -> Sequence[object] | None:
+def _load_fixture_inputs(fields: Mapping[str, Any]) -> Sequence[object] | None:
     from vit_course.exercises.fixture_inputs import fixture_inputs
 
     return fixture_inputs(fields)
 
 
-def _paces() -> Mapping[str, Pace]:
+def _load_paces() -> Mapping[str, Pace]:
     from vit_course.exercises.paces import PACES
 
     return PACES
 
 
-def _references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
+def _load_references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
     from vit_course.staff.references import REFERENCE
 
     return REFERENCE
@@ -170,13 +170,13 @@ def _measure(secret: bytes) -> Measure:
     return accuracy_of_class(secret)
 
 
-def _fingerprint() -> object:
+def _read_fingerprint() -> object:
     from vit_course.exercises.l07_experiments.model_accuracy import fingerprint_of_images
 
     return fingerprint_of_images()
 
 
-def _site() -> str:
+def _read_site() -> str:
     """The site's address, which the builder has written for the package."""
     return str(json.loads((Path(__file__).parent / "exercises" / "addresses.json").read_bytes())["site"])
 
@@ -187,7 +187,7 @@ def _load_quoted() -> Mapping[str, Callable[[], str]]:
     return QUOTED
 
 
-def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
+def _make_results(student: Student, probe: Probe, measure: Measure | None) -> object:
     from vit_course.exercises.l07_experiments.model_accuracy import Results as MeasuredResults
     from vit_course.exercises.l07_experiments.model_accuracy import accuracy_for
 
@@ -195,17 +195,17 @@ def _results(student: Student, probe: Probe, measure: Measure | None) -> object:
 
 
 COURSE = Course(
-    exercises=Deferred(_exercises),
-    rules=Deferred(_rules),
+    exercises=Deferred(_load_exercises),
+    rules=Deferred(_load_rules),
     modules=_MODULES,
     reference_modules=_REFERENCE_MODULES,
-    references=_references,
+    references=_load_references,
     load_graded=_load_graded,
-    results=Results(_measure, _fingerprint, _results, _ON_RESULTS),
+    results=Results(_measure, _read_fingerprint, _make_results, _ON_RESULTS),
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},
     training_fixtures=tuple(f"vit_course.exercises.{each}_fixtures" for each in _FIXTURES),
-    fixture_inputs=_fixture_inputs,
+    fixture_inputs=_load_fixture_inputs,
     copied_from=(
         *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),
         *("fine_tuning", "modern", "data/splits", "training/loop", "training/early_stopping", "training/optimizers"),
@@ -225,8 +225,8 @@ COURSE = Course(
             *("Mlp", "EncoderBlock", "VisionTransformer"),
         )
     },
-    site=_site(),
+    site=_read_site(),
     quoted=Deferred(_load_quoted),
     simulation=SIMULATION,
-    paces=Deferred(_paces),
+    paces=Deferred(_load_paces),
 )

@@ -27,7 +27,7 @@ from exercise_kit.authoring.build import build
 from exercise_kit.engine.rendering import as_text
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import Graded, model_answers, rehearse
+from exercise_kit.nbgrader.demo_class import Graded, read_model_answers, rehearse
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, shapes, train_validation_split
 from vit_course.plots import plot_history, show_attention
@@ -73,7 +73,7 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
     out_dir.mkdir(parents=True, exist_ok=True)
     with _one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(SETTINGS.seed)
-        dataset = shapes(_images_per_epoch() + NUM_VALIDATION)
+        dataset = shapes(_choose_images_per_epoch() + NUM_VALIDATION)
         train, validation = train_validation_split(dataset, NUM_VALIDATION)
         model = VisionTransformer(CONFIG)
         started = time.perf_counter()
@@ -85,7 +85,7 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
         raise KeyboardInterrupt
     curves, attention = out_dir / "curves.png", out_dir / "attention.png"
     plot_history(history, "A small ViT learns ten shapes").savefig(curves, dpi=150)
-    _attention_figure(model, validation).savefig(attention, dpi=150)
+    _draw_attention(model, validation).savefig(attention, dpi=150)
     return DemoResult(
         accuracy=history.validation_accuracy[-1 if whole or history.best_epoch is None else history.best_epoch - 1],
         seconds=seconds,
@@ -96,7 +96,7 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
     )
 
 
-def _images_per_epoch() -> int:
+def _choose_images_per_epoch() -> int:
     """Return how many images an epoch may have, so that all epochs take the planned time on this machine."""
     few = shapes(NUM_TIMED)
     timed = fit(VisionTransformer(CONFIG), few, few.subset(slice(1)), replace(SETTINGS, epochs=2), progress=False)
@@ -136,7 +136,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _attention_figure(model: VisionTransformer, validation: ImageDataset, num_images: int = 6) -> Figure:
+def _draw_attention(model: VisionTransformer, validation: ImageDataset, num_images: int = 6) -> Figure:
     """Where the class token looks in the last block, on the first image of each of several classes."""
     first = torch.stack([(validation.labels == label).nonzero()[0, 0] for label in range(num_images)])
     images: Tensor = validation.images[first]  # (num_images, 3, 32, 32)
@@ -172,7 +172,7 @@ def fix_patchify(images, patch_size):
 
 def students(class_dir: Path) -> dict[str, tuple[str, dict[str, str]]]:
     """The invented students of a released class: what their work is like, and their answers by exercise."""
-    right = model_answers(class_dir, LESSON)
+    right = read_model_answers(class_dir, LESSON)
     half = {name: right[name] for name in ("patchify", "unpatchify", "patches-or-pixels")}
     classic = right | {"patchify": STRIPS, "fix_patchify": COLUMN_ORDER}
     return {
@@ -203,21 +203,21 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
         AuthoringError, ClassFolderError, RehearsalError: a step failed; the message says which and why.
     """
     _clear(out)
-    _headline(console, 1, "Build the notebooks from their sources", "some seconds")
+    _print_headline(console, 1, "Build the notebooks from their sources", "some seconds")
     report = build(root, pages=False)
     console.print(f"{len(report.written)} written, {len(report.unchanged)} unchanged.")
 
-    _headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader", "half a minute to three")
+    _print_headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader", "half a minute to three")
     class_dir = new_class(out / "class", root).path
     with console.status("nbgrader") as status:
         graded = rehearse(class_dir, LESSON, students, lambda words: _show_progress(console, status, words))
-    console.print(_table(graded))
+    console.print(_make_table(graded))
 
-    _headline(console, 3, "What each student reads")
+    _print_headline(console, 3, "What each student reads")
     for student in graded:
         _show_reading(console, student)
 
-    _headline(
+    _print_headline(
         console,
         4,
         "Train a small ViT on drawings that need no download",
@@ -231,8 +231,8 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
         f"parameters, which was shown {result.images:,} drawings in {result.seconds:.0f} seconds.{fewer}"
     )
 
-    _headline(console, 5, "What to open next")
-    for what, where in _next_steps(out, graded):
+    _print_headline(console, 5, "What to open next")
+    for what, where in _list_next_steps(out, graded):
         console.print(Text.assemble((f"{what:<46}", ""), (where, "bold")), soft_wrap=True)
 
 
@@ -245,7 +245,7 @@ def _clear(out: Path) -> None:
     (out / MARKER).write_text("Made by vit-course demo, which replaces this folder when it runs again.\n")
 
 
-def _headline(console: Console, number: int, words: str, takes: str = "") -> None:
+def _print_headline(console: Console, number: int, words: str, takes: str = "") -> None:
     """Say what comes, and how long it ``takes``: on a quiet machine of today, and on an old one beside other work."""
     console.print()
     console.rule(f"[bold]{number}. {words}", align="left", style="blue")
@@ -260,7 +260,7 @@ def _show_progress(console: Console, status: object, words: str) -> None:
         console.print(words)
 
 
-def _table(graded: list[Graded]) -> Table:
+def _make_table(graded: list[Graded]) -> Table:
     """Points: a row for every exercise and a column for every student, which fits a terminal of 80 columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("points")
@@ -278,7 +278,7 @@ def _show_reading(console: Console, student: Graded) -> None:
         console.print(Text(indent(as_text(graded_report(report)), "  ")), soft_wrap=True)
 
 
-def _next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
+def _list_next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:
     classic = next(student for student in graded if student.student == "cleo")
     is_active = os.environ.get("VIRTUAL_ENV") == sys.prefix or sys.prefix == sys.base_prefix
     first = [] if is_active else [("First, in this shell:", f'. "{_shorten_path(Path(sys.prefix))}/bin/activate"')]

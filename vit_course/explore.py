@@ -47,7 +47,7 @@ def explore_patches(picture: Tensor, patchify: Callable[[Tensor, int], Tensor]) 
         Control("row", "pixel row", range(0, SIDE, 4), 64),
         Control("column", "pixel column", range(0, SIDE, 4), 96),
     )
-    drawn = _Patches(_square(picture), patchify)
+    drawn = _Patches(_crop_square(picture), patchify)
     shown = "A picture cut into patches, one of them framed; the pixels of that one; and the numbers of its token."
     return Interactive(drawn.figure, controls, drawn.update, shown)
 
@@ -64,7 +64,7 @@ class _Patches:
         for axes in (self.grid, self.patch):
             plots.draw_picture(axes, torch.zeros(SIDE, SIDE, 3))
         self.cuts = self.grid.add_collection(LineCollection([], colors=plots.BACKGROUND, linewidths=0.7))
-        self.frame = _frame(self.grid, plots.ORANGE)
+        self.frame = _draw_frame(self.grid, plots.ORANGE)
         self.numbers.set(xlabel="number in the token", ylim=(-0.05, 1.05), facecolor=plots.BACKGROUND)
         self.numbers.spines[["top", "right"]].set_visible(False)
         self.numbers.locator_params(nbins=4)
@@ -102,7 +102,7 @@ class _Patches:
         self.frame.set(xy=(left, top), width=patch_size, height=patch_size)
 
 
-def _square(picture: Tensor) -> Tensor:
+def _crop_square(picture: Tensor) -> Tensor:
     """The middle square of (channels, height, width): (3, SIDE, SIDE) float in [0, 1]."""
     image = plots.as_pictures(picture)[0].permute(2, 0, 1)  # (3, height, width)
     side = min(image.shape[1:])
@@ -123,7 +123,7 @@ def _check_tokens(patches: Any, patch_size: int) -> Tensor:
 def _tile(pixels: Tensor, columns: int) -> Any:
     """Patches (tokens, 3, patch_size, patch_size), row by row, as one image (height, width, 3) of uint8."""
     tiles = pixels.unflatten(0, (-1, columns)).permute(0, 3, 1, 4, 2)  # (rows, P, columns, P, 3)
-    return _eight_bits(tiles.flatten(2, 3).flatten(0, 1))
+    return _convert_to_eight_bits(tiles.flatten(2, 3).flatten(0, 1))
 
 
 def explore_positions(tables: Mapping[str, Tensor], grid_size: tuple[int, int]) -> Interactive:
@@ -143,7 +143,7 @@ def explore_positions(tables: Mapping[str, Tensor], grid_size: tuple[int, int]) 
     )
     if not tables:
         raise ValueError("there is no table of positions to show")
-    drawn = _Positions({name: _similarity(name, table, grid_size) for name, table in tables.items()})
+    drawn = _Positions({name: _measure_similarity(name, table, grid_size) for name, table in tables.items()})
     shown = f"A map for each of {', '.join(tables)}: how similar the position of the framed patch is to every other."
     return Interactive(drawn.figure, controls, drawn.update, shown)
 
@@ -160,7 +160,7 @@ class _Positions:
         for axes, (name, similarity) in zip(panels, similarities.items(), strict=True):
             least = similarity.min().item()
             self.images.append(axes.imshow(similarity[0, 0].numpy(), cmap=plots.SEQUENTIAL, vmin=least, vmax=1))
-            self.frames.append(_frame(axes, plots.INK))
+            self.frames.append(_draw_frame(axes, plots.INK))
             axes.set_title(f"{name}: dark {least:.2f}, bright 1", fontsize=9)
             _count_patches(axes)
 
@@ -171,11 +171,11 @@ class _Positions:
             frame.set_xy((column - 0.5, row - 0.5))
             others = similarity[row, column].clone()
             others[row, column] = -math.inf
-            said.append(f"{name}: {_brightest(others)}")
+            said.append(f"{name}: {_describe_brightest(others)}")
         return f"Position of the patch in row {row}, column {column}. Most similar among the others: {'; '.join(said)}."
 
 
-def _similarity(name: str, table: Tensor, grid_size: tuple[int, int]) -> Tensor:
+def _measure_similarity(name: str, table: Tensor, grid_size: tuple[int, int]) -> Tensor:
     """(rows, columns, rows, columns) cosine similarities."""
     rows, columns = grid_size
     table = table.detach().float().cpu().reshape(-1, table.shape[-1])
@@ -255,7 +255,7 @@ def explore_attention(
         ValueError: there is no block, or the sizes do not fit together.
     """
     rows, columns = grid_size
-    drawn = _Attention(picture, _of_blocks(weights, grid_size), grid_size, rollout)
+    drawn = _Attention(picture, _split_by_block(weights, grid_size), grid_size, rollout)
     queries, when = ["patch"], None
     if weights[0].shape[-1] > rows * columns:
         queries, when = ["patch", "class token"], ("query", "patch")
@@ -297,8 +297,8 @@ class _Attention:
         for axes in panels:
             _draw_on_patches(axes, pixels, grid_size)
         self.lit = panels[1]
-        self.frames = [_frame(axes, plots.BLUE) for axes in panels]
-        self.most = _frame(self.lit, "white")
+        self.frames = [_draw_frame(axes, plots.BLUE) for axes in panels]
+        self.most = _draw_frame(self.lit, "white")
 
     def update(self, query: str, row: int, column: int, block: int, head: int, share: int) -> str:
         rows, columns = self.grid_size
@@ -318,7 +318,7 @@ class _Attention:
             kind = f"rollout through block {block}" if share == 100 else f"{kind}, {share} % of the way to rollout"
         self.lit.set_title(kind, fontsize=9)
         label = f"Query patch row {row}, column {column}" if query == "patch" else "Query: the class token"
-        return f"{label}; {kind}. It looks most at {_brightest(looks)}."
+        return f"{label}; {kind}. It looks most at {_describe_brightest(looks)}."
 
     def _roll_out(self, block: int) -> Tensor:
         """Rollout through this block: (tokens, tokens)."""
@@ -332,7 +332,7 @@ class _Attention:
         return self.rolled[block]
 
 
-def _of_blocks(weights: Sequence[Tensor], grid_size: tuple[int, int]) -> list[Tensor]:
+def _split_by_block(weights: Sequence[Tensor], grid_size: tuple[int, int]) -> list[Tensor]:
     """For each block (num_heads, tokens, tokens) on the CPU."""
     rows, columns = grid_size
     if not weights:
@@ -357,7 +357,7 @@ def _shrink(picture: Tensor, largest: int = 192) -> Tensor:
     return F.interpolate(pixels.permute(2, 0, 1)[None], size=size, mode="area")[0].permute(1, 2, 0)
 
 
-def _eight_bits(pixels: Tensor) -> Any:
+def _convert_to_eight_bits(pixels: Tensor) -> Any:
     """Floats in [0, 1], a little over- and undershoot cut off, as an array of uint8, which is drawn faster."""
     return (255 * pixels).clamp(0, 255).to(torch.uint8).numpy()
 
@@ -367,7 +367,7 @@ def _draw_on_patches(axes: Axes, pixels: Tensor, grid_size: tuple[int, int]) -> 
     rows, columns = grid_size
     aspect = pixels.shape[0] / pixels.shape[1] * columns / rows
     extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
-    axes.imshow(_eight_bits(pixels), extent=extent, interpolation="nearest", aspect=aspect)
+    axes.imshow(_convert_to_eight_bits(pixels), extent=extent, interpolation="nearest", aspect=aspect)
     _count_patches(axes)
 
 
@@ -377,14 +377,14 @@ def _count_patches(axes: Axes) -> None:
     axes.locator_params(integer=True, nbins=6)
 
 
-def _frame(axes: Axes, color: str) -> Any:
+def _draw_frame(axes: Axes, color: str) -> Any:
     """A frame round one patch, where axes count patches; `set_xy` moves it."""
     from matplotlib.patches import Rectangle
 
     return axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, fill=False, edgecolor=color, linewidth=2.5, zorder=3))
 
 
-def _brightest(values: Tensor) -> str:
+def _describe_brightest(values: Tensor) -> str:
     """The place and the value of the largest of (rows, columns)."""
     row, column = divmod(int(values.argmax()), values.shape[1])
     return f"row {row}, column {column} ({values.max():.2f})"

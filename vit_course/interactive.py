@@ -114,7 +114,7 @@ class Interactive:
         width, height = (round(inches * DOTS_PER_INCH) for inches in self.figure.get_size_inches())
         return (
             f'<img alt="{html.escape(self.description)}" width="{width}" height="{height}" '
-            f'style="max-width: 100%; height: auto" src="data:image/png;base64,{_base64(self._repr_png_())}">'
+            f'style="max-width: 100%; height: auto" src="data:image/png;base64,{_encode_base64(self._repr_png_())}">'
         )
 
     def _ipython_display_(self) -> None:
@@ -152,7 +152,7 @@ class Interactive:
         sentence, picture = ipywidgets.HTML(), ipywidgets.HTML()
         controls, boxes = {}, []
         for control in self._controls:
-            controls[control.name], box = _widget_of(control)
+            controls[control.name], box = _make_widget(control)
             boxes.append(box)
 
         def show() -> None:
@@ -172,7 +172,7 @@ class Interactive:
         return ipywidgets.VBox([row, sentence, picture])
 
 
-def _widget_of(control: Control) -> tuple[Any, Any]:
+def _make_widget(control: Control) -> tuple[Any, Any]:
     """A labeled input, which screen readers name, and a box with it and, where values are in order, a slider."""
     import ipywidgets
 
@@ -201,5 +201,5 @@ def _widget_of(control: Control) -> tuple[Any, Any]:
     return labeled, ipywidgets.HBox([labeled, slider])
 
 
-def _base64(data: bytes) -> str:
+def _encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")

@@ -44,7 +44,7 @@ DOTS_PER_INCH = 120
 
 
 @cache
-def _figure_class() -> type[Figure]:
+def _make_figure_class() -> type[Figure]:
     """A Figure that a notebook can show although pyplot does not know of it."""
     from matplotlib.figure import Figure
 
@@ -59,7 +59,7 @@ def _figure_class() -> type[Figure]:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of this width and height in inches."""
-    return _figure_class()(figsize=(width, height), facecolor=BACKGROUND, layout="constrained")
+    return _make_figure_class()(figsize=(width, height), facecolor=BACKGROUND, layout="constrained")
 
 
 def as_pictures(images: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ def plot_runs(runs: Sequence[Curves], title: str = "") -> Figure:
         runs,
         epochs,
         "accuracy, %",
-        lambda run: (_percent(run.train_accuracy), _percent(run.validation_accuracy)),
+        lambda run: (_convert_to_percent(run.train_accuracy), _convert_to_percent(run.validation_accuracy)),
     )
     last = [100 * run.validation_accuracy[epochs - 1] for run in runs]
     seeds = f", mean of {len(runs)} seeds" if len(runs) > 1 else ""
@@ -88,7 +88,7 @@ def show_confusions(
     return figure
 
 
-def _percent(shares: Sequence[float]) -> list[float]:
+def _convert_to_percent(shares: Sequence[float]) -> list[float]:
     return [100 * share for share in shares]
 
 

@@ -95,12 +95,12 @@ def to_torchvision(model: VisionTransformer) -> dict[str, Tensor]:
     if isinstance(projection, nn.Linear):
         convolution = conv_from_linear(projection, config.in_channels, config.patch_size)
         state["patch_embedding.projection.weight"] = convolution.weight.detach()
-    return _rename(state, tuple((ours, theirs) for theirs, ours in _torchvision_names(two_linears)))
+    return _rename(state, tuple((ours, theirs) for theirs, ours in _list_torchvision_names(two_linears)))
 
 
 def from_torchvision(state: State) -> dict[str, Tensor]:
     """A torchvision state dict under our names; the head becomes ``head``, or ``head.0`` and ``head.2``."""
-    return _rename(state, _torchvision_names(two_linears="heads.pre_logits.weight" in state))
+    return _rename(state, _list_torchvision_names(two_linears="heads.pre_logits.weight" in state))
 
 
 def from_timm(state: State) -> dict[str, Tensor]:
@@ -228,7 +228,7 @@ def _fit_patch_embedding(name: str, tensor: Tensor, wanted: State) -> Tensor:
     return tensor.reshape(shape) if same_rows else tensor
 
 
-def _torchvision_names(two_linears: bool) -> Names:
+def _list_torchvision_names(two_linears: bool) -> Names:
     return _TORCHVISION + (_TORCHVISION_TWO_LINEARS if two_linears else _TORCHVISION_HEAD)
 
 

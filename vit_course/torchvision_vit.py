@@ -46,7 +46,7 @@ def _fetch(url: str, file: Path, patience: float) -> str | None:
     """Download ``url`` unless ``file`` is there; None, or why that failed."""
     if file.is_file():
         return None
-    if not _answers(url, patience):
+    if not _is_answering(url, patience):
         return f"{urlsplit(url).hostname} does not answer"
     checksum = file.stem.rpartition("-")[2]  # torch's habit: the name ends in the first digits of the SHA-256
     try:
@@ -60,7 +60,7 @@ def _fetch(url: str, file: Path, patience: float) -> str | None:
     return None
 
 
-def _answers(url: str, patience: float) -> bool:
+def _is_answering(url: str, patience: float) -> bool:
     """Say whether the server answers in time; in a thread, since looking up a name knows no time limit."""
     answers: list[bool] = []
 

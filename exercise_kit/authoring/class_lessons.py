@@ -105,7 +105,7 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
         AuthoringError: a lesson, an exercise or the settings have an error; all are listed, with file and line.
     """
     lessons = read_sources(class_dir, root)
-    changed = {name: text for name, text in lessons.items() if text != _text(root / SOURCES / f"{name}.py")}
+    changed = {name: text for name, text in lessons.items() if text != _read_text(root / SOURCES / f"{name}.py")}
     problems = [*_find_unknown(lessons), *_find_file_problems(class_dir)]
     with tempfile.TemporaryDirectory(prefix="vit-course-class-") as temporary:
         merged = Path(temporary)
@@ -134,7 +134,7 @@ def read_sources(class_dir: Path, root: Path) -> dict[str, str]:
     """
     settings = read_settings(class_dir)
     paths = _find_source_files(class_dir, root)
-    texts = {name: _text(paths[name]) or "" for name in sorted(paths)}
+    texts = {name: _read_text(paths[name]) or "" for name in sorted(paths)}
     named = {name for text in texts.values() for _, name in _ROLE.findall(text)}
     wrong = [each for each in (*settings.leave_out, *(settings.points or {})) if each not in named | texts.keys()]
     problems = [Problem(Path(SETTINGS), f"there is no exercise, question or lesson called {each!r}") for each in wrong]
@@ -278,7 +278,7 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
             shutil.copytree(class_dir / name, target, ignore=shutil.ignore_patterns("__pycache__"))
     if (class_dir / SETTINGS).is_file():
         put(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
-    digests = {path.stem: _digest(content) for path, content in built.items() if path.parent == SOURCES}
+    digests = {path.stem: _digest_content(content) for path, content in built.items() if path.parent == SOURCES}
     digests |= dict.fromkeys(sorted(_find_source_files(class_dir, root).keys() - lessons.keys()), "")
     put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
     for table in (OUTLINE, STUBS_FILE):
@@ -337,7 +337,7 @@ def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, before: 
     for path in stale:
         there = content_of(class_dir / path)
         from_course = content_of(root / SOURCES / path.name)
-        if there not in (None, from_course) and _digest(there or b"") != before.get(path.stem):
+        if there not in (None, from_course) and _digest_content(there or b"") != before.get(path.stem):
             advice = f"make the change in {LESSONS}/{path.stem}.py, move the notebook away, and build again"
             problems.append(Problem(path, f"somebody has changed it, so it is left as it is; {advice}"))
     if problems:
@@ -378,7 +378,7 @@ def _pack_answers() -> dict[str, bytes]:
     return {name: content for name, content in packed.items() if content}
 
 
-def _text(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     content = content_of(path)
     try:
         return None if content is None else content.decode()
@@ -387,7 +387,7 @@ def _text(path: Path) -> str | None:
         raise AuthoringError([Problem(Path(path.parent.name, path.name), message)]) from None
 
 
-def _digest(content: bytes) -> str:
+def _digest_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 

@@ -41,7 +41,7 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         AuthoringError: the class's settings cannot be read.
     """
     if not lesson:
-        number = _find_free_number(read_sources(class_dir, root))
+        number = max((int(each[:2]) for each in read_sources(class_dir, root) if each[:2].isdecimal()), default=0) + 1
         lesson = f"{number:02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
     _refuse(class_dir, name, lesson, variant_of)
     values = {"name": name, "lesson": lesson, "objects": name, "package": package(), "number": lesson[:2]}
@@ -79,10 +79,6 @@ def _refuse(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> 
         raise NewExerciseError(f"there is already a file {path}; choose another name")
     if variant_of and (variant_of not in ours or known.exercises[variant_of].file):
         raise NewExerciseError(f"{variant_of!r} is no exercise of the course to make a variant of")
-
-
-def _find_free_number(lessons: dict[str, str]) -> int:
-    return max((int(each[:2]) for each in lessons if each[:2].isdecimal()), default=0) + 1
 
 
 def _fill_template(kind: str, values: dict[str, str]) -> str:

@@ -68,11 +68,11 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
 
 def _say_what_is_next(class_dir: Path, changed: list[str]) -> None:
     """Of each lesson that students have already: what brings the change to the gradebook."""
-    from exercise_kit.nbgrader.generate import next_steps
+    from exercise_kit.nbgrader.generate import describe_next_steps
     from exercise_kit.nbgrader.gradebook import GradebookError
 
     with exit_on(GradebookError):
-        for words in filter(None, (next_steps(class_dir, lesson) for lesson in changed)):
+        for words in filter(None, (describe_next_steps(class_dir, lesson) for lesson in changed)):
             _console.print(words, markup=False)
 
 

@@ -36,7 +36,7 @@ from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_addr
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, read_notes
 from exercise_kit.nbgrader.handed_in import digest_folder, is_named
 from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
-from exercise_kit.nbgrader.scores import students_to_look_at_again, waiting_students
+from exercise_kit.nbgrader.scores import find_students_to_look_at_again, find_waiting_students
 from exercise_kit.nbgrader.typed_points import install_points
 from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
@@ -228,7 +228,7 @@ class JudgedAutograde(Autograde):
         """Who has points in the gradebook."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             handed_in = {each.student_id for each in gradebook.assignment_submissions(lesson)}
-            waiting = waiting_students(gradebook, lesson).items()
+            waiting = find_waiting_students(gradebook, lesson).items()
             points = {cell.name: float(cell.max_score) for cell in gradebook.find_notebook(lesson, lesson).grade_cells}
         checks = check_grade_id("")
         without = {who for who, cells in waiting if any(each.startswith(checks) for each in cells)}
@@ -297,8 +297,8 @@ class JudgedAutograde(Autograde):
                 if student not in rows and student not in (self.coursedir.student_id_exclude or "").split(","):
                     rows[student] = self._make_kept_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
-            waiting, checks = waiting_students(gradebook, lesson), check_grade_id("")
-            again = students_to_look_at_again(gradebook, lesson)
+            waiting, checks = find_waiting_students(gradebook, lesson), check_grade_id("")
+            again = find_students_to_look_at_again(gradebook, lesson)
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
             rows[student] = Row(student, "missing", self._explain_missing(lesson, student))

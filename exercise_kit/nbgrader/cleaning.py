@@ -120,7 +120,7 @@ def _rebuild(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) 
     rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": legible(cell.source), "metadata": metadata}
     if kind == "code":
         rebuilt |= {"execution_count": None, "outputs": [] if mark else _keep_stills(cell)}
-    elif attachments := pictures(cell.get("attachments")):
+    elif attachments := list_pictures(cell.get("attachments")):
         rebuilt["attachments"] = attachments
     node: NotebookNode = from_dict(rebuilt)
     return node
@@ -129,11 +129,11 @@ def _rebuild(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) 
 def _keep_stills(cell: NotebookNode) -> list[dict[str, Any]]:
     """Return what stays of a code cell's outputs: a picture, as the reader put it there."""
     shown = [output.get("data") for output in cell.get("outputs", ()) if isinstance(output, Mapping)]
-    stills = [still_outputs(data.get("image/png")) for data in shown if isinstance(data, Mapping)]
+    stills = [make_still_outputs(data.get("image/png")) for data in shown if isinstance(data, Mapping)]
     return stills[0] if stills else []
 
 
-def pictures(attachments: object) -> dict[str, dict[str, str]]:
+def list_pictures(attachments: object) -> dict[str, dict[str, str]]:
     """A markdown cell's own pictures, of kinds that hold no script."""
     kept = {}
     for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
@@ -176,7 +176,7 @@ class TameMarkdown(NbGraderPreprocessor):
         if cell.cell_type == "raw":
             cell.source = escape(_cut(cell.source))
         elif cell.cell_type == "markdown" and not released:
-            length = _parsed_length(cell.source)
+            length = _measure_parsed(cell.source)
             cell.source = sanitize_markdown(cell.source, cell.get("attachments"), min(_LONGEST_PARSED, self._left))
             self._left -= length
         return cell, resources
@@ -195,8 +195,8 @@ def sanitize_markdown(
     >>> sanitize_markdown("so **that** $a < b$ <script>alert(1)</script> [here](javascript:run)")
     '<div><p>so <strong>that</strong> $a &lt; b$ &lt;script&gt;alert(1)&lt;/script&gt; <a>here</a></p></div>'
     """
-    if len(markdown) > _LONGEST_SHOWN or _parsed_length(markdown) > longest_parsed:
-        return f"<div><pre>{_one_block(escape(_cut(markdown)))}</pre></div>"
+    if len(markdown) > _LONGEST_SHOWN or _measure_parsed(markdown) > longest_parsed:
+        return f"<div><pre>{_join_lines(escape(_cut(markdown)))}</pre></div>"
     once = not attachments and len(markdown) <= _LONGEST_PARSED
     return _parsed_once(markdown) if once else _render(markdown, attachments)
 
@@ -207,14 +207,14 @@ def _render(markdown: str, attachments: dict[str, dict[str, str]] | None = None)
     except Exception:  # a picture that is not attached, brackets a thousand deep: it is shown as it was typed
         html = f"<pre>{escape(markdown)}</pre>"
     harmless = bleach.clean(html, tags=_TAGS, attributes=_may_stay, protocols=_PROTOCOLS)
-    return f"<div>{_one_block(harmless.strip())}</div>"
+    return f"<div>{_join_lines(harmless.strip())}</div>"
 
 
 # most text of a notebook is the lesson's, and the same for a whole class
 _parsed_once = lru_cache(maxsize=512)(_render)
 
 
-def _one_block(html: str) -> str:
+def _join_lines(html: str) -> str:
     return _BLANK_LINE.sub("\n&#10;", without_live_math(html))
 
 
@@ -222,7 +222,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … (cut: the answer has {len(text):,} characters)"
 
 
-def _parsed_length(markdown: str) -> int:
+def _measure_parsed(markdown: str) -> int:
     return len(_PICTURE.sub("", markdown))
 
 
@@ -276,28 +276,28 @@ _NEEDED = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
 MOST_PIXELS = 4000  # on a side: what a browser decodes without pain
 
 
-def still_outputs(still: object) -> list[dict[str, Any]]:
+def make_still_outputs(still: object) -> list[dict[str, Any]]:
     """The outputs of a cell with that picture; none where it is no picture.
 
     Args:
         still: base64 of a PNG, or anything else.
     """
-    picture = base64_png(still)
+    picture = clean_png(still)
     return [new_output("display_data", data={"image/png": picture})] if picture else []
 
 
-def base64_png(text: object) -> str | None:
+def clean_png(text: object) -> str | None:
     """The PNG that a base64 text holds, made anew of what it needs; None where it is none."""
     if not isinstance(text, str):
         return None
     try:
-        parts = _needed_chunks(base64.b64decode(text, validate=True))
+        parts = _keep_needed_chunks(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
         return None
     return base64.b64encode(b"".join(parts)).decode()
 
 
-def _needed_chunks(picture: bytes) -> list[bytes]:
+def _keep_needed_chunks(picture: bytes) -> list[bytes]:
     """The signature and the chunks that hold pixels; ValueError where it is no PNG, or a large one."""
     if not picture.startswith(_SIGNATURE):
         raise ValueError

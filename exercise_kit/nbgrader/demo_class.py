@@ -19,7 +19,7 @@ from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.page_head import report_in
 
 
-def model_answers(class_dir: Path, lesson: str) -> dict[str, str]:
+def read_model_answers(class_dir: Path, lesson: str) -> dict[str, str]:
     """The source of every exercise and question of a lesson, answered as in the class's `source/` folder.
 
     A question's rubric, which is for graders, is left out.
@@ -126,17 +126,17 @@ def rehearse(
     Raises:
         RehearsalError: an nbgrader command failed.
     """
-    _nbgrader(class_dir, report, "generate_assignment", lesson)
+    _run_nbgrader(class_dir, report, "generate_assignment", lesson)
     cast = students(class_dir)
     write_submissions(class_dir, lesson, {name: answers for name, (_, answers) in cast.items()})
-    _nbgrader(class_dir, report, "autograde", lesson)
-    _nbgrader(class_dir, report, "generate_feedback", lesson)
-    _nbgrader(class_dir, report, "export")
+    _run_nbgrader(class_dir, report, "autograde", lesson)
+    _run_nbgrader(class_dir, report, "generate_feedback", lesson)
+    _run_nbgrader(class_dir, report, "export")
     with Gradebook(f"sqlite:///{class_dir / 'gradebook.db'}") as gradebook:
         return [_read_graded(class_dir, lesson, gradebook, name, handed_in) for name, (handed_in, _) in cast.items()]
 
 
-def _nbgrader(class_dir: Path, report: Callable[[str], None], *command: str) -> None:
+def _run_nbgrader(class_dir: Path, report: Callable[[str], None], *command: str) -> None:
     report("nbgrader " + " ".join(command))
     # nbgrader calls alembic by its bare name
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

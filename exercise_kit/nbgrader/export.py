@@ -48,7 +48,7 @@ class GradesWithFlags(ExportPlugin):
                     course = CourseDirectory(parent=self)
                     folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
                     score = read_score(gradebook, assignment.name, student.id, folder / f"{assignment.name}.ipynb")
-                    row = _person(student) | {"duedate": assignment.duedate} | make_row(score)
+                    row = _describe_person(student) | {"duedate": assignment.duedate} | make_row(score)
                     writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
                     if any(each.score is None for each in score.cells):
                         waiting.setdefault(assignment.name, []).append(student.id)
@@ -57,7 +57,7 @@ class GradesWithFlags(ExportPlugin):
         self.log.info("Exporting grades to %s", target)
         write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
         for lesson, students in waiting.items():
-            self.log.warning("%s", not_graded(lesson, students))
+            self.log.warning("%s", describe_not_graded(lesson, students))
         for lesson, students in again.items():
             self.log.warning("%s: %s", lesson, look_again(students))
 
@@ -66,11 +66,11 @@ class GradesWithFlags(ExportPlugin):
         return not names or name in map(str, names)
 
 
-def _person(student: Any) -> dict[str, Any]:
+def _describe_person(student: Any) -> dict[str, Any]:
     return {"student_id": student.id} | {name: getattr(student, name) for name in ("last_name", "first_name", "email")}
 
 
-def not_graded(lesson: str, students: Sequence[str]) -> str:
+def describe_not_graded(lesson: str, students: Sequence[str]) -> str:
     """A sentence on those whose points are not complete, which is said wherever points go out."""
     return one_line(
         f"{lesson}: not graded yet, and not zero, are answers of {', '.join(students)}: formgrader lists them under "
@@ -94,10 +94,10 @@ def make_row(score: LessonScore) -> dict[str, Any]:
     row |= {"assignment": score.lesson, "timestamp": score.timestamp}
     if not score.handed_in:
         return row | {"remarks": "nothing handed in"}
-    return row | {"flags": " ".join(score.notes.flags), "remarks": _remarks(score)}
+    return row | {"flags": " ".join(score.notes.flags), "remarks": _write_remarks(score)}
 
 
-def _remarks(score: LessonScore) -> str:
+def _write_remarks(score: LessonScore) -> str:
     """Return what is wrong with the points, if anything, and what the judge noticed."""
     notes, names = score.notes, [each.name for each in score.waiting]
     again = [each.name for each in score.cells if each.again]

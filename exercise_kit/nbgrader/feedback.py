@@ -35,11 +35,15 @@ from nbgrader.utils import rmtree
 from traitlets.config import Config
 
 from exercise_kit.nbgrader.cleaning import sanitize_markdown
-from exercise_kit.nbgrader.export import look_again, not_graded
+from exercise_kit.nbgrader.export import describe_not_graded, look_again
 from exercise_kit.nbgrader.grader_notes import read_notes
 from exercise_kit.nbgrader.handed_in import is_named
-from exercise_kit.nbgrader.page_head import STYLE, page_head
-from exercise_kit.nbgrader.scores import students_to_look_at_again, students_with_points, waiting_students
+from exercise_kit.nbgrader.page_head import STYLE, render_page_head
+from exercise_kit.nbgrader.scores import (
+    find_students_to_look_at_again,
+    find_students_with_points,
+    find_waiting_students,
+)
 from exercise_kit.quoting import legible, one_line
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 
@@ -94,7 +98,7 @@ class OpenWithReport(NbGraderPreprocessor):
         """Make the head, and mark in place the cells with which a fold begins and ends."""
         where, course = resources["nbgrader"], CourseDirectory(parent=self)
         where["style"] = STYLE
-        where["head"] = page_head(notebook, course, where["assignment"], where["student"])
+        where["head"] = render_page_head(notebook, course, where["assignment"], where["student"])
         with suppress(ReleasedError, KeyError):  # then nobody can tell what was given, and all of it is shown
             given = _read_only_cells(Lessons(Path(course.root)).get(where["assignment"]))
             for is_given, cells in groupby(notebook.cells, lambda cell: _is_given(cell, given)):
@@ -225,11 +229,11 @@ class FeedbackPages(GenerateFeedback):
         lesson = self.coursedir.assignment_id
         shown = {Path(folder).parent.name for folder in self.assignments}
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            waiting = [student for student in waiting_students(gradebook, lesson) if student in shown]
-            again = shown & students_to_look_at_again(gradebook, lesson).keys()
-            with_points = students_with_points(gradebook, lesson)
+            waiting = [student for student in find_waiting_students(gradebook, lesson) if student in shown]
+            again = shown & find_students_to_look_at_again(gradebook, lesson).keys()
+            with_points = find_students_with_points(gradebook, lesson)
         if waiting:
-            self.log.warning("%s", not_graded(lesson, waiting))
+            self.log.warning("%s", describe_not_graded(lesson, waiting))
         if again:
             self.log.warning("%s: %s", lesson, look_again(sorted(again)))
         if without := [student for student in sorted(with_points) if self._lacks_page(lesson, student)]:

@@ -33,7 +33,7 @@ WAY_ROUND = (
 )
 
 
-def refused_change(gradebook: Gradebook, lesson: str, source: Path) -> str:
+def explain_refused_change(gradebook: Gradebook, lesson: str, source: Path) -> str:
     """Why nbgrader cannot release a changed lesson, and the way round; "" where it can.
 
     Args:
@@ -56,7 +56,7 @@ def refused_change(gradebook: Gradebook, lesson: str, source: Path) -> str:
     return one_line(WAY_ROUND.format(lesson=lesson, changes=", ".join(changes)))
 
 
-def next_steps(class_dir: Path, lesson: str) -> str:
+def describe_next_steps(class_dir: Path, lesson: str) -> str:
     """Return what to run after a released lesson was built anew, as a sentence; "" where it was never released.
 
     Args:
@@ -69,7 +69,7 @@ def next_steps(class_dir: Path, lesson: str) -> str:
     if not (class_dir / "release" / lesson / f"{lesson}.ipynb").is_file():
         return ""
     with existing(is_released(class_dir)), Gradebook(read_address(class_dir)) as gradebook:
-        if refused := refused_change(gradebook, lesson, class_dir / "source" / lesson / f"{lesson}.ipynb"):
+        if refused := explain_refused_change(gradebook, lesson, class_dir / "source" / lesson / f"{lesson}.ipynb"):
             return refused
         try:
             handed_in = len(gradebook.find_assignment(lesson).submissions)
@@ -127,7 +127,7 @@ class ReleaseAgain(GenerateAssignment):
     def _require_same_cells(self, lesson: str) -> None:
         source = Path(self._format_source(lesson, ".")) / f"{lesson}.ipynb"
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            refused = refused_change(gradebook, lesson, source)
+            refused = explain_refused_change(gradebook, lesson, source)
         if refused:
             self.log.error("%s", refused)
             raise NbGraderException(refused)

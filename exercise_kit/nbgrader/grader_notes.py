@@ -103,12 +103,12 @@ def read_notes(page: Path) -> Noted:
         waiting = {str(name): str(cause) for name, cause in (notes.get("waiting") or {}).items()}
         flags, reason = tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said)))
         graded, submission = bool(notes["graded"]), str(notes.get("submission") or "")
-        mistakes, points = dict(_mistakes(cells)), dict(_points(cells))
+        mistakes, points = dict(_list_mistakes(cells)), dict(_list_points(cells))
         return Noted(graded, flags, reason, waiting, finished, submission, mistakes, points)
     return Noted(finished=finished)
 
 
-def _mistakes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _list_mistakes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """The exercises with a known mistake, by the reports of their checks: no other cell's output is the judge's."""
     for cell in cells:
         mark = cell["metadata"].get("nbgrader", {})
@@ -118,7 +118,7 @@ def _mistakes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
                 yield str(report["name"]), str(report["misconception"])
 
 
-def _points(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+def _list_points(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
     for mark in (cell["metadata"].get("nbgrader", {}) for cell in cells):
         if mark.get("grade") and "points" in mark:
             yield str(mark["grade_id"]), float(mark["points"])
@@ -132,18 +132,18 @@ class ShowGraderNotes(NbGraderPreprocessor):
         if "submission_id" not in resources or "notebook_id" not in resources:
             return notebook, resources
         notes = notebook.metadata.get(NOTES) or {}
-        rubrics = self._rubrics(str(resources["assignment_id"]))
+        rubrics = self._read_rubrics(str(resources["assignment_id"]))
         cells = [new_markdown_cell(html) for html in _on_top(notes)]
         for cell in notebook.cells:
             cells.append(cell)
             name = cell.metadata.get("nbgrader", {}).get("grade_id")
             if cell.metadata.get("nbgrader", {}).get("solution") and name:
-                cells += [new_markdown_cell(html) for html in _beside(notes, name)]
-                cells += [new_markdown_cell(_rubric_box(rubrics[name]))] if name in rubrics else []
+                cells += [new_markdown_cell(html) for html in _list_notes_beside(notes, name)]
+                cells += [new_markdown_cell(_render_rubric(rubrics[name]))] if name in rubrics else []
         notebook.cells = [*cells, new_markdown_cell(f"<script>\n{_SAVING.read_text('utf-8')}</script>")]
         return notebook, resources
 
-    def _rubrics(self, lesson: str) -> dict[str, str]:
+    def _read_rubrics(self, lesson: str) -> dict[str, str]:
         """The rubric of each question, by its name, from the class's source folder; none where it cannot be read."""
         course = CourseDirectory(parent=self)
         path = Path(course.format_path(course.source_directory, ".", lesson)) / f"{lesson}.ipynb"
@@ -161,23 +161,25 @@ def _on_top(notes: Mapping[str, Any]) -> Iterator[str]:
     flags = [flag for flag in notes.get("flags", ()) if isinstance(flag, str)]
     if flags:
         items = "".join(f"<li><code>{escape(flag)}</code>: {escape(MEANINGS.get(flag, ''))}</li>" for flag in flags)
-        yield _box("For you to look at; flags never change the points, and no student sees them.", f"<ul>{items}</ul>")
+        yield _render_box(
+            "For you to look at; flags never change the points, and no student sees them.", f"<ul>{items}</ul>"
+        )
     if notes.get("reason"):
-        yield _box("What the judge noticed:", escape(str(notes["reason"])))
+        yield _render_box("What the judge noticed:", escape(str(notes["reason"])))
 
 
-def _beside(notes: Mapping[str, Any], exercise: str) -> Iterator[str]:
+def _list_notes_beside(notes: Mapping[str, Any], exercise: str) -> Iterator[str]:
     for note in notes.get("beside", ()):
         if note["exercise"] == exercise:
-            yield _box(f"<code>{escape(note['flag'])}</code>", escape(note["words"]))
+            yield _render_box(f"<code>{escape(note['flag'])}</code>", escape(note["words"]))
 
 
-def _rubric_box(markdown: str) -> str:
+def _render_rubric(markdown: str) -> str:
     """The rubric is the instructor's own markdown, which is rendered between the blank lines."""
     return f'<div style="{_BOX}">\n\n**For graders: the rubric.** {markdown}\n\n</div>'
 
 
-def _box(title: str, html: str) -> str:
+def _render_box(title: str, html: str) -> str:
     return f'<div style="{_BOX}"><strong>{title}</strong> {html}</div>'
 
 
@@ -195,19 +197,19 @@ def note_same_file(course: CourseDirectory, lesson: ReleasedLesson) -> set[str]:
     submitted = Path(course.root) / course.submitted_directory
     found: list[tuple[str, set[str]]] = []
     for folder in sorted(submitted.glob(f"*/{lesson.name}")) if files else ():
-        if not folder.is_symlink() and read_notes(_page(course, folder.parent.name, lesson.name)).graded:
-            found.append((folder.parent.name, _digests(folder, files)))
+        if not folder.is_symlink() and read_notes(_find_page(course, folder.parent.name, lesson.name)).graded:
+            found.append((folder.parent.name, _digest_files(folder, files)))
     shared = flag_same_file(found)
     for (student, _), same in zip(found, shared, strict=True):
-        _flag_page(_page(course, student, lesson.name), same)
+        _flag_page(_find_page(course, student, lesson.name), same)
     return {student for (student, _), same in zip(found, shared, strict=True) if same}
 
 
-def _page(course: CourseDirectory, student: str, lesson: str) -> Path:
+def _find_page(course: CourseDirectory, student: str, lesson: str) -> Path:
     return Path(course.format_path(course.autograded_directory, student, lesson)) / f"{lesson}.ipynb"
 
 
-def _digests(folder: Path, files: Sequence[str]) -> set[str]:
+def _digest_files(folder: Path, files: Sequence[str]) -> set[str]:
     with suppress(Unreachable):  # what is the matter with the folder, its own result says
         places = [find_work(found, folder) for found in find([folder], [folder.name])]
         results = [find_result(place, name) for place in places for name in files]

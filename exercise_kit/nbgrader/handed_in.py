@@ -43,16 +43,16 @@ def digest_folder(folder: Path, lessons: Lessons) -> str:
     """
     wanted = [each.file for each in lessons.get(folder.name).exercises if each.file]
     try:
-        parts = [_digest(folder / TIMESTAMP)]
+        parts = [_digest_file(folder / TIMESTAMP)]
         for found in find([folder], lessons.names):
-            parts += [found.problem or "", _digest(found.path)]
+            parts += [found.problem or "", _digest_file(found.path)]
             parts += [find_result(find_work(found, folder), name).digest for name in wanted]
     except Unreachable:
         return ""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _digest(path: Path) -> str:
+def _digest_file(path: Path) -> str:
     if not path.exists():
         return ""
     try:

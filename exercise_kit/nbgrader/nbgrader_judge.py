@@ -83,7 +83,7 @@ class SaveGrades(SaveAutoGrades):
     def _add_points(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
         result = resources["nbgrader"].get(UNGRADED)
         judged = resources["nbgrader"].get(RESULT)
-        if result is None and not _waits(cell, judged):
+        if result is None and not _is_waiting(cell, judged):
             super()._add_score(cell, resources)
             if _is_retyped(cell, judged):
                 self._list_for_a_person(cell)
@@ -119,7 +119,7 @@ class SaveGrades(SaveAutoGrades):
         return self.ungraded == "zero" and result.status == "rejected"
 
 
-def _waits(cell: NotebookNode, result: Result | None) -> bool:
+def _is_waiting(cell: NotebookNode, result: Result | None) -> bool:
     """Say whether a check's cell belongs to an exercise that is not graded yet."""
     waiting = result.waiting if result else ()
     return cell.metadata["nbgrader"]["grade_id"] in {check_grade_id(each.name) for each in waiting}
@@ -169,7 +169,7 @@ class JudgeNotebook(NbGraderPreprocessor):
         where = resources["nbgrader"]
         course = CourseDirectory(parent=self)
         folder = Path(course.format_path(course.submitted_directory, where["student"], where["assignment"]))
-        others = _all_submitted(course, where["assignment"]) if course.student_id == "*" else []
+        others = _list_submitted(course, where["assignment"]) if course.student_id == "*" else []
         try:
             with GRADER_CACHES.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as cache:
                 result = cache.find_result(folder, others)
@@ -202,7 +202,7 @@ class JudgeNotebook(NbGraderPreprocessor):
             raise JudgeError(reason)
 
 
-def _all_submitted(course: CourseDirectory, assignment: str) -> list[Path]:
+def _list_submitted(course: CourseDirectory, assignment: str) -> list[Path]:
     """Everybody's folder of an assignment, for which nbgrader will ask one after the other."""
     submitted = Path(course.root) / course.submitted_directory
     return sorted(folder for folder in submitted.glob(f"*/{assignment}") if folder.is_dir())

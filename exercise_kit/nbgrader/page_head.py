@@ -39,7 +39,7 @@ class ShowHead(NbGraderPreprocessor):
         """Put it above a notebook, in place."""
         if "submission_id" in resources and "notebook_id" in resources:
             whose = str(resources["assignment_id"]), str(resources["student"])
-            head = page_head(notebook, CourseDirectory(parent=self), *whose)
+            head = render_page_head(notebook, CourseDirectory(parent=self), *whose)
             notebook.cells.insert(0, new_markdown_cell(f"<style>\n{STYLE}\n</style>\n{head}"))
         return notebook, resources
 
@@ -52,7 +52,7 @@ def report_in(cell: NotebookNode) -> ExerciseResult | None:
     return next((ExerciseResult.from_dict(each) for each in found if each), None)
 
 
-def page_head(notebook: NotebookNode, course: CourseDirectory, lesson: str, student: str) -> str:
+def render_page_head(notebook: NotebookNode, course: CourseDirectory, lesson: str, student: str) -> str:
     """The head as one block of HTML without a script; empty where the gradebook knows nothing of the student's work.
 
     Args:
@@ -65,42 +65,42 @@ def page_head(notebook: NotebookNode, course: CourseDirectory, lesson: str, stud
     with Gradebook(course.db_url, course.course_id) as gradebook:
         try:
             score = read_score(gradebook, lesson, student, page)
-            comments = _comments(gradebook, lesson, student)
+            comments = _read_comments(gradebook, lesson, student)
         except MissingEntry:
             return ""
     reports = {cell.metadata.nbgrader.grade_id: found for cell in notebook.cells if (found := report_in(cell))}
-    rows = "".join(_row(each, reports.get(each.name), comments) for each in score.cells)
+    rows = "".join(_render_row(each, reports.get(each.name), comments) for each in score.cells)
     late = f"<p>Late: {in_digits(score.penalty)} points are taken off.</p>" if score.penalty else ""
     told = notebook.metadata.get(TOLD)
     said = f"<p><strong>{escape(one_line(str(told)))}</strong></p>" if told else ""
-    title = f'<p style="font-size:1.5em;margin:0 0 0.4em"><strong>{escape(_title(score))}</strong></p>'
+    title = f'<p style="font-size:1.5em;margin:0 0 0.4em"><strong>{escape(_write_title(score))}</strong></p>'
     return f'<section aria-label="Points" style="line-height:1.5">{title}{said}{late}{rows}</section>'
 
 
-def _comments(gradebook: Gradebook, lesson: str, student: str) -> dict[str, str]:
+def _read_comments(gradebook: Gradebook, lesson: str, student: str) -> dict[str, str]:
     notebooks = gradebook.find_submission(lesson, student).notebooks
     return {each.name: each.comment for notebook in notebooks for each in notebook.comments if each.comment}
 
 
-def _title(score: LessonScore) -> str:
+def _write_title(score: LessonScore) -> str:
     if score.not_graded and score.not_graded == score.worth:
         return f"{score.lesson}: not graded yet, – of {score.worth:g} points"
     points = f"{score.lesson}: {in_digits(score.score)} of {score.worth:g} points"
     return f"{points} so far, {in_digits(score.not_graded)} not graded yet" if score.not_graded else points
 
 
-def _row(cell: CellScore, report: ExerciseResult | None, comments: Mapping[str, str]) -> str:
+def _render_row(cell: CellScore, report: ExerciseResult | None, comments: Mapping[str, str]) -> str:
     name = report.name if report else cell.name.removeprefix(check_grade_id(""))
     points = "–" if cell.score is None else in_digits(cell.score)
     link = f'<a href="#{escape(cell.name, quote=True)}">{escape(name)}</a>'
-    said = [f'<span style="flex:1 1 22em;{_TWO_LINES}">{"; ".join(_causes(cell, report))}</span>']
+    said = [f'<span style="flex:1 1 22em;{_TWO_LINES}">{"; ".join(_list_causes(cell, report))}</span>']
     for text in filter(None, {each: comments.get(each) for each in (name, cell.name)}.values()):
         said.append(f'<span style="flex:1 0 100%">Comment: {rich(" ".join(legible(text).split()))}</span>')
     columns = f'<span style="flex:0 0 13em">{link}</span><span style="flex:0 0 6em">{points} of {cell.worth:g}</span>'
     return f'<div style="{_ROW}">{columns}{"".join(said)}</div>'
 
 
-def _causes(cell: CellScore, report: ExerciseResult | None) -> Iterator[str]:
+def _list_causes(cell: CellScore, report: ExerciseResult | None) -> Iterator[str]:
     if report:
         yield in_one_line(graded_report(report, cell.worth))
     if cell.by_hand:

@@ -58,7 +58,7 @@ def read_roster(path: Path) -> Roster:
         RosterError: it cannot be read, is no such text, or has no column of ids.
     """
     try:
-        text = _text(read_bytes(path, MOST_BYTES))
+        text = _decode(read_bytes(path, MOST_BYTES))
     except Unreadable as error:
         raise RosterError(f"{path} is no roster: {error}") from None
     first = text.partition("\n")[0]
@@ -67,7 +67,7 @@ def read_roster(path: Path) -> Roster:
         rows = list(csv.reader(text.splitlines(), delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise RosterError(f"{path} is no roster: {error}; {ADVICE}") from None
-    columns = _columns(rows[0])
+    columns = _find_columns(rows[0])
     if "id" not in columns:
         found = ", ".join(map(one_line, rows[0]))
         raise RosterError(f"{path} has no column 'id' in its first line, which is: {found}; {ADVICE}")
@@ -76,7 +76,7 @@ def read_roster(path: Path) -> Roster:
     return Roster(tuple(students.values()), tuple(problems))
 
 
-def _text(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return content.decode(encoding)
@@ -84,7 +84,7 @@ def _text(content: bytes) -> str:
         raise Unreadable("it is not UTF-8; save it as 'CSV UTF-8'") from None
 
 
-def _columns(header: list[str]) -> dict[str, int]:
+def _find_columns(header: list[str]) -> dict[str, int]:
     names = [name.strip().lower().replace(" ", "_") for name in header]
     found = {ours: [names.index(name) for name in theirs if name in names] for ours, theirs in NAMES.items()}
     return {ours: places[0] for ours, places in found.items() if places}

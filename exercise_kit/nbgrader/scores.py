@@ -112,12 +112,12 @@ def read_score(gradebook: Gradebook, lesson: str, student: str, page: Path) -> L
         submission = gradebook.find_submission(lesson, student)
     except MissingEntry:
         return LessonScore(student, lesson, worth=worth)
-    cells = tuple(cell for notebook in submission.notebooks for cell in _cells(notebook))
+    cells = tuple(cell for notebook in submission.notebooks for cell in _list_cells(notebook))
     penalty = float(submission.late_submission_penalty or 0.0)
     return LessonScore(student, lesson, True, cells, penalty, worth, submission.timestamp, read_notes(page))
 
 
-def _cells(notebook: Any) -> Iterator[CellScore]:
+def _list_cells(notebook: Any) -> Iterator[CellScore]:
     places = {name: place for place, name in enumerate(each.name for each in notebook.notebook.source_cells)}
     comments = {each.name: each.manual_comment or "" for each in notebook.comments}
     for grade in sorted(notebook.grades, key=lambda each: places.get(each.name, len(places))):
@@ -129,23 +129,23 @@ def _cells(notebook: Any) -> Iterator[CellScore]:
         yield CellScore(grade.name, score, float(grade.max_score), by_hand, listed, comment)
 
 
-def waiting_students(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
+def find_waiting_students(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
     """The students of a lesson some of whose cells have no points, with the names of these cells."""
-    return _students(gradebook, lesson, Grade.auto_score.is_(None), Grade.manual_score.is_(None))
+    return _find_students(gradebook, lesson, Grade.auto_score.is_(None), Grade.manual_score.is_(None))
 
 
-def students_to_look_at_again(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
+def find_students_to_look_at_again(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
     """The students of a lesson some of whose points by hand are to be looked at again, with the names of the cells."""
-    return _students(gradebook, lesson, Grade.manual_score.is_not(None), Grade.needs_manual_grade.is_(True))
+    return _find_students(gradebook, lesson, Grade.manual_score.is_not(None), Grade.needs_manual_grade.is_(True))
 
 
-def students_with_points(gradebook: Gradebook, lesson: str) -> frozenset[str]:
+def find_students_with_points(gradebook: Gradebook, lesson: str) -> frozenset[str]:
     """The students of a lesson who have points, of the judge's or of a person's."""
     has_points = Grade.auto_score.is_not(None) | Grade.manual_score.is_not(None)
-    return frozenset(_students(gradebook, lesson, has_points))
+    return frozenset(_find_students(gradebook, lesson, has_points))
 
 
-def _students(gradebook: Gradebook, lesson: str, *conditions: Any) -> Mapping[str, tuple[str, ...]]:
+def _find_students(gradebook: Gradebook, lesson: str, *conditions: Any) -> Mapping[str, tuple[str, ...]]:
     rows = (
         gradebook.db.query(SubmittedAssignment.student_id, BaseCell.name)
         .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)

@@ -28,7 +28,7 @@ from traitlets.log import get_logger
 
 from exercise_kit.conventions import TEXT_STUB
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.nbgrader.cleaning import PLACE, pictures, rename_ids, still_outputs
+from exercise_kit.nbgrader.cleaning import PLACE, list_pictures, make_still_outputs, rename_ids
 from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.find import FoundFile, find
@@ -176,30 +176,34 @@ def with_marks(handed_in: FoundFile, lessons: Lessons) -> NotebookNode:
     """
     cells: list[dict[str, Any]] = []
     with suppress(Exception):
-        cells = list(_cells(open_answers(handed_in, lessons)))
+        cells = list(_make_cells(open_answers(handed_in, lessons)))
         rename_ids(cells)
     notebook: NotebookNode = from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
     return notebook
 
 
-def _cells(opened: OpenedSubmission) -> Iterator[dict[str, Any]]:
-    marks = _marks(opened)
+def _make_cells(opened: OpenedSubmission) -> Iterator[dict[str, Any]]:
+    marks = _find_marks(opened)
     for cell in opened.file.cells:
         names = marks[cell.index]
         kind = "code" if cell.code else "markdown" if cell.markdown else "raw"
-        pasted = {"outputs": still_outputs(cell.still)} if cell.code else {"attachments": pictures(cell.attachments)}
-        yield _cell(kind, cell.source, cell.index, *names[:1]) | {"id": cell.id} | pasted
+        pasted = (
+            {"outputs": make_still_outputs(cell.still)}
+            if cell.code
+            else {"attachments": list_pictures(cell.attachments)}
+        )
+        yield _make_cell(kind, cell.source, cell.index, *names[:1]) | {"id": cell.id} | pasted
         for name in names[1:]:
-            yield _cell("code", f"# {name} is answered in the cell above.", NOWHERE, name)
+            yield _make_cell("code", f"# {name} is answered in the cell above.", NOWHERE, name)
 
 
-def _cell(kind: str, source: str, place: int, grade_id: str | None = None) -> dict[str, Any]:
+def _make_cell(kind: str, source: str, place: int, grade_id: str | None = None) -> dict[str, Any]:
     mark = {"nbgrader": {"grade_id": grade_id}} if grade_id else {}
     outputs: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     return {"cell_type": kind, "source": source, "metadata": {PLACE: place, **mark}, **outputs}
 
 
-def _marks(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
+def _find_marks(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
     """The grade ids of each cell, by its index; one that answers several exercises has several."""
     marks = defaultdict[int, list[str]](list)
     for answer in opened.answers:

@@ -32,7 +32,7 @@ from exercise_kit.report.answers import (
     list_failures,
     split_lost_points,
 )
-from exercise_kit.report.collect import ClassWork, LessonPlan
+from exercise_kit.report.collect import ClassWork
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,11 @@ def count_class(work: ClassWork) -> Tally:
 
 class _Counting:
     def __init__(self, work: ClassWork) -> None:
-        self.exercises = _make_exercise_tallies(work.lessons)
+        self.exercises = {
+            (lesson.name, name): ExerciseTally(name, lesson.name, points)
+            for lesson in work.lessons
+            for name, points in lesson.points.items()
+        }
         self.mistakes: dict[KnownMistake, Mistake] = {}
         self.unexplained: dict[tuple[str, ...], UnexplainedGroup] = {}
         self.unevaluated: dict[tuple[str, ...], UnexplainedGroup] = {}
@@ -200,14 +204,6 @@ class _Counting:
         """Say whether an answer builds on another one of the same notebook that is wrong."""
         others = answer.work.result.exercises if answer.work.result else ()
         return any(each.name in earlier and each.score < each.max_score and not each.waits for each in others)
-
-
-def _make_exercise_tallies(lessons: Sequence[LessonPlan]) -> dict[tuple[str, str], ExerciseTally]:
-    return {
-        (lesson.name, name): ExerciseTally(name, lesson.name, points)
-        for lesson in lessons
-        for name, points in lesson.points.items()
-    }
 
 
 def _list_answers(work: ClassWork) -> Iterator[GradedAnswer]:

@@ -84,12 +84,12 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     )
 
 
-def too_slow(seconds: float) -> WorkerLost:
+def explain_slow(seconds: float) -> WorkerLost:
     """It was still at work when its time was over."""
     return WorkerLost("time", f"did not answer within {seconds:g} seconds")
 
 
-def broken_protocol(words: str) -> WorkerLost:
+def explain_protocol(words: str) -> WorkerLost:
     """It sent what no reply is."""
     return WorkerLost("protocol", f"sent something that is no answer: {words}")
 

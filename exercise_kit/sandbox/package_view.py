@@ -161,13 +161,13 @@ def _collect_files(lesson: str) -> dict[str, bytes]:
 
 
 @cache
-def _folder_of(name: str) -> Path:
+def _find_package_folder(name: str) -> Path:
     return Path(str(resources.files(name)))
 
 
 def _read_sources(of: str, name: str) -> dict[str, bytes]:
     """File → its content, for a module, or for all modules of a package, in the package ``of``."""
-    folder = _folder_of(of)
+    folder = _find_package_folder(of)
     module = folder / f"{name}.py"
     paths = [module] if module.is_file() else sorted((folder / name).rglob("*.py"))
     return {f"{of}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
@@ -258,10 +258,10 @@ def find_views_folder() -> Path:
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="vit_course-views-"))
         folder.chmod(0o755)
-        atexit.register(_empty, folder, os.getpid())
+        atexit.register(_remove_at_exit, folder, os.getpid())
         return folder
 
 
-def _empty(folder: Path, process: int) -> None:
+def _remove_at_exit(folder: Path, process: int) -> None:
     if os.getpid() == process:  # and not a child of it
         remove(folder)

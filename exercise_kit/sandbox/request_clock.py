@@ -59,7 +59,7 @@ class RequestClock:
         self._began += seconds
         self.deadline += seconds
 
-    def more(self) -> float:
+    def extend_deadline(self) -> float:
         """The next deadline, now that one has passed.
 
         Raises:

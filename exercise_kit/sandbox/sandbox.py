@@ -25,10 +25,10 @@ from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
     WorkerLost,
-    broken_protocol,
     explain_exit,
+    explain_protocol,
+    explain_slow,
     is_out_of_memory,
-    too_slow,
 )
 from exercise_kit.sandbox.request_clock import RequestClock, read_queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -180,7 +180,7 @@ class Worker:
         except OverflowError:
             raise self._mark_lost(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
-            raise self._mark_lost(broken_protocol(str(error))) from None
+            raise self._mark_lost(explain_protocol(str(error))) from None
         except Exception as error:
             raise self.end_after(error) from error
         self._characters += sum(map(count_characters, outputs))
@@ -201,11 +201,11 @@ class Worker:
         try:
             return self._exchange(kind, clock, fields)
         except Late:
-            raise self._mark_lost(too_slow(seconds)) from None
+            raise self._mark_lost(explain_slow(seconds)) from None
         except Closed:
             raise self._mark_lost(explain_exit(*self._end(_PATIENCE))) from None
         except WireError as error:
-            raise self._mark_lost(broken_protocol(str(error))) from None
+            raise self._mark_lost(explain_protocol(str(error))) from None
         except Exception as error:
             raise self.end_after(error) from error
         finally:
@@ -238,7 +238,7 @@ class Worker:
         return self.failure
 
     def _exchange(self, kind: str, clock: RequestClock, fields: Mapping[str, Any]) -> dict[str, Any]:
-        self._wire.more_time = clock.more
+        self._wire.more_time = clock.extend_deadline
         if not self._wire.is_silent():
             self._wire.receive(clock.deadline)  # where it is the worker's end that waits there, this raises Closed
             raise WireError("an answer that nobody asked for")

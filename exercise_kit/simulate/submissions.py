@@ -14,7 +14,7 @@ from typing import Any
 
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.course import course
-from exercise_kit.nbgrader.demo_class import model_answers
+from exercise_kit.nbgrader.demo_class import read_model_answers
 from exercise_kit.simulate.answer_pool import LessonPools, Variants
 from exercise_kit.simulate.answers import SimulatedAnswer
 from exercise_kit.simulate.ground_truth import Oracle
@@ -137,7 +137,7 @@ class SimulatedLesson:
         self.name, self._seed = name, seed
         self._released = Lessons(class_dir, root).get(name)
         self._notebook = read_released_notebook(root / "notebooks" / f"{name}.ipynb")
-        self._models = model_answers(class_dir, name)
+        self._models = read_model_answers(class_dir, name)
         self.pools = LessonPools(self._released, self._models, variants)
         self._drawing = Drawing(self.pools, seed)
         self.points = {each.name: each.points for each in self._released.exercises}

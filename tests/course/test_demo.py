@@ -49,7 +49,7 @@ def test_ctrl_c_is_no_end_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def stop(*_: object) -> History:
         return History(ending="interrupted")
 
-    monkeypatch.setattr(demo, "_images_per_epoch", lambda: 100)
+    monkeypatch.setattr(demo, "_choose_images_per_epoch", lambda: 100)
     monkeypatch.setattr(demo, "fit", stop)
     with pytest.raises(KeyboardInterrupt):
         demo.train_demo(tmp_path, progress=False)

@@ -13,7 +13,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
 from tests.waiting import GIVE_UP
 from vit_course.demo import STRIPS
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     release = [sys.executable, "-m", "nbgrader", "generate_assignment", LESSON]
     subprocess.run(release, cwd=made, env={**os.environ, "PATH": path}, check=True, capture_output=True)
-    answers = model_answers(made, LESSON) | {"patchify": STRIPS, "patches-or-pixels": f"Because. {LIVE}"}
+    answers = read_model_answers(made, LESSON) | {"patchify": STRIPS, "patches-or-pixels": f"Because. {LIVE}"}
     written = write_submissions(made, LESSON, {"cleo": answers})
     handed_in = written["cleo"].read_text("utf-8")
     written["cleo"].write_text(handed_in.replace('check(\\"unpatchify\\"', 'chek(\\"unpatchify\\"'), "utf-8")

@@ -27,7 +27,7 @@ from sqlalchemy import create_engine, text
 from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.browser import jupyter_lab
 from tests.e2e.button import click
 from tests.e2e.guides import Block, blocks_of
@@ -101,7 +101,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = new_class(tmp_path_factory.mktemp("gradebook") / "class", ROOT).path
     short_lesson(folder)
     nbgrader(folder, "generate_assignment", LESSON)
-    right = model_answers(folder, LESSON)
+    right = read_model_answers(folder, LESSON)
     answers = {
         "right": right,
         "strips": right | {"patchify": STRIPS},

@@ -15,7 +15,7 @@ from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
 from vit_course.cli import app
@@ -79,7 +79,7 @@ def turn(path: Path, name: str, kind: str) -> None:
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     folder = new_class(tmp_path_factory.mktemp("hand") / "class", ROOT).path
     nbgrader(folder, "generate_assignment", LESSON)
-    answers = model_answers(folder, LESSON) | {QUESTION: ANSWER}
+    answers = read_model_answers(folder, LESSON) | {QUESTION: ANSWER}
     written = write_submissions(folder, LESSON, dict.fromkeys([*RETYPED, "ada"], answers) | {"ben": {}})
     for student, (name, kind) in RETYPED.items():
         turn(written[student], name, kind)
@@ -155,7 +155,7 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     """A class of three, all of whose answers a person has graded; one has brackets in the id."""
     folder = new_class(tmp_path_factory.mktemp("again") / "class", ROOT).path
     nbgrader(folder, "generate_assignment", LESSON)
-    answers = model_answers(folder, LESSON) | {QUESTION: ANSWER}
+    answers = read_model_answers(folder, LESSON) | {QUESTION: ANSWER}
     write_submissions(folder, LESSON, dict.fromkeys(["ada", "ben", "[ann]"], answers))
     graded = Graded(folder, nbgrader(folder, "autograde", LESSON))
     for student, points in (("ada", 0.5), ("ben", 1.0), ("[ann]", 1.0)):

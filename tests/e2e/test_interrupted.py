@@ -16,7 +16,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
 from tests.waiting import GIVE_UP, wait_until
@@ -97,7 +97,7 @@ class HandedIn:
 def handed_in(tmp_path_factory: pytest.TempPathFactory) -> HandedIn:
     folder = new_class(tmp_path_factory.mktemp("interrupted") / "class", ROOT).path
     nbgrader(folder, "generate_assignment", LESSON)
-    right = model_answers(folder, LESSON)
+    right = read_model_answers(folder, LESSON)
     write_submissions(folder, LESSON, {STUDENT: right, "ben": {}})
     (folder / "submitted" / STUDENT / LESSON / "timestamp.txt").write_text("2030-02-01 08:00 UTC")
     nbgrader(folder, "db", "assignment", "add", LESSON, "--duedate=2030-01-31 23:59 UTC")

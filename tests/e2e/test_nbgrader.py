@@ -19,7 +19,7 @@ from nbgrader.api import Gradebook
 
 from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.attacks.folders import class_files
 from tests.e2e.browser import chromium, needs_chromium
 from tests.e2e.submissions import mark
@@ -155,7 +155,7 @@ def files_beside(folder: Path, class_dir: Path) -> None:
 def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     folder = new_class(tmp_path_factory.mktemp("nbgrader") / "a class of 2025", ROOT).path
     nbgrader(folder, "generate_assignment", LESSON)
-    right = model_answers(folder, LESSON)
+    right = read_model_answers(folder, LESSON)
     answers = {
         "ada": right,
         "ben": {name: right[name] for name in ("patchify", "unpatchify")},

@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from exercise_kit.nbgrader.page_head import TOLD
 from tests.e2e.button import click
 from tests.e2e.submissions import HONEST, KINDS, LESSON, OTHERWISE_GRADED, SCRIPTS, UNGRADABLE, hand_in, mark, place_of
@@ -101,7 +101,7 @@ def roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
     short_lesson(folder)
     nbgrader(folder, "generate_assignment", LESSON)
     shutil.copyfile(folder / "gradebook.db", folder / "button.db")
-    answers = model_answers(folder, LESSON) | {"patchify": PATCHIFY_BY_COLUMNS, "patches-or-pixels": QUESTION}
+    answers = read_model_answers(folder, LESSON) | {"patchify": PATCHIFY_BY_COLUMNS, "patches-or-pixels": QUESTION}
     for student, path in write_submissions(folder, LESSON, dict.fromkeys(KINDS, answers)).items():
         hand_in(path, KINDS[student])
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:

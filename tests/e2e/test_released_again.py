@@ -11,7 +11,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
 
@@ -46,7 +46,7 @@ def table_of(log: str) -> dict[str, str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = new_class(tmp_path_factory.mktemp("again") / "class", ROOT).path
     nbgrader(folder, "generate_assignment", LESSON)
-    right = model_answers(folder, LESSON)
+    right = read_model_answers(folder, LESSON)
     written = write_submissions(folder, LESSON, {"ada": right, "ben": {}, "eve": right})
     edited = written["eve"].read_text("utf-8").replace('check(\\"normalize_images\\"', 'chek(\\"normalize_images\\"')
     written["eve"].write_text(edited, "utf-8")

@@ -13,7 +13,7 @@ from nbgrader.api import Gradebook
 
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.test_nbgrader import ROOT, nbgrader
 from tests.machine import needs_sandbox
 from tests.waiting import GIVE_UP
@@ -30,7 +30,7 @@ TURNS = "somebody else is grading this class: the two take turns, one submission
 def folder(tmp_path: Path) -> Path:
     made = new_class(tmp_path / "class", ROOT).path
     nbgrader(made, "generate_assignment", LESSON)
-    right = model_answers(made, LESSON)
+    right = read_model_answers(made, LESSON)
     for student, path in write_submissions(
         made, LESSON, {name: right if name < "c" else {} for name in STUDENTS}
     ).items():

@@ -16,7 +16,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from exercise_kit.conventions import check_grade_id
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.journeys import nbgrader_commands
 from tests.journeys.roads import OUTLINE, ROOT, data_folder, no_line_but, points_of, run, weights_file
 from vit_course.exercises.catalog import EXERCISES
@@ -58,7 +58,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     assert made.returncode == 0, made.stderr
     _nbgrader(folder, data, *(["generate_assignment", lesson] for lesson in OUTLINE))
     for lesson in OUTLINE:
-        write_submissions(folder, lesson, {SOLVED: model_answers(folder, lesson), UNTOUCHED: {}})
+        write_submissions(folder, lesson, {SOLVED: read_model_answers(folder, lesson), UNTOUCHED: {}})
         if any(EXERCISES[name].file for name in points_of(lesson)):
             weights_file(folder / "submitted" / SOLVED / lesson)
     steps = ([step, lesson] for step in ("autograde", "generate_feedback") for lesson in OUTLINE)

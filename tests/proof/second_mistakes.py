@@ -26,7 +26,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -246,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for key in (
         stale := [
             *(key for key in reasons if key[0] in checked and key not in used),
-            *_find_unneeded(cheap, used, options),
+            *([] if options.exercise else [key for key in cheap if key not in used]),
         ]
     ):
         print(f"{LISTED.name} lists {': '.join(key)}, which nothing needs")
@@ -255,13 +255,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = f"{counts['little']} keep more than two thirds of the hidden points"
     print(f"  {kept}, {counts['kept']} of them without a reason")
     return int(bool(counts["second"] or (options.points and counts["kept"]) or stale))
-
-
-def _find_unneeded(
-    cheap: Mapping[tuple[str, ...], str], used: Set[tuple[str, ...]], options: argparse.Namespace
-) -> list[tuple[str, ...]]:
-    """Of the reasons for few points, those that nothing needs; unknown, where not all exercises were looked at."""
-    return [] if options.exercise else [key for key in cheap if key not in used]
 
 
 def _show(finding: Finding, beyond: Mapping[str, Sequence[str]], is_whole: bool) -> None:

@@ -131,14 +131,14 @@ def _draw_shares_kept(images: Tensor, augmentation: Augmentation, generator: tor
     if "cutmix" not in shares:
         return added
     rows, columns = (
-        _near(torch.randint(length, (), **place), (1 - shares["cutmix"]).sqrt() * length / 2, length)
+        _mark_near(torch.randint(length, (), **place), (1 - shares["cutmix"]).sqrt() * length / 2, length)
         for length in (height, width)
     )
     pasted = 1.0 - (rows[:, None] & columns).float()
     return pasted if added is None else torch.where(torch.rand((), **place) < 0.5, added, pasted)
 
 
-def _near(center: Tensor, reach: Tensor, length: int) -> Tensor:
+def _mark_near(center: Tensor, reach: Tensor, length: int) -> Tensor:
     """Which of so many places are nearer to the center than the reach, rounded down: (length,) bool."""
     ticks, reach = torch.arange(length, device=center.device), reach.floor()
     return (ticks >= center - reach) & (ticks < center + reach)
@@ -180,7 +180,9 @@ ANGLE, SHEAR, SCALE = 0.35, 0.2, 0.2  # radians, and shares of a side, at streng
 CONTRAST, BRIGHTNESS, SATURATION = 0.5, 0.25, 0.6
 
 
-def _strengths(peaks: tuple[float, ...], strength: float, images: Tensor, generator: torch.Generator) -> list[Tensor]:
+def _draw_strengths(
+    peaks: tuple[float, ...], strength: float, images: Tensor, generator: torch.Generator
+) -> list[Tensor]:
     """For each peak a number for each image: 0 for half of them, else between both signs of it; each (batch,)."""
     place = _place(generator)
     spread = (2 * torch.rand(len(peaks), len(images), **place) - 1) * strength
@@ -191,7 +193,7 @@ def _strengths(peaks: tuple[float, ...], strength: float, images: Tensor, genera
 
 def _turn(pixels: Tensor, strength: float, generator: torch.Generator) -> Tensor:
     """Turn, shear and scale each image around its middle."""
-    angle, shear, wide, high = _strengths((ANGLE, SHEAR, SCALE, SCALE), strength, pixels, generator)
+    angle, shear, wide, high = _draw_strengths((ANGLE, SHEAR, SCALE, SCALE), strength, pixels, generator)
     still = torch.zeros_like(angle)
     rows = [angle.cos() * (1 + wide), shear - angle.sin(), still, angle.sin(), angle.cos() * (1 + high), still]
     grid = F.affine_grid(torch.stack(rows, 1).view(-1, 2, 3), list(pixels.shape), align_corners=False)
@@ -200,7 +202,7 @@ def _turn(pixels: Tensor, strength: float, generator: torch.Generator) -> Tensor
 
 def _recolor(pixels: Tensor, strength: float, generator: torch.Generator) -> Tensor:
     """Change contrast and brightness of each image, and its saturation where it has colors."""
-    drawn = _strengths((CONTRAST, 255 * BRIGHTNESS, SATURATION), strength, pixels, generator)
+    drawn = _draw_strengths((CONTRAST, 255 * BRIGHTNESS, SATURATION), strength, pixels, generator)
     contrast, brightness, saturation = (each[:, None, None, None] for each in drawn)
     middle = pixels.mean((1, 2, 3), keepdim=True)
     pixels = torch.lerp(middle, pixels, 1 + contrast) + brightness

@@ -52,7 +52,7 @@ def _draw_chunk(labels: Tensor, generator: torch.Generator, image_size: int) -> 
     ticks = torch.arange(image_size) + 0.5 - half
     x, y = ticks - across, ticks[:, None] - down  # (batch, 1, width), (batch, height, 1)
     cosine, sine = torch.cos(angle) / radius, torch.sin(angle) / radius
-    distance = _distance(x * cosine + y * sine, y * cosine - x * sine, labels)
+    distance = _measure_distance(x * cosine + y * sine, y * cosine - x * sine, labels)
     coverage = (0.5 - distance * radius).clamp(0, 1)[:, None]  # share of each pixel that the shape covers
 
     ground, ink = uniform(0, 0.4, 3), uniform(0.55, 1, 3)  # (batch, 3, 1, 1)
@@ -63,7 +63,7 @@ def _draw_chunk(labels: Tensor, generator: torch.Generator, image_size: int) -> 
     return (picture.clamp(0, 1) * 255).round().to(torch.uint8)
 
 
-def _distance(x: Tensor, y: Tensor, labels: Tensor) -> Tensor:
+def _measure_distance(x: Tensor, y: Tensor, labels: Tensor) -> Tensor:
     """Signed distance of every pixel to its picture's shape; coordinates and result (batch, height, width)."""
     x, y = torch.broadcast_tensors(x, y)
     distance = torch.empty(x.shape)
@@ -109,7 +109,7 @@ def _polygon(*corners: tuple[float, float]) -> Distance:
     return distance
 
 
-def _star_corners(points: int, inner: float) -> list[tuple[float, float]]:
+def _make_star_corners(points: int, inner: float) -> list[tuple[float, float]]:
     """Corners of a star; inner is the radius of its notches, 1 that of its points."""
     angles = [math.pi * corner / points for corner in range(2 * points)]
     radii = [1.0, inner] * points
@@ -129,7 +129,7 @@ SHAPES: dict[str, Distance] = {
     "cross": _polygon(
         *_with_mirror_image((0.28, -0.95), (0.28, -0.28), (0.95, -0.28), (0.95, 0.28), (0.28, 0.28), (0.28, 0.95))
     ),
-    "star": _polygon(*_star_corners(5, 0.42)),
+    "star": _polygon(*_make_star_corners(5, 0.42)),
     "crescent": _crescent,
     "bar": _polygon(*_with_mirror_image((0.26, -1), (0.26, 1))),
     "arrow": _polygon(*_with_mirror_image((0, -1), (0.75, -0.1), (0.25, -0.1), (0.25, 1))),

@@ -65,7 +65,7 @@ def read_image(path: Path) -> Tensor:
     with _blamed_on(path):
         image = _open_upright(path)
         if not image.mode.startswith(DEEP_MODES):
-            return _pixels(image)
+            return _read_pixels(image)
     raise DatasetError(f"{path} holds more than 8 bits a pixel (mode {image.mode}); save it with 8")
 
 
@@ -85,7 +85,7 @@ def own_picture(path: Path | str, otherwise: Tensor, largest: int = 512) -> Tens
         try:
             with _blamed_on(Path(path)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow takes 100 megapixels for an attack
-                image = _pixels(_eight_bits(_open_upright(Path(path), largest)))
+                image = _read_pixels(_convert_to_eight_bits(_open_upright(Path(path), largest)))
             if min(image.shape[1:]) < LITTLE:
                 print(
                     f"{path} is {image.shape[1]} pixels high and {image.shape[2]} wide: there is little to see in it."
@@ -129,7 +129,7 @@ def _open_upright(path: Path, least: int | None = None) -> Image.Image:
         return ImageOps.exif_transpose(file)
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
+def _convert_to_eight_bits(image: Image.Image) -> Image.Image:
     import numpy as np
     from PIL import Image
 
@@ -139,7 +139,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return Image.fromarray((values * (255 / max(values.max(), 1e-30))).astype(np.uint8))
 
 
-def _pixels(image: Image.Image) -> Tensor:
+def _read_pixels(image: Image.Image) -> Tensor:
     """(1 or 3, height, width) uint8."""
     import numpy as np
     from PIL import Image

@@ -78,7 +78,9 @@ def load_folder(root: Path | str, image_size: int | None = None) -> tuple[ImageD
 def is_class_folder(path: Path | str) -> bool:
     """Say whether there are folders with image files in them in `path`, or in `path`/train."""
     path = Path(path)
-    return any(_images_in(folder, deep=False) for parent in (path / "train", path) for folder in _folders_in(parent))
+    return any(
+        _list_images(folder, deep=False) for parent in (path / "train", path) for folder in _list_folders(parent)
+    )
 
 
 def find_images(root: Path | str) -> ClassFolder:
@@ -94,7 +96,7 @@ def find_images(root: Path | str) -> ClassFolder:
     test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if test is None:
         raise DatasetError(f"{root} holds train/, but no test/ (or {'/, '.join(TEST_NAMES[1:])}/) beside it")
-    classes, test_classes = _classes(root / "train"), _classes(test)
+    classes, test_classes = _list_classes(root / "train"), _list_classes(test)
     if not classes and not test_classes:
         raise DatasetError(
             f"{root}: train/ and {test.name}/ hold no class folders: expected image files in "
@@ -106,15 +108,15 @@ def find_images(root: Path | str) -> ClassFolder:
             f"{root}: train/ and {test.name}/ must hold the same classes, but only train/ has "
             f"{_list_names(only_train)}, and only {test.name}/ has {_list_names(only_test)}"
         )
-    return ClassFolder(root.name, classes, _files(root / "train", classes), _files(test, classes))
+    return ClassFolder(root.name, classes, _list_files(root / "train", classes), _list_files(test, classes))
 
 
 def _split_for_testing(root: Path) -> ClassFolder:
     """Class folders without train and test: a fifth of the images is drawn to test on."""
     from vit_course.data.splits import split_indices
 
-    classes = _classes(root)
-    files = _files(root, classes)
+    classes = _list_classes(root)
+    files = _list_files(root, classes)
     if len(files.paths) < 5:
         raise DatasetError(f"{root} holds {len(files.paths)} images: too few to hold a fifth back to test on")
     parts = split_indices(len(files.paths), len(files.paths) // 5, seed=0)
@@ -126,24 +128,24 @@ def _split_for_testing(root: Path) -> ClassFolder:
     return ClassFolder(root.name, classes, train, test)
 
 
-def _folders_in(path: Path) -> list[Path]:
+def _list_folders(path: Path) -> list[Path]:
     """Folders, sorted by name, without hidden ones such as Jupyter's checkpoints or __MACOSX."""
     if not path.is_dir():
         return []
     return sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith((".", "__")))
 
 
-def _images_in(folder: Path, deep: bool = True) -> list[Path]:
+def _list_images(folder: Path, deep: bool = True) -> list[Path]:
     found = folder.rglob("*") if deep else folder.glob("*")
     return sorted(path for path in found if path.suffix.lower() in SUFFIXES and path.name[0] != "." and path.is_file())
 
 
-def _classes(split: Path) -> tuple[str, ...]:
-    return tuple(folder.name for folder in _folders_in(split))
+def _list_classes(split: Path) -> tuple[str, ...]:
+    return tuple(folder.name for folder in _list_folders(split))
 
 
-def _files(split: Path, classes: tuple[str, ...]) -> Files:
-    by_class = [_images_in(split / name) for name in classes]
+def _list_files(split: Path, classes: tuple[str, ...]) -> Files:
+    by_class = [_list_images(split / name) for name in classes]
     empty = [name for name, paths in zip(classes, by_class, strict=True) if not paths]
     if empty:
         raise DatasetError(
@@ -245,7 +247,7 @@ class FolderBatches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         epoch, self.epoch = self.epoch, self.epoch + 1
-        return self._one_pass(epoch)
+        return self._iterate_once(epoch)
 
     def choices(self, generator: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
         """The batches of the next pass as they are: images are read and changed elsewhere, and draw by themselves."""
@@ -264,7 +266,7 @@ class FolderBatches:
         moved.device = device
         return moved
 
-    def _one_pass(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def _iterate_once(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         generator = generator_of(self.images.seed, epoch)
         count = len(self.images)
         order = torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)

@@ -78,7 +78,7 @@ def all_at_once(images: Tensor, drawn: Tensor) -> Tensor:
         drawn: (batch,) int64 on the same device, indices into `changes`.
     """
     every = changes(*images.shape[2:], images.device)
-    images = _move_pixels(images, _every_source(*images.shape[2:], images.device).index_select(0, drawn)[:, None])
+    images = _move_pixels(images, _find_every_source(*images.shape[2:], images.device).index_select(0, drawn)[:, None])
     for number, change in enumerate(every):
         if number % OPERATIONS >= MOVES and number != IDENTITY:
             images = torch.where((drawn == number)[:, None, None, None], change(images), images)
@@ -91,19 +91,19 @@ def changes(height: int, width: int, device: torch.device) -> tuple[Change, ...]
     from torchvision.transforms.v2 import functional
 
     def list_signed_changes(sign: int) -> list[Change]:
-        shear = sign * math.degrees(math.atan(_level(0.0, 0.3)))
-        right, down = (sign * int(_level(0.0, 150 / 331 * length)) for length in (width, height))
-        factor = 1.0 + sign * _level(0.0, 0.9)
+        shear = sign * math.degrees(math.atan(_scale_level(0.0, 0.3)))
+        right, down = (sign * int(_scale_level(0.0, 150 / 331 * length)) for length in (width, height))
+        factor = 1.0 + sign * _scale_level(0.0, 0.9)
         still = {"angle": 0.0, "translate": [0, 0], "scale": 1.0, "shear": [0.0, 0.0]}
         moves = [
             partial(functional.affine, **(still | {"shear": [shear, 0.0]}), center=[0, 0]),
             partial(functional.affine, **(still | {"shear": [0.0, shear]}), center=[0, 0]),
             partial(functional.affine, **(still | {"translate": [right, 0]})),
             partial(functional.affine, **(still | {"translate": [0, down]})),
-            partial(functional.rotate, angle=sign * _level(0.0, 30.0)),
+            partial(functional.rotate, angle=sign * _scale_level(0.0, 30.0)),
         ]
         return [
-            *(partial(_move_pixels, sources=_sources(move, height, width).to(device)) for move in moves),
+            *(partial(_move_pixels, sources=_find_sources(move, height, width).to(device)) for move in moves),
             partial(functional.adjust_brightness, brightness_factor=factor),
             partial(functional.adjust_saturation, saturation_factor=factor),
             partial(functional.adjust_contrast, contrast_factor=factor),
@@ -113,19 +113,19 @@ def changes(height: int, width: int, device: torch.device) -> tuple[Change, ...]
     unsigned: list[Change] = [
         lambda images: images,
         partial(functional.posterize, bits=round(8 - 4 * MAGNITUDE / (LEVELS - 1))),
-        partial(functional.solarize, threshold=255 * _level(1.0, 0.0)),
+        partial(functional.solarize, threshold=255 * _scale_level(1.0, 0.0)),
         functional.autocontrast,
         functional.equalize,
     ]
     return (*list_signed_changes(1), *unsigned, *list_signed_changes(-1))
 
 
-def _level(first: float, last: float) -> float:
+def _scale_level(first: float, last: float) -> float:
     """Our magnitude in a range, rounded as torchvision's is."""
     return float(torch.linspace(first, last, LEVELS)[MAGNITUDE])
 
 
-def _sources(move: Change, height: int, width: int) -> Tensor:
+def _find_sources(move: Change, height: int, width: int) -> Tensor:
     """Where each pixel of a moved image comes from, counted from 1 row by row: (height * width,) int64; 0 is outside.
 
     torchvision tells it by moving an image of such numbers, on the CPU and once: its own call on a GPU copies a
@@ -136,7 +136,7 @@ def _sources(move: Change, height: int, width: int) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def _every_source(height: int, width: int, device: torch.device) -> Tensor:
+def _find_every_source(height: int, width: int, device: torch.device) -> Tensor:
     """For each operation where each pixel comes from: (operations, height * width) int64; most leave it in place."""
     still = torch.arange(1, height * width + 1, device=device)
     every = enumerate(changes(height, width, device))
@@ -153,7 +153,7 @@ def _move_pixels(images: Tensor, sources: Tensor) -> Tensor:
 
     Args:
         images: (batch, channels, height, width).
-        sources: (height * width,), or (batch, 1, height * width) for each image its own, see `_sources`.
+        sources: (height * width,), or (batch, 1, height * width) for each image its own, see `_find_sources`.
     """
     framed = F.pad(images.flatten(2), (1, 0))  # place 0 is black
     return framed.gather(2, sources.expand(*images.shape[:2], -1)).view_as(images)

@@ -165,7 +165,7 @@ def _load(name: str, root: Path, image_size: int | None) -> Pair:
     if name not in PUBLISHED:
         return _own(name, root, image_size)
     if (root / f"{name}.npz").is_file():
-        return _npz(root / f"{name}.npz")
+        return _load_npz_pair(root / f"{name}.npz")
     if not is_complete(name, root):
         if is_class_folder(root / name):
             return _place(root / name, image_size)
@@ -203,8 +203,8 @@ def _own(name: str, root: Path, image_size: int | None) -> Pair:
 def _place(place: Path, image_size: int | None) -> Pair:
     from vit_course.data.folder import load_folder
 
-    return _npz(place) if place.is_file() else load_folder(place, image_size)
+    return _load_npz_pair(place) if place.is_file() else load_folder(place, image_size)
 
 
-def _npz(path: Path) -> Pair:
+def _load_npz_pair(path: Path) -> Pair:
     return load_npz(path, "train"), load_npz(path, "test")

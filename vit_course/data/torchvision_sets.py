@@ -46,13 +46,13 @@ def load_published(name: str, root: Path) -> tuple[ImageDataset, ImageDataset]:
     """
     if not is_complete(name, root):
         _fetch(name, root)
-    train, test = (_dataset_class(name)(root, train=is_train) for is_train in (True, False))
-    return _dataset(name, train), _dataset(name, test)
+    train, test = (_find_dataset_class(name)(root, train=is_train) for is_train in (True, False))
+    return _make_dataset(name, train), _make_dataset(name, test)
 
 
 def is_begun(name: str, root: Path) -> bool:
     """Say whether any file of the set, packed or unpacked, lies in `root`."""
-    return any((root / file).is_file() for file, _ in [*_files(name), *_archives(name)])
+    return any((root / file).is_file() for file, _ in [*_list_files(name), *_list_archives(name)])
 
 
 def is_complete(name: str, root: Path) -> bool:
@@ -61,34 +61,34 @@ def is_complete(name: str, root: Path) -> bool:
     Raises:
         DatasetError: when one of them is not what was published.
     """
-    there = [(root / file, md5) for file, md5 in _files(name) if (root / file).is_file()]
+    there = [(root / file, md5) for file, md5 in _list_files(name) if (root / file).is_file()]
     for path, md5 in there:
         if not _is_right(path, md5):
             raise DatasetError(
                 f"{path} is damaged, or was copied by half: it is not the file that was published. "
                 f"Delete the folder {path.parent} and try again, to have it downloaded anew."
             )
-    return len(there) == len(_files(name))
+    return len(there) == len(_list_files(name))
 
 
-def _dataset_class(name: str) -> Any:
+def _find_dataset_class(name: str) -> Any:
     from torchvision import datasets
 
     return getattr(datasets, TITLES[name])
 
 
-def _files(name: str) -> list[tuple[Path, str | None]]:
+def _list_files(name: str) -> list[tuple[Path, str | None]]:
     """The unpacked files of a set, relative to the root, with their checksums where any are published."""
-    kind = _dataset_class(name)
+    kind = _find_dataset_class(name)
     if hasattr(kind, "train_list"):
         listed = [*kind.train_list, *kind.test_list, (kind.meta["filename"], kind.meta["md5"])]
         return [(Path(kind.base_folder, file), md5) for file, md5 in listed]
-    return [(path.with_suffix(""), None) for path, _ in _archives(name)]
+    return [(path.with_suffix(""), None) for path, _ in _list_archives(name)]
 
 
-def _archives(name: str) -> list[tuple[Path, str]]:
+def _list_archives(name: str) -> list[tuple[Path, str]]:
     """The packed files of a set, relative to the root, with their checksums."""
-    kind = _dataset_class(name)
+    kind = _find_dataset_class(name)
     if hasattr(kind, "train_list"):
         return [(Path(kind.filename), kind.tgz_md5)]
     return [(Path(TITLES[name], "raw", file), md5) for file, md5 in kind.resources]
@@ -112,7 +112,7 @@ def _is_whole_idx(path: Path) -> bool:
 
 def _fetch(name: str, root: Path) -> None:
     """Put the files of a set into `root`, from archives that lie there or from the internet."""
-    lying = [(file, md5) for file, md5 in _archives(name) if (root / file).is_file()]
+    lying = [(file, md5) for file, md5 in _list_archives(name) if (root / file).is_file()]
     for file, md5 in lying:
         if not _is_right(root / file, md5):
             raise DatasetError(
@@ -125,15 +125,15 @@ def _fetch(name: str, root: Path) -> None:
             for file, _ in lying:
                 (Path(scratch) / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(root / file, Path(scratch) / file)
-            if len(lying) < len(_archives(name)):
+            if len(lying) < len(_list_archives(name)):
                 print(f"Downloading {TITLES[name]} into {root}.")
             with _blocking():
-                _dataset_class(name)(scratch, download=True)
-            for file, _ in _files(name):
+                _find_dataset_class(name)(scratch, download=True)
+            for file, _ in _list_files(name):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(Path(scratch) / file, root / file)
     except _FETCHING_FAILS_BY as error:
-        raise MissingDatasetError(_advice(name, root, error)) from error
+        raise MissingDatasetError(_write_advice(name, root, error)) from error
 
 
 @contextlib.contextmanager
@@ -149,7 +149,7 @@ def _blocking() -> Iterator[None]:
         socket.setdefaulttimeout(before)
 
 
-def _advice(name: str, root: Path, error: Exception) -> str:
+def _write_advice(name: str, root: Path, error: Exception) -> str:
     reason = " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC):
         what_to_do = "Name a folder with room to write by --data or VIT_COURSE_DATA."
@@ -161,7 +161,7 @@ def _advice(name: str, root: Path, error: Exception) -> str:
     return f"{TITLES[name]} is not in {root}, and could not be put there: {reason}. {what_to_do}"
 
 
-def _dataset(name: str, published: Any) -> ImageDataset:
+def _make_dataset(name: str, published: Any) -> ImageDataset:
     images = torch.as_tensor(published.data)
     pixels = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
     classes = tuple("0123456789") if name == "mnist" else tuple(published.classes)

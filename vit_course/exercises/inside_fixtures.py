@@ -175,7 +175,7 @@ def predict(
     """
     model, given = SmallViT(weights, config).train(training), image.clone()
     put_apart(model, apart)
-    _state_of(model)
+    _leave_traces(model)
     left = Left(model, weights)
     returned = function(model, given)
     return {
@@ -201,7 +201,7 @@ def predict_stopped(function: Callable[..., Any], weights: Weights, config: ViTC
     return {name: behind[name] for name in ("modes", "hooks", "frozen")} | {"recording": torch.is_grad_enabled()}
 
 
-def _state_of(model: SmallViT) -> None:
+def _leave_traces(model: SmallViT) -> None:
     """Leave in a model what somebody else may have: a gradient, a frozen parameter, hooks of their own."""
     model.norm.weight.grad = torch.ones_like(model.norm.weight)
     model.norm.bias.requires_grad_(False)

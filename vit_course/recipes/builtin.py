@@ -174,7 +174,7 @@ TINY = replace(PLAIN_ADAM, learning_rate=0.01, warmup=0.1, schedule="cosine", gr
 MUON_CIFAR = replace(MUON, augmentation=Augmentation(max_shift=2, flip=True))
 
 
-def _sound(config: ViTConfig) -> ViTConfig:
+def _without_mistakes(config: ViTConfig) -> ViTConfig:
     """The same sizes without dropout, with mean pooling and learned positions that are large enough to be seen."""
     return replace(
         config,
@@ -299,43 +299,43 @@ MENDED = (
     _mend(
         A_MNIST,
         "The lab sheet's sizes on MNIST, with logits in the loss, whole heads and their projection.",
-        _sound(A_MNIST.config),
+        _without_mistakes(A_MNIST.config),
         TINY,
     ),
     _mend(
         A_CIFAR10,
         "The lab sheet's sizes on CIFAR-10, mended in the same way, and with a schedule.",
-        _sound(A_CIFAR10.config),
+        _without_mistakes(A_CIFAR10.config),
         replace(TINY, augmentation=Augmentation(flip=True)),
     ),
     _mend(
         B_MNIST,
         "The walk-through's width, depth and head of two layers on MNIST, with patches of 4 pixels and a schedule.",
-        replace(_sound(B_MNIST.config), patch_size=4),
+        replace(_without_mistakes(B_MNIST.config), patch_size=4),
         MUON,
     ),
     _mend(
         C_CIFAR10,
         "CIFAR-10 with the demo's head of two layers on four blocks of width 96, and 20 epochs of Muon for 180.",
-        replace(_sound(C_CIFAR10.config), embed_dim=96, depth=4, num_heads=4),
+        replace(_without_mistakes(C_CIFAR10.config), embed_dim=96, depth=4, num_heads=4),
         replace(MUON_CIFAR, epochs=20),
     ),
     _mend(
         C_CIFAR100,
         "CIFAR-100 with four blocks of width 128 in place of twenty-four of 256, and 24 epochs of Muon for 180.",
-        replace(_sound(C_CIFAR100.config), embed_dim=128, depth=4, num_heads=4),
+        replace(_without_mistakes(C_CIFAR100.config), embed_dim=128, depth=4, num_heads=4),
         replace(MUON_CIFAR, epochs=24, precision="auto"),
     ),
     _mend(
         D_CIFAR100,
         "The critical reader's four blocks on CIFAR-100, a tanh head, logits in the loss and the projection back.",
-        replace(_sound(D_CIFAR100.config), embed_dim=96, num_heads=4, mlp_ratio=2.0, representation_size=96),
+        replace(_without_mistakes(D_CIFAR100.config), embed_dim=96, num_heads=4, mlp_ratio=2.0, representation_size=96),
         replace(MUON_CIFAR, epochs=10),
     ),
     _mend(
         E_CIFAR10,
         "The annotated classifier's sizes and tanh GELU, with Muon and a schedule: 20 epochs for 100.",
-        _sound(E_CIFAR10.config),
+        _without_mistakes(E_CIFAR10.config),
         replace(MUON_CIFAR, epochs=20),
     ),
 )

@@ -39,7 +39,7 @@ class _LinearAndSoftmax(nn.Linear):
         return super().forward(x).softmax(dim=-1)
 
 
-def _softmax_head(model: VisionTransformer) -> None:
+def _add_softmax(model: VisionTransformer) -> None:
     if isinstance(model.head, nn.Sequential):
         model.head.append(nn.Softmax(dim=-1))
         return
@@ -85,7 +85,7 @@ SOFTMAX_BEFORE_LOSS = Deviation(
     "softmax before the loss",
     "The model ends in a softmax and the loss takes another: with ten classes it cannot fall below 1.46, and the "
     "gradient fades as the model grows sure.",
-    _softmax_head,
+    _add_softmax,
 )
 HEADS_ON_SLICES = Deviation(
     "heads on slices",

@@ -74,11 +74,11 @@ def open_checkpoint(path: Path) -> SavedModel:
     Raises:
         CheckpointError: the file cannot be read as a model.
     """
-    recipe = _recipe_beside(path)
+    recipe = _read_recipe_beside(path)
     return load_model(path) if recipe is None else load_model(path, recipe.build)
 
 
-def _recipe_beside(path: Path) -> Recipe | None:
+def _read_recipe_beside(path: Path) -> Recipe | None:
     """The recipe that a run folder says it holds, if that is one with slips."""
     try:
         name = json.loads(path.with_name(RECIPE_FILE).read_text(encoding="utf-8"))["recipe"]
@@ -98,12 +98,13 @@ def refuse_what_does_not_fit(path: Path, saved: SavedModel, test: ImageDataset) 
     found = tuple(test.images.shape[1:])
     if wanted != found:
         raise RecipeError(
-            f"the model in {path} takes images of {_size(*wanted)}, and those of {test.name} are {_size(*found)}"
+            f"the model in {path} takes images of {_describe_size(*wanted)}, and those of {test.name} are "
+            f"{_describe_size(*found)}"
         )
     if len(saved.classes) != len(test.classes):
         raise RecipeError(
-            f"the model in {path} knows {len(saved.classes)} classes ({_some(saved.classes)}), and {test.name} has "
-            f"{len(test.classes)} ({_some(test.classes)})"
+            f"the model in {path} knows {len(saved.classes)} classes ({_list_some(saved.classes)}), and {test.name} "
+            f"has {len(test.classes)} ({_list_some(test.classes)})"
         )
     for number, (ours, theirs) in enumerate(zip(saved.classes, test.classes, strict=True)):
         if ours != theirs:
@@ -113,9 +114,9 @@ def refuse_what_does_not_fit(path: Path, saved: SavedModel, test: ImageDataset) 
             )
 
 
-def _size(channels: int, height: int, width: int) -> str:
+def _describe_size(channels: int, height: int, width: int) -> str:
     return f"{height} x {width} pixels in {channels} channel{'s' * (channels != 1)}"
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _list_some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

@@ -91,7 +91,7 @@ def summarize(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[s
     table: dict[str, Any] = {}
     found = sorted(results, key=lambda result: (result.device, result.threads, result.precision, result.seed))
     for recipe in recipes:
-        runs = [_row(result) for result in found if result.recipe == recipe.name and counts(recipe, result)]
+        runs = [_make_row(result) for result in found if result.recipe == recipe.name and counts(recipe, result)]
         if runs:
             table[recipe.name] = {"runs": runs}
     return {"version": VERSION, "recipes": table}
@@ -109,7 +109,7 @@ def counts(recipe: Recipe, result: RunResult) -> bool:
     )
 
 
-def _row(result: RunResult) -> dict[str, Any]:
+def _make_row(result: RunResult) -> dict[str, Any]:
     return {
         "seed": result.seed,
         "accuracy": result.test["top1"],
@@ -147,11 +147,11 @@ def _by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
             device=device,
             precision=precision,
             seeds=tuple(run["seed"] for run in of_one),
-            accuracy=_spread(of_one, "accuracy"),
-            top5=_spread(of_one, "top5"),
-            seconds=_spread(of_one, "seconds"),
-            cpu_seconds=_spread(counted, "cpu_seconds") if (counted := _without_interrupted(of_one)) else None,
-            images_per_second=_spread(of_one, "images_per_second"),
+            accuracy=_measure_spread(of_one, "accuracy"),
+            top5=_measure_spread(of_one, "top5"),
+            seconds=_measure_spread(of_one, "seconds"),
+            cpu_seconds=_measure_spread(counted, "cpu_seconds") if (counted := _without_interrupted(of_one)) else None,
+            images_per_second=_measure_spread(of_one, "images_per_second"),
             parameters=of_one[0]["parameters"],
         )
         for (device, precision), of_one in machines.items()
@@ -164,7 +164,7 @@ def _without_interrupted(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [run for run in runs if run["cpu_seconds"] is not None]
 
 
-def _spread(runs: list[dict[str, Any]], name: str) -> Spread:
+def _measure_spread(runs: list[dict[str, Any]], name: str) -> Spread:
     return spread([run[name] for run in runs])
 
 
@@ -192,7 +192,7 @@ def as_table() -> Table:
             recipe.dataset,
             measured.device if measured else recipe.hardware,
             minutes(measured),
-            _percent(measured.accuracy) if measured else UNMEASURED,
+            _format_percent(measured.accuracy) if measured else UNMEASURED,
             published,
         )
     return table
@@ -206,12 +206,12 @@ def as_page(recipe: Recipe) -> str:
         recipe.summary,
         "",
         f"meant for   {recipe.hardware}",
-        *_measured_lines(recipe),
-        *_published_lines(recipe),
+        *_write_measured_lines(recipe),
+        *_write_published_lines(recipe),
         "",
         f"data        {recipe.dataset}, {recipe.num_validation:,} training images kept back for validation",
-        f"model       {_model_line(recipe)}",
-        f"training    {_training_line(recipe)}",
+        f"model       {_write_model_line(recipe)}",
+        f"training    {_write_training_line(recipe)}",
     ]
     if recipe.deviations:
         lines += ["", "What the notebook does and this recipe repeats:"]
@@ -224,7 +224,7 @@ def as_page(recipe: Recipe) -> str:
 
 def as_json(recipes: list[Recipe]) -> str:
     """A list with an object for each recipe: its definition, what was published, what was measured."""
-    return json.dumps([_entry(recipe) for recipe in recipes], indent=2, ensure_ascii=False)
+    return json.dumps([_make_entry(recipe) for recipe in recipes], indent=2, ensure_ascii=False)
 
 
 def first_measured(recipe: Recipe) -> Measured | None:
@@ -235,10 +235,10 @@ def first_measured(recipe: Recipe) -> Measured | None:
 
 def describe_accuracy(accuracy: Spread) -> str:
     """Percent with the spread over seeds: "98.61 ± 0.05 % (3 seeds)"."""
-    return f"{_percent(accuracy)} ({accuracy.count} seed{'s' * (accuracy.count != 1)})"
+    return f"{_format_percent(accuracy)} ({accuracy.count} seed{'s' * (accuracy.count != 1)})"
 
 
-def _percent(accuracy: Spread) -> str:
+def _format_percent(accuracy: Spread) -> str:
     deviation = "" if accuracy.deviation is None else f" ± {100 * accuracy.deviation:.2f}"
     return f"{100 * accuracy.mean:.2f}{deviation} %"
 
@@ -253,10 +253,10 @@ def _wrap(paragraphs: Iterable[str]) -> list[str]:
     return [line for paragraph in paragraphs for line in wrap(paragraph)]
 
 
-def _measured_lines(recipe: Recipe) -> list[str]:
+def _write_measured_lines(recipe: Recipe) -> list[str]:
     entries = read_measured().get(recipe.name)
     if not entries:
-        return [f"expected    {UNMEASURED}", *_calculated_lines(recipe)]
+        return [f"expected    {UNMEASURED}", *_write_calculated_lines(recipe)]
     lines = []
     for entry in entries:
         lines += [
@@ -270,14 +270,14 @@ def _measured_lines(recipe: Recipe) -> list[str]:
     return lines
 
 
-def _calculated_lines(recipe: Recipe) -> list[str]:
+def _write_calculated_lines(recipe: Recipe) -> list[str]:
     minutes_of_training = minutes_by_calculation(recipe)
     if minutes_of_training is None:
         return []
     return [f"calculated  {minutes_of_training:.1f} minutes on {recipe.hardware}, at {SHARE:.1%} of the GPU's peak"]
 
 
-def _published_lines(recipe: Recipe) -> list[str]:
+def _write_published_lines(recipe: Recipe) -> list[str]:
     published = recipe.published
     if published is None:
         return []
@@ -288,7 +288,7 @@ def _published_lines(recipe: Recipe) -> list[str]:
     return [f"published   {', '.join(facts)}"]
 
 
-def _model_line(recipe: Recipe) -> str:
+def _write_model_line(recipe: Recipe) -> str:
     config = recipe.config
     return (
         f"patch_size {config.patch_size}, embed_dim {config.embed_dim}, depth {config.depth}, num_heads "
@@ -296,7 +296,7 @@ def _model_line(recipe: Recipe) -> str:
     )
 
 
-def _training_line(recipe: Recipe) -> str:
+def _write_training_line(recipe: Recipe) -> str:
     settings = recipe.settings
     muon = "" if settings.muon_learning_rate is None else f", Muon {settings.muon_learning_rate:g} inside the blocks"
     return (
@@ -305,7 +305,7 @@ def _training_line(recipe: Recipe) -> str:
     )
 
 
-def _entry(recipe: Recipe) -> dict[str, Any]:
+def _make_entry(recipe: Recipe) -> dict[str, Any]:
     return {
         "name": recipe.name,
         "summary": recipe.summary,

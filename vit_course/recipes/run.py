@@ -133,13 +133,13 @@ def train_recipe(
         _refuse_a_folder_in_use(recipe, options)
     if (options.folder / RESULT_FILE).exists():
         return finished_result(options.folder / RESULT_FILE, recipe, options.data, _list_requested_settings(options))
-    trackers = _trackers(options)
+    trackers = _choose_trackers(options)
     prepared = _prepare(recipe, options)
     if is_main_process():
         options.folder.mkdir(parents=True, exist_ok=True)
         for left in filter(_is_left_over, options.folder.iterdir()):
             left.unlink()
-        write_json(options.folder / RECIPE_FILE, _identity(prepared))
+        write_json(options.folder / RECIPE_FILE, _identify_run(prepared))
         if announce is not None:
             announce(prepared)
     with add_cli_hints(options.folder):
@@ -174,7 +174,7 @@ def _train_and_measure(prepared: Prepared, options: RunOptions, trackers: tuple[
 
 def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
     """Images, model and settings; everything that can be refused is refused here."""
-    settings = _settings(recipe, options)
+    settings = _make_settings(recipe, options)
     device = device_named(settings.device)
     whole, test = load_images(recipe.dataset, options.data, options.image_size)
     train, validation = split_validation(recipe, whole)
@@ -210,7 +210,7 @@ def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
         name, seed = known["recipe"], known["seed"]
     except (OSError, ValueError, KeyError, TypeError):
         raise RecipeError(f"{folder} holds no run of a recipe: its {RECIPE_FILE} is missing or damaged") from None
-    wanted = (recipe.name, _seed(recipe, options))
+    wanted = (recipe.name, _choose_seed(recipe, options))
     if (name, seed) != wanted:
         raise RecipeError(
             f"{folder} holds a run of {name} with seed {seed}, not of {wanted[0]} with seed {wanted[1]}; "
@@ -223,7 +223,7 @@ def _is_left_over(path: Path) -> bool:
     return path.name == f"{RECIPE_FILE}.unfinished" or path.name.startswith(f".{RECIPE_FILE}.")
 
 
-def _trackers(options: RunOptions) -> tuple[str, ...] | None:
+def _choose_trackers(options: RunOptions) -> tuple[str, ...] | None:
     if not options.wandb:
         return None
     if find_spec("wandb") is None:
@@ -231,7 +231,7 @@ def _trackers(options: RunOptions) -> tuple[str, ...] | None:
     return ("tensorboard", "wandb") if find_spec("tensorboard") else ("wandb",)
 
 
-def _seed(recipe: Recipe, options: RunOptions) -> int:
+def _choose_seed(recipe: Recipe, options: RunOptions) -> int:
     return recipe.seeds[0] if options.seed is None else options.seed
 
 
@@ -241,10 +241,13 @@ def _list_requested_settings(options: RunOptions) -> dict[str, Any]:
     return {name: value for name, value in requested.items() if value is not None}
 
 
-def _settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
+def _make_settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
     try:
         settings = replace(
-            recipe.settings, seed=_seed(recipe, options), device=options.device, **_list_requested_settings(options)
+            recipe.settings,
+            seed=_choose_seed(recipe, options),
+            device=options.device,
+            **_list_requested_settings(options),
         )
         device = device_named(settings.device)
     except ValueError as error:
@@ -252,7 +255,7 @@ def _settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
     return replace(settings, compile=settings.compile and device.type == "cuda")
 
 
-def _identity(prepared: Prepared) -> dict[str, Any]:
+def _identify_run(prepared: Prepared) -> dict[str, Any]:
     """Return what tells this run from another one, for --resume and for `vit-course evaluate`."""
     return {
         "version": 1,

@@ -100,9 +100,9 @@ def load_model(path: Path | str, build: Callable[[ViTConfig], nn.Module] | None 
     """
     path = Path(path)
     weights, metadata = read_tensors(path)
-    header = _header(path, metadata)
-    config = _config(path, header)
-    data = _data(path, header, config.in_channels)
+    header = _read_header(path, metadata)
+    config = _read_config(path, header)
+    data = _read_data(path, header, config.in_channels)
     if config.depth > len(weights):  # before as many blocks are built
         raise CheckpointError(f"{path} describes {config.depth} blocks and holds {len(weights)} weights")
     with torch.random.fork_rng(devices=[]):
@@ -121,7 +121,7 @@ def _without_numbers(config: ViTConfig) -> nn.Module:
         return VisionTransformer(config)
 
 
-def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+def _read_header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     """The JSON that describes the weights, of a version that we know."""
     beside = path.with_suffix(".json")
     if RUN_KEY in metadata:
@@ -140,7 +140,7 @@ def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     return header
 
 
-def _config(path: Path, header: dict[str, Any]) -> ViTConfig:
+def _read_config(path: Path, header: dict[str, Any]) -> ViTConfig:
     fields = header.get("model")
     if not isinstance(fields, dict):
         raise CheckpointError(
@@ -154,7 +154,7 @@ def _config(path: Path, header: dict[str, Any]) -> ViTConfig:
         raise CheckpointError(f"{path} describes a model that cannot be: {error}") from error
 
 
-def _data(
+def _read_data(
     path: Path, header: dict[str, Any], channels: int
 ) -> tuple[str, tuple[str, ...], tuple[float, ...], tuple[float, ...]]:
     try:
@@ -245,10 +245,10 @@ def read_tensors(
             names = list(file.keys())
             return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path} {_what_is_wrong(path, f'({error}); {advice}')}") from error
+        raise CheckpointError(f"{path} {_describe_fault(path, f'({error}); {advice}')}") from error
 
 
-def _what_is_wrong(path: Path, advice: str) -> str:
+def _describe_fault(path: Path, advice: str) -> str:
     content = path.stat().st_size
     with path.open("rb") as file:
         first = file.read(9)

@@ -58,13 +58,13 @@ class History:
 
     def append(self, **numbers: float) -> None:
         """Add one epoch: a number for each list, by its name."""
-        for name in self._lists():
+        for name in self._name_lists():
             getattr(self, name).append(numbers[name])
 
     def rows(self) -> list[dict[str, float]]:
         """One dict per epoch, with its number (from 1) as "epoch"."""
-        columns = [getattr(self, name) for name in self._lists()]
-        names = ["epoch", *self._lists()]
+        columns = [getattr(self, name) for name in self._name_lists()]
+        names = ["epoch", *self._name_lists()]
         return [dict(zip(names, (epoch, *row), strict=True)) for epoch, row in enumerate(zip(*columns, strict=True), 1)]
 
     @property
@@ -75,5 +75,5 @@ class History:
         return self.validation_loss.index(min(self.validation_loss)) + 1
 
     @classmethod
-    def _lists(cls) -> list[str]:
+    def _name_lists(cls) -> list[str]:
         return [each.name for each in fields(cls) if each.name not in ("ending", "compile_seconds")]

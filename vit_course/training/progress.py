@@ -85,14 +85,14 @@ class Bar:
         """Tell that so many more images were seen, and how the epoch's went so far."""
         if not self.bar.disable:
             used = "" if self.is_narrow else f", {memory(self.device)}"
-            self.bar.set_postfix_str(f"{self._words(tally)}{used}", refresh=False)
+            self.bar.set_postfix_str(f"{self._describe(tally)}{used}", refresh=False)
         self.bar.update(images)
 
     def show_validation(self, tally: Tally) -> None:
         """Tell what was measured on the validation images."""
-        self.bar.set_postfix_str(f"validation {self._words(tally)}")
+        self.bar.set_postfix_str(f"validation {self._describe(tally)}")
 
-    def _words(self, tally: Tally) -> str:
+    def _describe(self, tally: Tally) -> str:
         top5 = "" if self.is_narrow else f", top-5 {tally.top5:.1%}"
         return f"loss {tally.loss:.3f}, top-1 {tally.accuracy:.1%}{top5}"
 
@@ -138,11 +138,15 @@ def open_trackers(
         _require(name, folder)
     trackers: list[GeneralTracker] = []
     for name in names:
-        trackers.append(_tensorboard(folder, epochs_done) if name == "tensorboard" else _wandb(description))
+        trackers.append(
+            _make_tensorboard_tracker(folder, epochs_done)
+            if name == "tensorboard"
+            else _make_wandb_tracker(description)
+        )
     return trackers
 
 
-def _tensorboard(folder: Path | None, epochs_done: int) -> GeneralTracker:
+def _make_tensorboard_tracker(folder: Path | None, epochs_done: int) -> GeneralTracker:
     from accelerate.tracking import TensorBoardTracker
 
     tracker = TensorBoardTracker("tensorboard", logging_dir=str(folder), purge_step=epochs_done + 1)
@@ -150,7 +154,7 @@ def _tensorboard(folder: Path | None, epochs_done: int) -> GeneralTracker:
     return tracker
 
 
-def _wandb(description: dict[str, Any]) -> GeneralTracker:
+def _make_wandb_tracker(description: dict[str, Any]) -> GeneralTracker:
     from accelerate.tracking import WandBTracker
     from wandb.errors import Error
 

@@ -143,7 +143,7 @@ class Trainer:
                 self._read(unread)
                 bar.advance(sum(self.batch_sizes[number - len(unread) : number]), tally)
                 unread.clear()
-        return self._of_all_processes(tally, self.feed.num_train)
+        return self._gather_tally(tally, self.feed.num_train)
 
     def _seed_draws(self, epoch: int) -> torch.Generator:
         """Seed what draws the changes of an epoch's images, and give what draws their order: the same one on a CPU."""
@@ -183,7 +183,7 @@ class Trainer:
         with evaluating(self.updates.measured), torch.inference_mode():
             for inputs in self.feed.validation.choices(self.draws):
                 self.measure(0, *inputs)
-        tally = self._of_all_processes(tally, self.feed.num_validation)
+        tally = self._gather_tally(tally, self.feed.num_validation)
         if not math.isfinite(tally.loss):
             self._diverge(f"the validation loss is {tally.loss} after step {self.updates.steps}")
         return tally
@@ -197,7 +197,7 @@ class Trainer:
         self.measured.sums += counts(loss_sum, logits, labels)
         return loss_sum
 
-    def _of_all_processes(self, tally: Tally, images: int) -> Tally:
+    def _gather_tally(self, tally: Tally, images: int) -> Tally:
         tally.sums, tally.images = self.processes.sum(tally.sums), images
         return tally
 

@@ -163,12 +163,12 @@ class Updates:
             CheckpointError: when tensors are missing or of another shape.
         """
         try:
-            self.model.load_state_dict(_under("model", tensors))
+            self.model.load_state_dict(_select_under("model", tensors))
             if self.average is not None:
-                self.average.load_state_dict(_under("average", tensors))
+                self.average.load_state_dict(_select_under("average", tensors))
             for number, optimizer in enumerate(self.optimizers):
                 state = optimizer.state_dict()
-                state["state"] = _by_index(_under(f"optimizer.{number}", tensors))
+                state["state"] = _by_index(_select_under(f"optimizer.{number}", tensors))
                 _check_state(optimizer, state["state"])
                 optimizer.load_state_dict(state)
             if numbers["scaler"]:  # empty where the run was begun in another precision than fp16
@@ -188,7 +188,7 @@ def _check_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Tensor]]
                 raise ValueError(f"{name} of parameter {index} is {tuple(tensor.shape)} and not {tuple(wanted)}")
 
 
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _select_under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     start = f"{prefix}."
     return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
 

@@ -12,7 +12,7 @@ from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.utils import compute_checksum
 
-from exercise_kit.nbgrader.cleaning import PLACE, CleanCells, TameMarkdown, pictures, sanitize_markdown
+from exercise_kit.nbgrader.cleaning import PLACE, CleanCells, TameMarkdown, list_pictures, sanitize_markdown
 
 LESSON = "01_double"
 EXERCISE = {"name": "double", "cell_type": "code", "source": "raise NotImplementedError", "locked": False}
@@ -248,4 +248,4 @@ def test_links_to_other_places_stay():
 
 
 def test_a_picture_that_is_none_is_left_out():
-    assert pictures({"a.png": {"image/png": "\ud800"}, "b.png": {"image/png": '"><script>'}}) == {}
+    assert list_pictures({"a.png": {"image/png": "\ud800"}, "b.png": {"image/png": '"><script>'}}) == {}

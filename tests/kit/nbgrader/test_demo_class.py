@@ -3,7 +3,7 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from exercise_kit.nbgrader.demo_class import model_answers, write_submissions
+from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 
 LESSON = "01_double"
 
@@ -37,7 +37,10 @@ def sources(path):
 
 
 def test_model_answers_come_without_markers_and_rubric(class_dir):
-    assert model_answers(class_dir, LESSON) == {"double": "def double(n):\n    return 2 * n", "why": "Why?\n\nA pair."}
+    assert read_model_answers(class_dir, LESSON) == {
+        "double": "def double(n):\n    return 2 * n",
+        "why": "Why?\n\nA pair.",
+    }
 
 
 def test_named_cells_are_filled_and_the_others_stay_as_released(class_dir):

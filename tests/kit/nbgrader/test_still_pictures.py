@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from exercise_kit.nbgrader.cleaning import MOST_PIXELS, base64_png, still_outputs
+from exercise_kit.nbgrader.cleaning import MOST_PIXELS, clean_png, make_still_outputs
 
 WORDS = "<script>attack()</script>"
 
@@ -22,7 +22,7 @@ def png(size=(5, 3), mode="RGB", **options):
 
 
 def show(picture):
-    return base64_png(base64.b64encode(picture).decode())
+    return clean_png(base64.b64encode(picture).decode())
 
 
 def chunk(kind, content):
@@ -36,7 +36,7 @@ def test_the_pixels_of_a_png_stay_and_nothing_else_of_it(mode):
     assert WORDS.encode() in picture
     assert WORDS.encode() not in kept
     assert np.array_equal(Image.open(io.BytesIO(kept)), Image.open(io.BytesIO(picture)))
-    (output,) = still_outputs(base64.b64encode(picture).decode())
+    (output,) = make_still_outputs(base64.b64encode(picture).decode())
     assert (output.output_type, list(output.data), output.metadata) == ("display_data", ["image/png"], {})
 
 
@@ -62,5 +62,5 @@ def test_what_is_no_picture_or_a_large_one_is_left_out(name):
 
 @pytest.mark.parametrize("text", [None, 7, ["iVBOR"], "", "iVBORw0KGgo", '"><script>', "ä"])
 def test_what_is_no_text_of_a_picture_is_left_out(text):
-    assert base64_png(text) is None
-    assert still_outputs(text) == []
+    assert clean_png(text) is None
+    assert make_still_outputs(text) == []

@@ -234,8 +234,10 @@ def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
     package = tmp_path / "vit_course"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
-    folder_of = package_view._folder_of
-    monkeypatch.setattr(package_view, "_folder_of", lambda name: package if name == "vit_course" else folder_of(name))
+    folder_of = package_view._find_package_folder
+    monkeypatch.setattr(
+        package_view, "_find_package_folder", lambda name: package if name == "vit_course" else folder_of(name)
+    )
     new = provide_view("01_patchify", home)
     assert new != old
     assert run(new, "from vit_course.config import NEW; print(NEW)") == "3"

@@ -29,7 +29,7 @@ class Machine:
                 passed = max(0.0, clock.deadline - self.now) + 1e-6
                 self.now += passed
                 self.waited += self.busy * passed
-                clock.more()
+                clock.extend_deadline()
         return self.now - began
 
 
