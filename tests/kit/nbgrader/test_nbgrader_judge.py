@@ -67,8 +67,8 @@ def test_what_is_under_way_is_not_asked_for_twice_until_it_changes(tmp_path: Pat
         each.mkdir()
     asked = Asked()
     cache = GraderCache(asked)
-    assert [cache.result_of(each, folders) for each in (folders[0], folders[1], folders[0])] == ["a", "b", "a"]
+    assert [cache.find_result(each, folders) for each in (folders[0], folders[1], folders[0])] == ["a", "b", "a"]
     assert asked == ["a", "b", "c", "a", "b"], "b was taken, c is under way"
     (folders[2] / "late.ipynb").touch()
-    assert cache.result_of(folders[2], []) == "c"
+    assert cache.find_result(folders[2], []) == "c"
     assert asked[5:] == ["c"]
