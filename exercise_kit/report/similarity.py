@@ -187,7 +187,7 @@ def write_page(class_dir: Path, out: Path, lesson: str | None = None, today: dat
     """Write the pairs of a class to one page for the instructor's eyes, and say how many there are.
 
     Raises:
-        SimilarityError: as :func:`texts_of` does.
+        SimilarityError: as :func:`read_texts` does.
         OSError: the page cannot be written.
     """
     lessons = [

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# on Windows only the refusal, `architecture`, is of use
+# on Windows only the refusal, `find_architecture`, is of use
 LIBC = ctypes.CDLL(None if os.name == "posix" else "msvcrt", use_errno=True)
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 

@@ -97,7 +97,7 @@ def _computes_as(layer: nn.Module, kind: type[nn.Module], *methods: str) -> bool
 
 
 def build_layer(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
-    """The layer that ``settings_of`` described, holding ``weights``; ValueError where that can be none."""
+    """The layer that ``describe_layer`` described, holding ``weights``; ValueError where that can be none."""
     kind, settings = settings["layer"], {name: each for name, each in settings.items() if name != "layer"}
     if kind == "Linear" and settings.keys() == set(_LINEAR) and all(map(_is_size, settings.values())):
         layer: nn.Module = nn.Linear(**settings, bias=False, device="meta")

@@ -81,7 +81,7 @@ def prepare_policy(
 
     Args:
         readable: files and folders that every child may read (``readable_paths.readable_paths()``).
-        listable: folders whose names a child may list (``readable_paths.listable_folders()``).
+        listable: folders whose names a child may list (``readable_paths.list_listable_folders()``).
         views: folders of which a child may read one, or none.
         scratch_bytes: the size of the writable folder.
         scratch: an existing folder to write in, where there are none.
