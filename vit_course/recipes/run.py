@@ -188,7 +188,7 @@ def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
         torch.manual_seed(settings.seed)
         model = recipe.build(recipe.config_for(train))
     try:
-        precision = choose_precision(settings.precision, device, model)
+        precision = choose_precision(settings.precision, device)
     except ValueError as error:
         raise RecipeError(f"{recipe.name} cannot be run so: {error}") from None
     images = Images(train, validation, test.with_statistics_of(train))

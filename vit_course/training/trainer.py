@@ -17,7 +17,15 @@ from vit_course.training.checkpoints import check_fits
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.feeding import Feed
 from vit_course.training.graph import Replayed, recorder_for
-from vit_course.training.hardware import Fusible, Processes, advice, autocast, choose_precision, largest_that_fits
+from vit_course.training.hardware import (
+    Fusible,
+    Processes,
+    advice,
+    autocast,
+    choose_precision,
+    in_precision,
+    largest_that_fits,
+)
 from vit_course.training.history import Ending, History, OutOfMemoryError, TrainingDivergedError
 from vit_course.training.loop import Tally, counts, evaluating
 from vit_course.training.progress import Bar
@@ -48,10 +56,10 @@ class Trainer:
     ) -> None:
         self.feed, self.settings, self.processes, self.folder = feed, settings, processes, folder
         self.device = processes.device
-        self.precision = choose_precision(settings.precision, self.device, model)
+        self.precision = choose_precision(settings.precision, self.device)
         self.model = model.to(self.device)
         self.fusible = Fusible(self.model) if settings.compile else None
-        self.network = processes.wrap(self.fusible or self.model)
+        self.network = processes.wrap(in_precision(self.fusible or self.model, self.precision, self.device))
         self.batch_sizes = feed.batch_sizes()
         total_steps = settings.epochs * len(self.batch_sizes)
         recorder = recorder_for(processes) if settings.compile else None
@@ -192,7 +200,7 @@ class Trainer:
         """Measure one batch, on the device alone; its arguments are those of `_learn`."""
         images, labels = self.feed.validation.prepare(self.draws, *inputs)
         with autocast(self.precision, self.device):
-            logits = self.updates.measured(images)
+            logits = in_precision(self.updates.measured, self.precision, self.device)(images)
             loss_sum = F.cross_entropy(logits.float(), labels, reduction="sum")
         self.measured.sums += counts(loss_sum, logits, labels)
         return loss_sum

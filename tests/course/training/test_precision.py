@@ -2,60 +2,55 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
-from vit_course.training.hardware import autocast, choose_precision, has_bf16_core, width
+from vit_course.training.hardware import autocast, bfloat16_gain, choose_precision, in_precision
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
-@pytest.mark.parametrize(
-    ("has_bf16", "embed_dim", "chosen"), [(True, 128, "bf16"), (True, 96, "fp32"), (False, 128, "fp32")]
-)
-def test_a_cpu_takes_bf16_where_its_cores_have_it_and_the_model_is_wide(
-    has_bf16: bool, embed_dim: int, chosen: str, tiny_model, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vit_course.training.hardware.has_bf16_core", lambda: has_bf16)
-    assert choose_precision("auto", CPU, tiny_model(embed_dim=embed_dim, num_heads=4)) == chosen
+@pytest.mark.parametrize(("gain", "chosen"), [(2.5, "bf16"), (1.0, "fp32"), (0.1, "fp32")])
+def test_a_cpu_takes_bf16_where_it_multiplies_faster_so(gain: float, chosen: str, monkeypatch) -> None:
+    monkeypatch.setattr("vit_course.training.hardware.bfloat16_gain", lambda: gain)
+    assert choose_precision("auto", CPU) == chosen
 
 
-@pytest.mark.parametrize(
-    ("abilities", "has_it"), [({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({"avx2": True}, False)]
-)
-def test_a_core_is_evaluated_what_it_has(abilities: dict[str, bool], has_it: bool, monkeypatch) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: abilities, raising=False)
-    assert has_bf16_core() is has_it
-
-
-def test_with_a_torch_that_cannot_tell_a_cpu_takes_fp32(tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
-    assert choose_precision("auto", CPU, tiny_model(embed_dim=256, num_heads=4)) == "fp32"
+def test_the_gain_is_found_by_trying() -> None:
+    assert 0.001 < bfloat16_gain() < 1000
+    assert bfloat16_gain() is bfloat16_gain(), "tried once"
 
 
 @pytest.mark.parametrize(("native", "chosen"), [(True, "bf16"), (False, "fp16")])
-def test_a_gpu_takes_bf16_where_it_is_not_emulated(
-    native: bool, chosen: str, tiny_model, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_takes_bf16_where_it_is_not_emulated(native: bool, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: native or including_emulation)
-    assert choose_precision("auto", CUDA, tiny_model()) == chosen
+    assert choose_precision("auto", CUDA) == chosen
 
 
-def test_what_is_requested_is_taken(tiny_model) -> None:
-    assert choose_precision("bf16", CPU, tiny_model()) == "bf16"
-    assert choose_precision("fp32", CUDA, tiny_model()) == "fp32"
+def test_what_is_requested_is_taken() -> None:
+    assert choose_precision("bf16", CPU) == "bf16"
+    assert choose_precision("fp32", CUDA) == "fp32"
 
 
-def test_fp16_is_refused_on_a_cpu(tiny_model) -> None:
+def test_fp16_is_refused_on_a_cpu() -> None:
     with pytest.raises(ValueError, match='"fp16" is for GPUs'):
-        choose_precision("fp16", CPU, tiny_model())
+        choose_precision("fp16", CPU)
 
 
-def test_the_width_is_that_of_the_tokens(tiny_model) -> None:
-    assert width(tiny_model(embed_dim=36)) == 36
-    assert width(nn.ReLU()) == 0
+def test_on_a_cpu_the_whole_model_is_in_bfloat16_and_learns_in_float32(tiny_model) -> None:
+    model, seen = tiny_model(), []
+    images = torch.randn(2, 1, 8, 8)
+    for module in model.modules():
+        module.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    narrow = in_precision(model, "bf16", CPU)
+    with autocast("bf16", CPU):
+        logits = narrow(images)
+    assert logits.dtype == torch.float32
+    assert set(seen) == {torch.bfloat16}
+    logits.sum().backward()
+    assert {each.grad.dtype for each in model.parameters()} == {torch.float32}
+    torch.testing.assert_close(logits, model(images), rtol=0.05, atol=0.05)
 
 
-@pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
-def test_products_are_computed_in_it(precision: str, dtype: torch.dtype) -> None:
-    with autocast(precision, CPU):
-        assert (torch.eye(2) @ torch.eye(2)).dtype == dtype
+@pytest.mark.parametrize(("precision", "device"), [("fp32", CPU), ("bf16", CUDA), ("fp16", CUDA)])
+def test_elsewhere_the_model_is_as_it_is(precision: str, device: torch.device, tiny_model) -> None:
+    model = tiny_model()
+    assert in_precision(model, precision, device) is model
