@@ -10,6 +10,7 @@ from vit_course.data import Augmentation
 
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Schedule = Literal["cosine", "constant"]
+Growth = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class TrainingSettings:
         schedule: how the rates go on after the warm-up: in a "cosine" down to zero, or "constant".
         label_smoothing: share of the target spread over all classes, in training only.
         augmentation: what happens to training images.
+        growth: (share of the steps, scale of the images) in order: until that share images are shrunk so, see
+            `vit_course.training.growing`; () for whole images from the start.
         gradient_clip: largest norm of the gradient; None for no limit.
         ema_decay: measure and keep a moving average of the weights, of which a step replaces the share
             1 - ema_decay; None for the weights themselves.
@@ -49,6 +52,7 @@ class TrainingSettings:
     schedule: Schedule = "cosine"
     label_smoothing: float = 0.0
     augmentation: Augmentation = field(default_factory=Augmentation)
+    growth: Growth = ()
     gradient_clip: float | None = 1.0
     ema_decay: float | None = None
     patience: int | None = None
@@ -72,7 +76,15 @@ class TrainingSettings:
                 raise ValueError(f"{name} must be in [0, 1), not {value}")
         if not self.weight_decay >= 0:
             raise ValueError(f"weight_decay must not be negative, but it is {self.weight_decay}")
+        self._check_growth()
         self._check_words()
+
+    def _check_growth(self) -> None:
+        shares = [share for share, _ in self.growth]
+        if shares != sorted(shares) or not all(0 < share < 1 and 0 < scale <= 1 for share, scale in self.growth):
+            raise ValueError(f"growth has rising shares and scales between 0 and 1, but it is {self.growth}")
+        if self.growth and self.compile:
+            raise ValueError("images that grow cannot be compiled: set compile to False, or growth to ()")
 
     def _check_words(self) -> None:
         for name, kind in (("precision", Precision), ("schedule", Schedule)):

@@ -6,7 +6,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,7 @@ from vit_course.training.checkpoints import check_fits
 from vit_course.training.early_stopping import EarlyStopping
 from vit_course.training.feeding import Feed
 from vit_course.training.graph import Replayed, recorder_for
+from vit_course.training.growing import Growing
 from vit_course.training.hardware import (
     Fusible,
     Processes,
@@ -32,6 +33,7 @@ from vit_course.training.progress import Bar
 from vit_course.training.run_folder import RunFolder, RunState
 from vit_course.training.settings import TrainingSettings
 from vit_course.training.updates import Updates
+from vit_course.vit import VisionTransformer
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
@@ -59,7 +61,9 @@ class Trainer:
         self.precision = choose_precision(settings.precision, self.device)
         self.model = model.to(self.device)
         self.fusible = Fusible(self.model) if settings.compile else None
-        self.network = processes.wrap(in_precision(self.fusible or self.model, self.precision, self.device))
+        self.growing = Growing(cast(VisionTransformer, self.model), settings.growth) if settings.growth else None
+        learner = self.fusible or self.growing or self.model
+        self.network = processes.wrap(in_precision(learner, self.precision, self.device))
         self.batch_sizes = feed.batch_sizes()
         total_steps = settings.epochs * len(self.batch_sizes)
         recorder = recorder_for(processes) if settings.compile else None
@@ -144,6 +148,8 @@ class Trainer:
         tally, unread = self.learned.clear(), list[Tensor]()
         read_every = reads_every(self.device)
         for number, inputs in enumerate(self.feed.train.choices(order), 1):
+            if self.growing is not None:
+                self.growing.share = self.updates.steps / self.updates.total_steps
             self.updates.begin()
             unread.append(self.learn(self.batch_sizes[number - 1], *inputs))
             tally.images += self.processes.share(self.batch_sizes[number - 1])
