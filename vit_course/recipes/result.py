@@ -69,9 +69,9 @@ def definition(recipe: Recipe) -> dict[str, Any]:
     settings = asdict(recipe.settings)
     for name in ("seed", "device"):
         del settings[name]
-    for name in NEWER:
-        if not settings["augmentation"][name]:
-            del settings["augmentation"][name]
+    for group, name in (*((settings["augmentation"], name) for name in NEWER), (settings, "growth")):
+        if not group[name]:
+            del group[name]
     known = {
         "dataset": recipe.dataset,
         "num_validation": recipe.num_validation,
