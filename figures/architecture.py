@@ -27,19 +27,20 @@ from style import (
 IMAGE_SIZE, PATCH_SIZE, EMBED_DIM, DEPTH, CLASSES = 224, 16, 768, 12, 1000
 SIDE = IMAGE_SIZE // PATCH_SIZE
 TOKENS = SIDE**2
-LEFT, SLOT, RIGHT = 24, 43, 497
-SHOWN = {1: 0, 2: 1, 3: 2, 5: 75, 6: 76, 7: 77, 9: TOKENS - 2, 10: TOKENS - 1}
+LEFT, SLOT, RIGHT = 24, 33, 300
+SHOWN = {1: 0, 2: 1, 4: 75, 5: 76, 7: TOKENS - 1}
+LEFT_OUT = (3, 6)
 
 
 def _slot(number: int) -> float:
-    """The middle of one of eleven columns: the class token's, then the patches'."""
-    return LEFT + SLOT * (number + 0.5)
+    """The middle of one of eight columns: the class token's, which is wider, then the patches'."""
+    return LEFT + SLOT * (number + 0.5) + (13 if number else 3)
 
 
-def _shape(canvas: Canvas, y: float, *sizes: int | str) -> None:
+def _shape(canvas: Canvas, y: float, *sizes: int | str, x: float = 308) -> None:
     """The shape at this height, in the column on the right."""
-    canvas.box(518, y - 14, 162, 28, WHITE, HAIR, radius=8)
-    canvas.text(599, y, f"(batch, {', '.join(map(str, sizes))})", 12, align="center", mono=True)
+    canvas.box(x, y - 14, 158, 28, WHITE, HAIR, radius=8)
+    canvas.text(x + 79, y, f"(batch, {', '.join(map(str, sizes))})", 12, align="center", mono=True)
 
 
 def _module(canvas: Canvas, x: float, y: float, w: float, words: str, color: str, h: float = 32) -> None:
@@ -48,7 +49,7 @@ def _module(canvas: Canvas, x: float, y: float, w: float, words: str, color: str
 
 def _image_to_patches(canvas: Canvas, photo: np.ndarray) -> None:
     """The photo under its grid, and some of its patches in line."""
-    x, y, size = _slot(1) - 18, 78, 154
+    x, y, size = _slot(1) - 15, 78, 154
     canvas.picture(photo, x, y, size, size)
     for step in range(1, SIDE):
         at = step * size / SIDE
@@ -58,22 +59,22 @@ def _image_to_patches(canvas: Canvas, photo: np.ndarray) -> None:
         row, column = divmod(number, SIDE)
         side = size / SIDE
         canvas.box(x + column * side, y + row * side, side, side, "none", ORANGE, line=2, radius=0)
-    canvas.text(x + size + 18, y + 50, f"{SIDE} × {SIDE} = {TOKENS} patches", 14, weight="bold")
-    canvas.text(x + size + 18, y + 74, f"of {PATCH_SIZE} × {PATCH_SIZE} pixels, 3 channels", 13)
-    _shape(canvas, y + 62, 3, IMAGE_SIZE, IMAGE_SIZE)
+    canvas.text(x + size + 18, y + 40, f"{SIDE} × {SIDE} = {TOKENS} patches", 14, weight="bold")
+    canvas.text(x + size + 18, y + 64, f"of {PATCH_SIZE} × {PATCH_SIZE} pixels, 3 channels", 13)
+    _shape(canvas, y + 104, 3, IMAGE_SIZE, IMAGE_SIZE)
     patches = cut(photo, photo.shape[0] // SIDE)
     for slot, number in SHOWN.items():
-        canvas.picture(patches[number], _slot(slot) - 18, 246, 36, 36)
+        canvas.picture(patches[number], _slot(slot) - 15, 250, 30, 30)
         canvas.text(_slot(slot), 294, str(number), 12, QUIET, align="center")
         canvas.arrow((_slot(slot), 304), (_slot(slot), 319), GRAY, 1.4)
-    for slot in (4, 8):
+    for slot in LEFT_OUT:
         canvas.text(_slot(slot), 260, "…", 18, QUIET, align="center")
     _shape(canvas, 262, TOKENS, f"3·{PATCH_SIZE}·{PATCH_SIZE}")
 
 
 def _tokens(canvas: Canvas) -> None:
     """The patch embedding, the class token in front, the positions."""
-    _module(canvas, _slot(1) - 18, 321, RIGHT - _slot(1) + 18, "patch_embedding", SKY)
+    _module(canvas, _slot(1) - 15, 321, RIGHT - _slot(1) + 15, "patch_embedding", SKY)
     _shape(canvas, 337, TOKENS, EMBED_DIM)
     for slot in (0, *SHOWN):
         color = BLUE if slot else PURPLE
@@ -82,12 +83,12 @@ def _tokens(canvas: Canvas) -> None:
         canvas.box(_slot(slot) - 10, 369, 20, 46, tint(color, 0.75), color, radius=4)
         canvas.disc(_slot(slot), 434, 10, "+", tint(GREEN, 0.45), size=13)
         canvas.arrow((_slot(slot), 445), (_slot(slot), 467), GRAY, 1.4)
-    for slot in (4, 8):
+    for slot in LEFT_OUT:
         canvas.text(_slot(slot), 386, "…", 18, QUIET, align="center")
     canvas.text(LEFT, 334, "class", 12.5, shade(PURPLE, 0.4), weight="bold")
     canvas.text(LEFT, 350, "token", 12.5, shade(PURPLE, 0.4), weight="bold")
     _shape(canvas, 392, TOKENS + 1, EMBED_DIM)
-    canvas.text(532, 434, "+ positions", 12.5, shade(GREEN, 0.3), weight="bold")
+    canvas.text(318, 434, "+ positions", 12.5, shade(GREEN, 0.3), weight="bold")
 
 
 def _branch(canvas: Canvas, x: float, parts: list[tuple[str, str, float]], stream: float, y: float) -> float:
@@ -104,17 +105,17 @@ def _branch(canvas: Canvas, x: float, parts: list[tuple[str, str, float]], strea
 
 def _blocks(canvas: Canvas) -> None:
     """One pre-norm block in a stack of twelve, its residual stream from left to right."""
-    top, stream = 470, 582
+    top, stream, right = 470, 582, 466
     for depth in (2, 1, 0):
-        canvas.box(LEFT + 6 * depth, top + 6 * depth, RIGHT - LEFT - 12, 138, BACKGROUND, GRAY, radius=10)
+        canvas.box(LEFT + 6 * depth, top + 6 * depth, right - LEFT - 12, 138, BACKGROUND, GRAY, radius=10)
     canvas.text(LEFT + 16, top + 22, f"{DEPTH} blocks, one after the other", 13.5, weight="bold")
-    canvas.arrow((LEFT + 14, stream), (RIGHT - 24, stream), INK, 5)
-    first = _branch(canvas, 58, [("norm1", ORANGE, 56), ("attention", BLUE, 88)], stream, top + 44)
-    second = _branch(canvas, 276, [("norm2", ORANGE, 56), ("mlp", GREEN, 50)], stream, top + 44)
+    canvas.arrow((LEFT + 14, stream), (right - 24, stream), INK, 5)
+    first = _branch(canvas, 48, [("norm1", ORANGE, 54), ("attention", BLUE, 80)], stream, top + 44)
+    second = _branch(canvas, 250, [("norm2", ORANGE, 54), ("mlp", GREEN, 44)], stream, top + 44)
     for x in (first, second):
         canvas.disc(x, stream, 12, "", INK)
         canvas.disc(x, stream, 10, "+", WHITE, size=15)
-    _shape(canvas, top + 69, TOKENS + 1, EMBED_DIM)
+    _shape(canvas, top + 22, TOKENS + 1, EMBED_DIM, x=286)
 
 
 def _logits(canvas: Canvas) -> None:
@@ -128,9 +129,9 @@ def _logits(canvas: Canvas) -> None:
     canvas.text(_slot(0) + 26, 710, "the class token goes on alone", 13)
     _shape(canvas, 710, EMBED_DIM)
     canvas.arrow((_slot(0), 734), (_slot(0), 751), PURPLE, 2.4)
-    _module(canvas, LEFT, 753, 120, "head", SKY)
-    canvas.arrow((LEFT + 122, 769), (LEFT + 158, 769), GRAY, 2)
-    canvas.label(LEFT + 160, 753, RIGHT - LEFT - 160, 32, f"{CLASSES} logits, one per class", GRAY, strength=0.14)
+    _module(canvas, LEFT, 753, 56, "head", SKY)
+    canvas.arrow((LEFT + 58, 769), (LEFT + 78, 769), GRAY, 2)
+    canvas.label(LEFT + 80, 753, RIGHT - LEFT - 80, 32, f"{CLASSES} logits, one per class", GRAY, strength=0.14)
     _shape(canvas, 769, CLASSES)
 
 

@@ -22,7 +22,7 @@ from style import (
     tint,
 )
 
-CELL = 30
+CELL, COLUMN = 30, 35
 ASKING = 1
 SEED = 12031  # one whose weights, rounded to two digits, still sum to 1 in each row
 
@@ -41,24 +41,26 @@ def _plain(color: str) -> np.ndarray:
 def _matrix(
     canvas: Canvas, corner: tuple[float, float], matrix: np.ndarray, name: str, fills: np.ndarray, form: str = "{:.0f}"
 ) -> None:
-    """A named matrix of numbers, 40 pixels a column."""
+    """A named matrix of numbers."""
     x, y = corner
     labels = np.vectorize(lambda number: form.format(number).replace("-", "−"))(matrix)
-    canvas.cells(x, y, fills, (40, CELL), labels=labels, size=12.5, edge=WHITE)
-    canvas.box(x, y, 40 * matrix.shape[1], CELL * len(matrix), "none", HAIR, radius=2)
-    canvas.text(x + 20 * matrix.shape[1], y - 15, name, 13.5, align="center", weight="bold")
+    canvas.cells(x, y, fills, (COLUMN, CELL), labels=labels, size=12.5, edge=WHITE)
+    canvas.box(x, y, COLUMN * matrix.shape[1], CELL * len(matrix), "none", HAIR, radius=2)
+    canvas.text(
+        x + COLUMN / 2 * matrix.shape[1], y - 15 - 9.8 * name.count("\n"), name, 13.5, align="center", weight="bold"
+    )
 
 
 def _frame(canvas: Canvas, x: float, y: float, columns: int) -> None:
     """The frame around the asking token's row of a matrix."""
-    canvas.box(x, y + CELL * ASKING, 40 * columns, CELL, "none", VERMILION, line=2.8, radius=3)
+    canvas.box(x, y + CELL * ASKING, COLUMN * columns, CELL, "none", VERMILION, line=2.8, radius=3)
 
 
-def _path_to_softmax(canvas: Canvas, start: tuple[float, float], end: tuple[float, float], y: float) -> None:
-    """From the last matrix of the upper line down and back to the first of the lower line."""
-    canvas.line([start, (start[0], y), (end[0], y)], GRAY, 1.8)
-    canvas.arrow((end[0], y), end, GRAY)
-    canvas.text((start[0] + end[0]) / 2, y - 14, "softmax over each row", 13, align="center")
+def _path_to_softmax(canvas: Canvas, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """From the scaled scores to the left, and down to the first matrix of the lower line."""
+    canvas.line([start, (end[0], start[1])], GRAY, 1.8)
+    canvas.arrow((end[0], start[1]), end, GRAY)
+    canvas.text((start[0] + end[0]) / 2, start[1] - 14, "softmax over each row", 13, align="center")
 
 
 def attention_step_by_step() -> Canvas:
@@ -70,25 +72,24 @@ def attention_step_by_step() -> Canvas:
     scaled = scores / np.sqrt(query.shape[-1])
     weights = softmax(scaled)
     output = weights @ value
-    canvas = Canvas(476, "Attention, number by number", "3 tokens, head_dim 4. Follow the framed row: token 1 asks.")
-    upper, lower = 126, 332
+    canvas = Canvas(590, "Attention, number by number", "3 tokens, head_dim 4. Follow the framed row: token 1 asks.")
+    upper, middle, lower = 120, 298, 450
     _matrix(canvas, (24, upper), query, "query", _plain(BLUE))
-    _matrix(canvas, (220, upper - 15), key.T, "keyᵀ", _plain(ORANGE).T)
-    _matrix(canvas, (376, upper), scores, "scores", paint(scores, DIVERGING, -4, 4))
-    _matrix(canvas, (556, upper), scaled, "scaled", paint(scaled, DIVERGING, -4, 4), "{:.1f}")
+    _matrix(canvas, (190, upper - 15), key.T, "keyᵀ", _plain(ORANGE).T)
+    _matrix(canvas, (351, upper), scores, "scores", paint(scores, DIVERGING, -4, 4))
+    _matrix(canvas, (351, middle), scaled, "scaled", paint(scaled, DIVERGING, -4, 4), "{:.1f}")
     _matrix(canvas, (24, lower), weights, "weights", paint(weights, SEQUENTIAL, 0, 1), "{:.2f}")
-    _matrix(canvas, (272, lower), value, "value", _plain(GREEN))
-    _matrix(canvas, (516, lower), output, "output", _plain(GREEN), "{:.1f}")
-    for x, y, columns in ((24, upper, 4), (376, upper, 3), (556, upper, 3), (24, lower, 3), (516, lower, 4)):
+    _matrix(canvas, (152, lower), value, "value", _plain(GREEN))
+    _matrix(canvas, (316, lower), output, "output", _plain(GREEN), "{:.1f}")
+    for x, y, columns in ((24, upper, 4), (351, upper, 3), (351, middle, 3), (24, lower, 3), (316, lower, 4)):
         _frame(canvas, x, y, columns)
-    for row, total in enumerate(weights.sum(axis=-1)):
-        canvas.text(152, lower + CELL * (row + 0.5), f"sum {total:.0f}", 12, QUIET)
-    for x, y, sign in ((202, upper, "·"), (358, upper, "="), (234, lower, "·"), (474, lower, "=")):
+    canvas.text(76, lower + 112, f"rows sum to {weights.sum(axis=-1).max():.0f}", 12.5, QUIET, align="center")
+    for x, y, sign in ((177, upper, "·"), (323, upper, "="), (140.5, lower, "·"), (304, lower, "=")):
         canvas.text(x, y + 1.5 * CELL, sign, 20, align="center", weight="bold")
-    canvas.arrow((502, upper + 45), (550, upper + 45), GRAY)
-    canvas.text(526, upper + 26, "÷ √4", 13, align="center")
-    _path_to_softmax(canvas, (616, upper + 96), (84, lower - 32), 268)
-    canvas.text(474, lower + 116, "each row: a weighted mean of the values", 12.5, QUIET, align="center")
+    canvas.arrow((403.5, upper + 96), (403.5, middle - 28), GRAY)
+    canvas.text(416, (upper + middle) / 2 + 34, "÷ √4", 13)
+    _path_to_softmax(canvas, (345, middle + 45), (76, lower - 30))
+    canvas.text(456, lower + 112, "each row: a weighted mean of the values", 12.5, QUIET, align="right")
     weights_text = ", ".join(f"{weight:.2f}" for weight in weights[ASKING])
     return canvas.describe(
         "Attention in small numbers: query times key gives scores, scaled by the root of head_dim; a softmax "
@@ -114,22 +115,22 @@ def split_heads() -> Canvas:
     tokens, num_heads, head_dim = 5, 3, 4
     numbers = np.random.default_rng(2).uniform(size=(tokens, num_heads * head_dim))
     colors = [color for color in (BLUE, ORANGE, GREEN) for _ in range(head_dim)]
-    canvas = Canvas(462, "Each head gets every token, and a part of each vector")
-    canvas.text(350, 72, "(batch, tokens, embed_dim)", 13.5, align="center", mono=True)
-    canvas.text(350, 92, f"(batch, {tokens}, {num_heads * head_dim})", 12.5, QUIET, align="center", mono=True)
-    _vectors(canvas, (134, 112), numbers, colors, 36)
+    canvas = Canvas(486, "Each head gets every token,\nand a part of each vector")
+    canvas.text(240, 96, "(batch, tokens, embed_dim)", 13.5, align="center", mono=True)
+    canvas.text(240, 116, f"(batch, {tokens}, {num_heads * head_dim})", 12.5, QUIET, align="center", mono=True)
+    _vectors(canvas, (100, 136), numbers, colors, 29)
     for token in range(tokens):
         canvas.text(
-            124, 122 + 20 * token, f"token {token}", 12.5, align="right", weight="bold" if token == 2 else "normal"
+            90, 146 + 20 * token, f"token {token}", 12.5, align="right", weight="bold" if token == 2 else "normal"
         )
-    for head, left in enumerate((32, 278, 524)):
+    for head, left in enumerate((24, 182, 340)):
         part = slice(head * head_dim, (head + 1) * head_dim)
-        start = 134 + 144 * head + 72
-        canvas.arrow((start, 218), (left + 72, 262), shade(colors[part][0], 0.15), 2.6)
-        canvas.text(left + 72, 278, f"head {head}", 13.5, align="center", weight="bold")
-        _vectors(canvas, (left, 292), numbers[:, part], colors[part], 36)
-    canvas.text(350, 415, "(batch, num_heads, tokens, head_dim)", 13.5, align="center", mono=True)
-    canvas.text(350, 436, f"(batch, {num_heads}, {tokens}, {head_dim})", 12.5, QUIET, align="center", mono=True)
+        start = 100 + 116 * head + 58
+        canvas.arrow((start, 242), (left + 58, 286), shade(colors[part][0], 0.15), 2.6)
+        canvas.text(left + 58, 302, f"head {head}", 13.5, align="center", weight="bold")
+        _vectors(canvas, (left, 316), numbers[:, part], colors[part], 29)
+    canvas.text(240, 439, "(batch, num_heads, tokens, head_dim)", 13.5, align="center", mono=True)
+    canvas.text(240, 460, f"(batch, {num_heads}, {tokens}, {head_dim})", 12.5, QUIET, align="center", mono=True)
     return canvas.describe(
         "The embed_dim columns of the token matrix are cut in three parts; each head receives one part of every "
         "token's vector.",

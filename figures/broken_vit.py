@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from statistics import mean, stdev
+from textwrap import fill
 from typing import Any
 
 from canvas import Canvas
 from style import BACKGROUND, BLUE, HAIR, INK, QUIET, VERMILION, save_all, tint
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
-LEFT, RIGHT, TOP, ROW = 290, 560, 112, 34
+LEFT, RIGHT, TOP, ROW = 200, 340, 134, 38
 MEAN, LOSS = RIGHT + 60, RIGHT + 116  # where the two columns of numbers end
 CHANCE, HIGHEST = 0.1, 0.6
 WORDS = {
@@ -49,13 +50,13 @@ def axis(canvas: Canvas, rows: int) -> None:
     for x, words in ((MEAN, ("mean", "accuracy")), (LOSS, ("training", "loss"))):
         for line, word in enumerate(words):
             canvas.text(x, TOP - 36 + 16 * line, word, 12, QUIET, align="right")
-    canvas.text(LEFT, bottom + 38, "test images right, %", 13)
+    canvas.text(24, bottom + 38, "test images right, %", 13)
 
 
 def row_of(canvas: Canvas, y: float, row: dict[str, Any]) -> None:
     """A name, one mark for each seed (the first on top), their mean, and the mean loss at the end of training."""
     is_right, seeds = row["name"] == "right", len(row["accuracies"])
-    canvas.text(24, y, WORDS[row["name"]], 13.5, weight="bold" if is_right else "normal")
+    canvas.text(24, y, fill(WORDS[row["name"]], 24), 12.5, weight="bold" if is_right else "normal")
     for seed, accuracy in enumerate(row["accuracies"]):
         x, level = place(accuracy), y + RISE * (seed - (seeds - 1) / 2)
         if is_right:
@@ -93,7 +94,7 @@ def _draw_all(file: str, rates: str) -> Canvas:
     rows = sorted(result["rows"], key=lambda row: -mean(row["accuracies"]))
     right = next(row["accuracies"] for row in rows if row["name"] == "right")
     data, epochs = result["data"], result["settings"]["epochs"]
-    subtitle = f"CIFAR-10: {data['train_images']:,} images, {epochs} epochs, {rates}; a mark for each seed."
+    subtitle = f"CIFAR-10: {data['train_images']:,} images, {epochs} epochs,\n{rates}; a mark for each seed."
     canvas = Canvas(TOP + len(rows) * ROW + 58, "A broken ViT still learns", subtitle)
     low, high = place(min(right)), place(max(right))
     canvas.box(low, TOP - 8, high - low, len(rows) * ROW + 8, tint(BLUE, 0.6), radius=0)

@@ -42,6 +42,7 @@ def broken_vit_dots() -> Canvas:
         round(bottom + 62),
         f"{passing} of {total} broken ViTs look as good as the right one, or better",
         f"Each dot is one slip. All trained alike: {results.conditions}; test images right, %.",
+        width=700,
     )
     scale.grid(canvas, top - 8, bottom, results)
     canvas.text(scale.x(mean(results.right)), top - 20, "the right model", 12, BLUE, align="center", weight="bold")

@@ -26,6 +26,7 @@ def broken_vit_list() -> Canvas:
         round(TOP + height + 44),
         "Every slip by name",
         f"Test images right, %, after {results.conditions}; the band is the right model.",
+        width=700,
     )
     canvas.text(676, 30, results.still_to_run, 12, QUIET, align="right")
     for number, names in enumerate(columns):

@@ -1,4 +1,4 @@
-"""A canvas for the figures: a card of 700 pixels (460 for a phone's page) by as many as needed, y counted downwards.
+"""A canvas for the figures: a card of 480 pixels (700 for large plots) by as many as needed, y counted downwards.
 
 Whatever is drawn later lies on top.
 """
@@ -21,22 +21,23 @@ class Canvas:
 
     Args:
         height: height of the card in pixels.
-        title: the claim that the figure makes, printed at the top left.
-        subtitle: an optional second line.
+        title: the claim that the figure makes, printed at the top left; may have several lines.
+        subtitle: what comes below it.
         width: of the card in pixels.
     """
 
-    def __init__(self, height: int, title: str, subtitle: str = "", width: int = 700) -> None:
+    def __init__(self, height: int, title: str, subtitle: str = "", width: int = 480) -> None:
         self.height, self.width = height, width
         self.alt = self.description = ""
         size = (self.width * POINTS_PER_PIXEL / 72, height * POINTS_PER_PIXEL / 72)
-        self.figure = Figure(figsize=size, dpi=96, label=title)
+        self.figure = Figure(figsize=size, dpi=96, label=title.replace("\n", " "))
         self._layer = 0
         self._page = self._add_page(zorder=0)
         self.box(1, 1, self.width - 2, height - 2, BACKGROUND, HAIR, radius=14)
         self._page = self._add_page(zorder=2)
-        self.text(24, 30, title, 16, weight="bold")
-        self.text(24, 54, subtitle, 12.5, QUIET)
+        more, top = title.count("\n") * 16 * LINE_HEIGHT, subtitle.count("\n") * 12.5 * LINE_HEIGHT / 2
+        self.text(24, 30 + more / 2, title, 16, weight="bold")
+        self.text(24, 54 + more + top, subtitle, 12.5, QUIET)
 
     def describe(self, alt: str, description: str) -> Canvas:
         """Keep the one-sentence alternative text and the full text equivalent; returns the canvas."""
@@ -220,7 +221,7 @@ class Canvas:
         box = (x / self.width, 1 - (y + h) / self.height, w / self.width, h / self.height)
         axes = self.figure.add_axes(box, facecolor="none", zorder=1)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(length=0, labelsize=11 * POINTS_PER_PIXEL, pad=4)
+        axes.tick_params(length=0, labelsize=12 * POINTS_PER_PIXEL, pad=4)
         axes.grid(color=HAIR, linewidth=0.6)
         axes.set_axisbelow(True)
         return axes

@@ -23,7 +23,7 @@ def class_size() -> Canvas:
     off = np.abs(minutes - start - slope * count).max()
 
     subtitle = f"Eleven lessons mixed, one submission each, {log['jobs']} jobs on {log['jobs']} cores."
-    canvas = Canvas(390, f"{count[0]} to {count[-1]:,} submissions: a straight line", subtitle)
+    canvas = Canvas(390, f"{count[0]} to {count[-1]:,} submissions: a straight line", subtitle, width=700)
     for left, title, values, color in ((62, "minutes", minutes, BLUE), (410, "GB in use, at most", gigabytes, GREEN)):
         canvas.text(left, TOP - 16, title, 12.5, color, weight="bold")
         axes = canvas.plot_area(left, TOP, WIDTH, HEIGHT)

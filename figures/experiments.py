@@ -36,21 +36,22 @@ def cifar_experiments() -> Canvas:
     """Every arm of the six experiments, a dot for each seed."""
     log = results()
     rows = sum(len(group) for group in GROUPS.values())
-    height = 92 + 30 * rows + 12 * len(GROUPS) + 56
-    subtitle = f"Validation images right at the end; {log['data']['num_validation']:,} images, one mark for each seed."
+    height = 108 + 30 * rows + 36 * len(GROUPS) + 56
+    subtitle = f"Validation images right at the end;\n{log['data']['num_validation']:,} images, one mark for each seed."
     canvas = Canvas(height, "Six experiments, three seeds each", subtitle)
-    left, right, low, high = 318, 606, 25.0, 55.0
-    y, notes = 92.0, []
+    left, right, low, high = 214, 392, 25.0, 55.0
+    y, notes = 108.0, []
     bottom = height - 52
     for tick in range(25, 56, 5):
         x = left + (right - left) * (tick - low) / (high - low)
-        canvas.line([(x, 80), (x, bottom)], HAIR, 1)
+        canvas.line([(x, 98), (x, bottom)], HAIR, 1)
         canvas.text(x, bottom + 14, f"{tick}", 12, QUIET, align="center")
     for group, arms in GROUPS.items():
         canvas.text(24, y + 12, group, 13, weight="bold")
+        y += 24
         for name, arm in arms.items():
             accuracies = [100 * run["validation_accuracy"][-1] for run in runs_of(log, arm)]
-            canvas.text(138, y + 12, name, 12.5)
+            canvas.text(36, y + 12, name, 12.5)
             for seed, accuracy in enumerate(accuracies):
                 x = left + (right - left) * (accuracy - low) / (high - low)
                 level = y + 3 + 9 * seed
@@ -58,13 +59,13 @@ def cifar_experiments() -> Canvas:
                     canvas.box(x - 4.5, level - 4.5, 9, 9, BACKGROUND, BLUE, line=2, radius=0)
                 else:
                     canvas.disc(x, level, 4.5, "", VERMILION)
-            canvas.text(676, y + 12, f"{mean(accuracies):.1f} %", 12.5, align="right", weight="bold")
+            canvas.text(456, y + 12, f"{mean(accuracies):.1f} %", 12.5, align="right", weight="bold")
             notes.append(f"{group[2:]}, {name}: {', '.join(f'{accuracy:.1f}' for accuracy in accuracies)}")
             y += 30
         y += 12
-    canvas.text(676, 76, "mean", 12, QUIET, align="right")
-    canvas.text(24, bottom + 14, "validation images right, %", 12.5)
-    canvas.text(676, bottom + 34, "squares: the same arm throughout", 12, QUIET, align="right")
+    canvas.text(456, 94, "mean", 12, QUIET, align="right")
+    canvas.text(24, bottom + 34, "validation images right, %", 12.5)
+    canvas.text(456, bottom + 34, "squares: the same arm throughout", 12, QUIET, align="right")
     return canvas.describe(
         "Accuracy on validation images of every arm of the six experiments, one dot for each of three seeds.",
         f"""One line for each arm, grouped by experiment, with a mark for each seed, one above the other; the arm that

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from attention import CELL, _matrix
+from attention import CELL, COLUMN, _matrix
 from canvas import Canvas
 from style import BLUE, GRAY, HAIR, ORANGE, QUIET, SEQUENTIAL, VERMILION, paint, save_all, shade, tint
 
@@ -14,8 +14,8 @@ FIRST = np.array([[0.2, 0.8, 0.0], [0.0, 0.4, 0.6], [0.2, 0.2, 0.6]])
 SECOND = np.array([[0.0, 0.0, 1.0], [0.4, 0.4, 0.2], [0.6, 0.2, 0.2]])
 ITSELF = np.eye(3)
 TOKENS = ("class", "A", "B")
-COLUMNS = {"weights": 124, "itself": 300, "step": 514}
-LINES = (108, 252, 396)
+COLUMNS = {"weights": 72, "itself": 202, "step": 351}
+LINES = (140, 308, 458)
 PATCH_SIZE, SIDE = 16, 44
 QUERY = (3, 1)
 FILTERED = {(3, 1): 0.5, (3, 2): 0.3, (0, 5): 0.2}
@@ -25,7 +25,7 @@ def _shares(canvas: Canvas, x: float, y: float, matrix: np.ndarray, name: str, f
     """A matrix of shares with two digits, the class token's row framed."""
     _matrix(canvas, (x, y), matrix, name, paint(matrix, SEQUENTIAL, 0, 1.6), "{:.2f}")
     if framed:
-        canvas.box(x, y, 40 * 3, CELL, "none", VERMILION, line=2.8, radius=3)
+        canvas.box(x, y, COLUMN * 3, CELL, "none", VERMILION, line=2.8, radius=3)
 
 
 def _tokens(canvas: Canvas, y: float) -> None:
@@ -33,37 +33,36 @@ def _tokens(canvas: Canvas, y: float) -> None:
     for number, name in enumerate(TOKENS):
         canvas.text(COLUMNS["weights"] - 8, y + CELL * (number + 0.5), name, 12, QUIET, align="right")
         for x in COLUMNS.values():
-            canvas.text(x + 20 + 40 * number, y + 3 * CELL + 13, name, 12, QUIET, align="center")
+            canvas.text(x + COLUMN * (number + 0.5), y + 3 * CELL + 13, name, 12, QUIET, align="center")
 
 
 def _block(canvas: Canvas, y: float, weights: np.ndarray, block: int) -> np.ndarray:
     """One line: weights plus identity, halved; gives the step."""
     step = (weights + ITSELF) / 2
-    canvas.text(24, y + 45, f"block {block}", 13.5, weight="bold")
-    _shares(canvas, COLUMNS["weights"], y, weights, "mean over heads")
-    _matrix(canvas, (COLUMNS["itself"], y), ITSELF, "the token itself", np.full((3, 3), tint(GRAY, 0.1)))
-    _shares(canvas, COLUMNS["step"], y, step, "what a token is made of")
-    canvas.text(272, y + 45, "+", 20, align="center", weight="bold")
-    canvas.text(466, y + 24, "rows sum to 1", 11.5, QUIET, align="center")
-    canvas.arrow((434, y + 45), (498, y + 45), GRAY)
-    canvas.text(466, y + 66, "÷ 2", 13, align="center")
+    canvas.text(20, y + 45, f"block {block}", 13.5, weight="bold", align="center", rotation=90)
+    _shares(canvas, COLUMNS["weights"], y, weights, "mean over\nheads")
+    _matrix(canvas, (COLUMNS["itself"], y), ITSELF, "the token\nitself", np.full((3, 3), tint(GRAY, 0.1)))
+    _shares(canvas, COLUMNS["step"], y, step, "what a token\nis made of")
+    canvas.text(189.5, y + 45, "+", 20, align="center", weight="bold")
+    canvas.arrow((313, y + 45), (345, y + 45), GRAY)
+    canvas.text(329, y + 28, "÷ 2", 13, align="center")
     _tokens(canvas, y)
     return step
 
 
 def rollout() -> Canvas:
     """Two blocks of three tokens, and the product of their steps."""
-    subtitle = "Three tokens: the class token and the patches A and B. Each row is a query."
-    canvas = Canvas(524, "The last block alone forgets what came before", subtitle)
+    subtitle = "Three tokens: the class token and the patches A and B.\nEach row is a query, and sums to 1."
+    canvas = Canvas(588, "The last block alone forgets what came before", subtitle)
     first = _block(canvas, LINES[0], FIRST, 0)
     second = _block(canvas, LINES[1], SECOND, 1)
     product, y = second @ first, LINES[2]
-    canvas.text(24, y + 45, "rollout", 13.5, weight="bold")
+    canvas.text(20, y + 45, "rollout", 13.5, weight="bold", align="center", rotation=90)
     _shares(canvas, COLUMNS["weights"], y, second, "block 1")
     _shares(canvas, COLUMNS["itself"], y, first, "block 0", framed=False)
     _shares(canvas, COLUMNS["step"], y, product, "both together")
-    canvas.text(272, y + 45, "·", 20, align="center", weight="bold")
-    canvas.text(466, y + 45, "=", 20, align="center", weight="bold")
+    canvas.text(189.5, y + 45, "·", 20, align="center", weight="bold")
+    canvas.text(329, y + 45, "=", 20, align="center", weight="bold")
     _tokens(canvas, y)
     return canvas.describe(
         "Rollout in small numbers: to the mean attention of each of two blocks the identity is added, the sum is "
@@ -82,9 +81,9 @@ def _center(patch: tuple[int, int], x: float, y: float) -> tuple[float, float]:
 
 def attention_distance() -> Canvas:
     """One query patch of a grid of 4 by 6, what it looks at, and how far that is."""
-    rows, columns, x, y = 4, 6, 40, 92
+    rows, columns, x, y = 4, 6, 108, 82
     title = "Mean attention distance: weight times way"
-    canvas = Canvas(316, title, f"One head, one query patch, patches of {PATCH_SIZE} pixels.")
+    canvas = Canvas(476, title, f"One head, one query patch, patches of {PATCH_SIZE} pixels.")
     weights = np.zeros((rows, columns))
     for patch, weight in FILTERED.items():
         weights[patch] = weight
@@ -96,13 +95,13 @@ def attention_distance() -> Canvas:
     for patch, weight in FILTERED.items():
         canvas.disc(*_center(patch, x, y), 15, f"{weight:.1f}", shade(VERMILION) if patch == QUERY else BLUE, size=12)
     canvas.text(x + SIDE * columns / 2, y + SIDE * rows + 22, "framed: the query", 12, QUIET, align="center")
-    total = _ways(canvas, 370, 112)
+    total = _ways(canvas, 87, 316)
     return canvas.describe(
         "A query patch on a grid of 4 by 6 patches looks at three patches; each weight times the distance in pixels, "
         f"added up, gives {total:.1f} pixels.",
         f"""A grid of 4 rows and 6 columns of patches, {PATCH_SIZE} pixels each. The query in row 3, column 1, looks
         at itself with weight 0.5, at the patch to its right with 0.3, and with 0.2 at a patch three rows up and four
-        columns to the right. Beside it the sum: 0.5 times 0 pixels, 0.3 times 16 and 0.2 times 80, for three rows and
+        columns to the right. Below it the sum: 0.5 times 0 pixels, 0.3 times 16 and 0.2 times 80, for three rows and
         four columns are five patches as the crow flies: {total:.1f} pixels. The distance of a head is the mean over
         all query patches and images.""",
     )

@@ -57,14 +57,14 @@ def _table(canvas: Canvas, x: float, y: float, title: str, parts: dict[str, int]
         line = y + 30 + 25 * row
         canvas.box(x, line - 7, 14, 14, tint(color, STRENGTH), color, radius=3)
         canvas.text(x + 22, line, name, 12.5, mono=True)
-        canvas.text(x + 252, line, _millions(number), 12.5, align="right")
-        canvas.text(x + 312, line, _share(number, whole), 12.5, QUIET, align="right")
+        canvas.text(x + 330, line, _millions(number), 12.5, align="right")
+        canvas.text(x + 432, line, _share(number, whole), 12.5, QUIET, align="right")
 
 
 def _bar(canvas: Canvas, y: float, parts: dict[str, int], colors: Colors) -> list[float]:
     """A stacked bar over the card's width; returns where its parts begin, and its end."""
     numbers = list(parts.values())
-    edges = [24 + 652 * sum(numbers[:count]) / sum(numbers) for count in range(len(numbers) + 1)]
+    edges = [24 + 432 * sum(numbers[:count]) / sum(numbers) for count in range(len(numbers) + 1)]
     for start, end, color in zip(edges, edges[1:], colors, strict=False):
         canvas.box(start, y, end - start, 46, tint(color, STRENGTH), line=0, radius=0)
     return edges
@@ -74,12 +74,12 @@ def _zoom(canvas: Canvas, edges: list[float]) -> None:
     """The blocks told apart in the upper bar, and one of them opened into the lower bar."""
     start, width = edges[2], (edges[3] - edges[2]) / DEPTH
     for number in range(1, DEPTH):
-        canvas.line([(start + width * number, 92), (start + width * number, 138)], BACKGROUND, 2)
+        canvas.line([(start + width * number, 114), (start + width * number, 160)], BACKGROUND, 2)
     for number in range(DEPTH):
-        canvas.text(start + width * (number + 0.5), 115, str(number), 12.5, align="center")
+        canvas.text(start + width * (number + 0.5), 137, str(number), 12.5, align="center")
     one = start + width * (DEPTH // 2)
-    canvas.polygon([(one, 140), (one + width, 140), (676, 188), (24, 188)], tint(BLUE, 0.1))
-    canvas.box(one, 92, width, 46, "none", INK, line=2.4, radius=0)
+    canvas.polygon([(one, 162), (one + width, 162), (456, 210), (24, 210)], tint(BLUE, 0.1))
+    canvas.box(one, 114, width, 46, "none", INK, line=2.4, radius=0)
 
 
 def parameters() -> Canvas:
@@ -88,18 +88,19 @@ def parameters() -> Canvas:
     total, each = sum(model.values()), sum(block.values())
     share = _share(model["blocks"], total)
     subtitle = f"ViT-B/16: {total:,} in all; below, one of its {DEPTH} blocks."
-    canvas = Canvas(452, f"{total / 1e6:.1f} million parameters, {share} of them in the blocks", subtitle)
-    _zoom(canvas, _bar(canvas, 92, model, MODEL_COLORS))
-    edges = _bar(canvas, 190, block, BLOCK_COLORS)
+    title = f"{total / 1e6:.1f} million parameters,\n{share} of them in the blocks"
+    canvas = Canvas(650, title, subtitle)
+    _zoom(canvas, _bar(canvas, 114, model, MODEL_COLORS))
+    edges = _bar(canvas, 212, block, BLOCK_COLORS)
     for name, start, end in zip(block, edges, edges[1:], strict=False):
-        canvas.line([(end, 190), (end, 236)], BACKGROUND, 2)
+        canvas.line([(end, 212), (end, 258)], BACKGROUND, 2)
         if end - start > 100:
-            canvas.text((start + end) / 2, 213, name, 13, align="center", mono=True)
-    _table(canvas, 24, 272, "The model", model, MODEL_COLORS)
-    _table(canvas, 364, 272, "One block", block, BLOCK_COLORS)
+            canvas.text((start + end) / 2, 235, name, 13, align="center", mono=True)
+    _table(canvas, 24, 294, "The model", model, MODEL_COLORS)
+    _table(canvas, 24, 464, "One block", block, BLOCK_COLORS)
     attention = _share(block["qkv"] + block["projection"], each)
     mlp = _share(block["fc1"] + block["fc2"], each)
-    canvas.text(386, 428, f"attention {attention},  mlp {mlp}", 12.5, QUIET)
+    canvas.text(46, 622, f"attention {attention},  mlp {mlp}", 12.5, QUIET)
     return canvas.describe(
         f"Two stacked bars: {share} of ViT-B/16's {total / 1e6:.1f} million parameters are in its {DEPTH} blocks, "
         f"and two thirds of a block are in its MLP.",

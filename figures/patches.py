@@ -40,40 +40,40 @@ def _photo_with_grid(canvas: Canvas, photo: np.ndarray, x: float, y: float, scal
         canvas.line([(x, y + row * side), (x + width * scale, y + row * side)], WHITE_STAYS, 3)
     for number in range((height // 16) * (width // 16)):
         row, column = divmod(number, width // 16)
-        canvas.disc(x + column * side + 16, y + row * side + 16, 11, str(number), WHITE, size=12)
+        canvas.disc(x + column * side + 15, y + row * side + 15, 11, str(number), WHITE, size=12)
 
 
 def _token(canvas: Canvas, number: int, patch: np.ndarray, x: float, y: float) -> None:
     """A patch with, below, its 768 numbers: all of its red, all of its green, all of its blue."""
-    canvas.picture(patch, x, y, 96, 96)
-    canvas.disc(x + 16, y + 16, 11, str(number), WHITE, size=12)
+    canvas.picture(patch, x, y, 62, 62)
+    canvas.disc(x + 14, y + 14, 11, str(number), WHITE, size=12)
     numbers = patch.transpose(2, 0, 1).reshape(3, -1)
     strip = (numbers[:, :, None] * np.eye(3)[:, None, :]).reshape(1, -1, 3)
-    canvas.arrow((x + 48, y + 100), (x + 48, y + 117), GRAY, 1.5)
-    canvas.picture(strip, x, y + 120, 96, 22)
-    canvas.text(x + 48, y + 158, f"token {number}", 12.5, align="center")
+    canvas.arrow((x + 31, y + 66), (x + 31, y + 83), GRAY, 1.5)
+    canvas.picture(strip, x, y + 86, 62, 22)
+    canvas.text(x + 31, y + 124, f"token {number}", 12.5, align="center")
 
 
 def patchify_grid() -> Canvas:
     """A photo, its six patches, six tokens."""
     photo = hopper(*PORTRAIT, factor=10)
     patches = cut(photo, 16)
-    canvas = Canvas(482, "An image becomes a sequence of tokens", "Patches are read as a page is: row by row.")
-    _photo_with_grid(canvas, photo, 24, 78, 6)
+    canvas = Canvas(422, "An image becomes a sequence of tokens", "Patches are read as a page is: row by row.")
+    _photo_with_grid(canvas, photo, 24, 78, 5)
     facts = [
         ("images", "(batch, 3, 32, 48)", BLUE),
         ("patch_size 16", "2 rows × 3 columns", ORANGE),
         ("tokens, 768 = 3·16·16", "(batch, 6, 768)", GREEN),
     ]
     for step, (words, shape, color) in enumerate(facts):
-        y = 78 + 70 * step
-        canvas.label(344, y, 332, 52, "", color, strength=0.16)
-        canvas.text(360, y + 26, words, 13)
-        canvas.text(660, y + 26, shape, 13, align="right", mono=True)
+        y = 78 + 62 * step
+        canvas.label(280, y, 176, 44, "", color, strength=0.16)
+        canvas.text(290, y + 13, words, 12.5)
+        canvas.text(290, y + 31, shape, 12.5, mono=True)
         if step:
-            canvas.arrow((510, y - 17), (510, y - 1), GRAY)
+            canvas.arrow((368, y - 17), (368, y - 1), GRAY)
     for number, patch in enumerate(patches):
-        _token(canvas, number, patch, 24 + 111.2 * number, 296)
+        _token(canvas, number, patch, 24 + 74 * number, 274)
     return canvas.describe(
         "A photo of 32 by 48 pixels is cut in 2 rows and 3 columns of patches, numbered row by row, and each "
         "patch becomes a token of 768 numbers.",
@@ -131,8 +131,8 @@ def _strips(canvas: Canvas, memory: np.ndarray, tokens: list[np.ndarray], marked
     for pixel in memory:
         fill = tint(GREEN, 0.45) if pixel in marked else WHITE
         label = np.array([[str(pixel)]])
-        canvas.cells(24 + step * pixel, y, np.array([[fill]]), (step, 26), labels=label, size=11)
-        canvas.cells(places[pixel], y + 76, np.array([[fill]]), (side, 26), labels=label, size=11)
+        canvas.cells(24 + step * pixel, y, np.array([[fill]]), (step, 26), labels=label, size=11.5)
+        canvas.cells(places[pixel], y + 76, np.array([[fill]]), (side, 26), labels=label, size=11.5)
     for number, token in enumerate(tokens):
         x = places[token[0]]
         canvas.box(x, y + 76, side * len(token), 26, "none", INK, line=2, radius=0)

@@ -32,7 +32,7 @@ def sine_table_2d(rows: int, columns: int, embed_dim: int) -> np.ndarray:
 def _wave(canvas: Canvas, column: np.ndarray, dimension: int, period: float, area: Box, color: str) -> None:
     """One column of the table as a curve that runs downwards, in step with the table's rows."""
     x, y, w, h = area
-    canvas.text(x + w / 2, y - 12, f"column {dimension}", 12, color, align="center", weight="bold")
+    canvas.text(x + w / 2, y - 20, f"column\n{dimension}", 12, color, align="center", weight="bold")
     canvas.text(x + w / 2, y + h + 20, f"{period:.1f}", 13, color, align="center", weight="bold")
     axes = canvas.plot_area(x, y, w, h)
     fine = np.linspace(0, len(column) - 1, 300)
@@ -47,27 +47,27 @@ def positions_sine() -> Canvas:
     """The table as a heat map, three of its columns as curves beside it."""
     num_positions, embed_dim = 48, 32
     table = sine_table(num_positions, embed_dim)
-    subtitle = "The sinusoidal table, a row for each position: from left to right the waves grow longer."
-    canvas = Canvas(504, "Each dimension is a wave, each position a row of its own", subtitle)
-    left, top, width, height = 72, 104, 368, 336
+    subtitle = "The sinusoidal table, a row for each position:\nfrom left to right the waves grow longer."
+    canvas = Canvas(558, "Each dimension is a wave,\neach position a row of its own", subtitle)
+    left, top, width, height = 62, 156, 224, 336
     side = width / embed_dim
     canvas.picture(DIVERGING((table + 1) / 2)[..., :3], left, top, width, height)
     canvas.text(left + width / 2, top + height + 20, f"dimension, 0 to {embed_dim - 1}", 12.5, align="center")
-    canvas.text(34, top + height / 2, f"position, 0 to {num_positions - 1}", 12.5, align="center", rotation=90)
+    canvas.text(27, top + height / 2, f"position, 0 to {num_positions - 1}", 12.5, align="center", rotation=90)
     for place, (dimension, color) in enumerate([(0, VERMILION), (4, BLUE), (8, INK)]):
         x = left + dimension * side
         canvas.box(x, top, side, height, "none", WHITE, line=4.5, radius=0)
         canvas.box(x, top, side, height, "none", color, line=2.2, radius=0)
         canvas.text(x + side / 2, top - 12, str(dimension), 12.5, color, align="center", weight="bold")
         period = float(wavelength(dimension, embed_dim))
-        _wave(canvas, table[:, dimension], dimension, period, (470 + 74 * place, top, 58, height), color)
-    canvas.text(573, top + height + 42, "positions per wave", 12.5, align="center")
+        _wave(canvas, table[:, dimension], dimension, period, (302 + 54 * place, top, 46, height), color)
+    canvas.text(379, top + height + 42, "positions per wave", 12.5, align="center")
     for position in range(0, num_positions, 8):
         y = top + (position + 0.5) * height / num_positions
         canvas.text(left - 8, y, str(position), 12, QUIET, align="right")
-    canvas.picture(DIVERGING(np.linspace(0, 1, 64))[None, :, :3], 196, top + height + 38, 120, 12)
-    canvas.text(188, top + height + 44, "−1", 12, QUIET, align="right")
-    canvas.text(324, top + height + 44, "+1", 12, QUIET)
+    canvas.picture(DIVERGING(np.linspace(0, 1, 64))[None, :, :3], 114, top + height + 38, 120, 12)
+    canvas.text(106, top + height + 44, "−1", 12, QUIET, align="right")
+    canvas.text(242, top + height + 44, "+1", 12, QUIET)
     return canvas.describe(
         "A heat map of the sinusoidal position table, and three of its columns as waves of growing length.",
         f"""A table of {num_positions} positions (rows) by {embed_dim} dimensions (columns), colored from
@@ -87,28 +87,28 @@ def _similarity_panel(canvas: Canvas, table: np.ndarray, x: float, title: str) -
     (rows, columns), (row, column) = GRID, HERE
     products = table @ table[row * columns + column]
     similarity = (products / products.max()).reshape(GRID)
-    side = 308 / columns
-    canvas.text(x, 88, title, 14, weight="bold")
-    canvas.picture(SEQUENTIAL(_contrast(similarity))[..., :3], x, 108, 308, side * rows)
-    canvas.box(x, 108, 308, side * rows, "none", HAIR, line=1, radius=0)
-    canvas.box(x + column * side, 108 + row * side, side, side, "none", ORANGE, line=3.5, radius=0)
+    side = 208 / columns
+    canvas.text(x, 96, title, 14, weight="bold")
+    canvas.picture(SEQUENTIAL(_contrast(similarity))[..., :3], x, 122, 208, side * rows)
+    canvas.box(x, 122, 208, side * rows, "none", HAIR, line=1, radius=0)
+    canvas.box(x + column * side, 122 + row * side, side, side, "none", ORANGE, line=3.5, radius=0)
     right, below = float(similarity[row, column + 1]), float(similarity[row + 1, column])
-    canvas.text(x, 350, f"to the right {right:.2f},  below {below:.2f}", 13)
+    canvas.text(x, 298, f"to the right {right:.2f}\nbelow {below:.2f}", 13)
     return right, below
 
 
 def positions_2d() -> Canvas:
     """Who looks near, in a table that counts along the rows, and in a table of rows and columns."""
     canvas = Canvas(
-        428, "Which patches does a position look like?", "Dot products with the framed patch; its own is 1."
+        388, "Which patches does a position look like?", "Dot products with the framed patch; its own is 1."
     )
-    flat = _similarity_panel(canvas, sine_table(GRID[0] * GRID[1], 64), 24, "1-D table: patches counted 0 to 139")
-    square = _similarity_panel(canvas, sine_table_2d(*GRID, 64), 368, "2-D table: row and column")
-    canvas.picture(SEQUENTIAL(np.linspace(0, 1, 64))[None, :, :3], 24, 378, 652, 12)
-    canvas.box(24, 378, 652, 12, "none", HAIR, line=1, radius=0)
+    flat = _similarity_panel(canvas, sine_table(GRID[0] * GRID[1], 64), 24, "1-D table:\npatches 0 to 139")
+    square = _similarity_panel(canvas, sine_table_2d(*GRID, 64), 248, "2-D table:\nrow and column")
+    canvas.picture(SEQUENTIAL(np.linspace(0, 1, 64))[None, :, :3], 24, 334, 432, 12)
+    canvas.box(24, 334, 432, 12, "none", HAIR, line=1, radius=0)
     for value in (0.4, 0.6, 0.7, 0.8, 0.9):
-        canvas.text(24 + 652 * float(_contrast(value)), 406, f"{value:.1f}", 12, QUIET, align="center")
-    canvas.text(676, 406, "1.0", 12, QUIET, align="right")
+        canvas.text(24 + 432 * float(_contrast(value)), 362, f"{value:.1f}", 12, QUIET, align="center")
+    canvas.text(456, 362, "1.0", 12, QUIET, align="right")
     return canvas.describe(
         "On a grid of patches, a 1-D position table finds only the left and right neighbors alike, a 2-D "
         "table those above and below too.",

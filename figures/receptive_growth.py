@@ -68,6 +68,7 @@ def receptive_growth() -> Canvas:
         668,
         "Attention may look everywhere at once; a convolution grows into it",
         f"What a place near the middle of a picture is made of: the {WINDOW} × {WINDOW} pixels around it.",
+        width=700,
     )
     for number in shown:
         x = LEFT + (MAP + GAP) * (number - 1)

@@ -28,15 +28,15 @@ def softmax_scale() -> Canvas:
     scaled = np.array([row_statistics(int(size), size**-0.5) for size in HEAD_DIMS])
     raw = np.array([row_statistics(int(size), 1.0) for size in HEAD_DIMS])
     subtitle = f"Softmax rows over {TOKENS} tokens; query and key drawn from N(0, 1)."
-    canvas = Canvas(402, "Without the root, rows collapse onto one token", subtitle)
+    canvas = Canvas(606, "Without the root,\nrows collapse onto one token", subtitle)
     panels = [
         ("Entropy of a row, in bits", (0, 6.9), np.log2(TOKENS), (80, 1.35), (60, 4.4)),
         ("Largest weight in a row", (0, 1.0), 1 / TOKENS, (7, 0.83), (60, 0.25)),
     ]
     for column, (title, limits, even, raw_place, scaled_place) in enumerate(panels):
-        x = 52 + 342 * column
-        canvas.text(x - 28, 92, title, 14, weight="bold")
-        axes = canvas.plot_area(x, 112, 280, 216)
+        x, y = 52, 138 + 232 * column
+        canvas.text(x - 28, y - 22, title, 14, weight="bold")
+        axes = canvas.plot_area(x, y, 404, 160)
         axes.axhline(even, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
         for numbers, color, place, words in (
             (raw, VERMILION, raw_place, "not divided"),
@@ -48,15 +48,15 @@ def softmax_scale() -> Canvas:
         axes.minorticks_off()
         axes.grid(visible=False, axis="x")
         axes.set(xticks=HEAD_DIMS, xticklabels=HEAD_DIMS, ylim=limits, xlim=(3.4, 600))
-        canvas.text(x + 140, 362, "head_dim", 13, align="center")
-    canvas.text(676, 386, "dashed: all tokens weigh the same", 12, QUIET, align="right")
+        canvas.text(x + 202, y + 188, "head_dim", 13, align="center")
+    canvas.text(456, 584, "dashed: all tokens weigh the same", 12, QUIET, align="right")
     return canvas.describe(
         "Two plots against head_dim: undivided scores make the softmax rows collapse onto one token, scores "
         "divided by the root of head_dim do not.",
         f"""Two plots against head_dim from {HEAD_DIMS[0]} to {HEAD_DIMS[-1]}, for softmax rows over {TOKENS}
-        tokens with random query and key. Left, the entropy of a row: undivided it falls from {raw[0, 0]:.1f}
+        tokens with random query and key. Above, the entropy of a row: undivided it falls from {raw[0, 0]:.1f}
         to {raw[-1, 0]:.1f} bits, divided by the root of head_dim it stays near {scaled[:, 0].mean():.1f}.
-        Right, the largest weight: undivided it rises from {raw[0, 1]:.2f} to {raw[-1, 1]:.2f}, divided it
+        Below, the largest weight: undivided it rises from {raw[0, 1]:.2f} to {raw[-1, 1]:.2f}, divided it
         stays near {scaled[:, 1].mean():.2f}.""",
     )
 

@@ -65,7 +65,7 @@ QUIET = "#566170"
 FOLDER = Path(__file__).parent
 POINTS_PER_PIXEL = 0.75
 MARGIN = 8
-# 112: a card is 817 pixels wide then, which fits the column of every page that shows a notebook
+# 112: a large card is 817 pixels wide then, which fits the column of every page that shows a notebook
 PNG_DPI, PNG_COLORS = 112, 240
 
 mpl.rcParams.update(

@@ -8,8 +8,8 @@ from canvas import Canvas
 from dark import INK_STAYS, WHITE_STAYS
 from style import BLUE, DIVERGING, GRAY, GREEN, INK, PURPLE, QUIET, WHITE, paint, save_all, shade
 
-SIDE = 28
-SHAPES = "Shapes (batch, tokens, embed_dim); each column of cells is one vector."
+SIDE = 19
+SHAPES = "Shapes (batch, tokens, embed_dim);\neach column of cells is one vector."
 
 
 def _columns(canvas: Canvas, x: float, y: float, vectors: np.ndarray, color: str) -> None:
@@ -21,15 +21,15 @@ def _columns(canvas: Canvas, x: float, y: float, vectors: np.ndarray, color: str
 def _steps(canvas: Canvas, y: float) -> None:
     """The three steps in their order."""
     words = [
-        ("expand", "one class token for\neach image", PURPLE),
+        ("expand", "one class token for each image", PURPLE),
         ("concatenate", "the class token first", BLUE),
-        ("add", "the same positions\nfor each image", GREEN),
+        ("add", "the same positions for each image", GREEN),
     ]
     for number, (verb, detail, color) in enumerate(words, start=1):
-        x = 24 + 222 * (number - 1)
-        canvas.disc(x + 12, y, 12, str(number), shade(color, 0.3), size=12.5)
-        canvas.text(x + 32, y, verb, 14, weight="bold")
-        canvas.text(x + 32, y + 20 + 8.7 * detail.count("\n"), detail, 12)
+        canvas.disc(36, y, 12, str(number), shade(color, 0.3), size=12.5)
+        canvas.text(56, y, verb, 14, weight="bold")
+        canvas.text(172, y, detail, 12.5)
+        y += 30
 
 
 def class_token() -> Canvas:
@@ -39,22 +39,22 @@ def class_token() -> Canvas:
     tokens = generator.normal(size=(2, 4, 6))
     joined = np.concatenate([first.repeat(2, axis=0), tokens], axis=1)
     result = joined + positions
-    canvas = Canvas(448, "The class token goes in front, then the positions are added", SHAPES)
-    places = [(66, "class_token", first, PURPLE), (196, "tokens", tokens, BLUE), (370, "positions", positions, GREEN)]
-    for x, name, tensor, color in [*places, (578, "result", result, INK)]:
-        canvas.text(x, 86, name, 13, shade(color, 0.35), align="center", weight="bold")
-        canvas.text(x, 106, str(tensor.shape), 12, QUIET, align="center", mono=True)
-    for image, y in enumerate((126, 250)):
-        canvas.text(28, y + 51, f"image {image}", 12.5, align="center", rotation=90)
-        _columns(canvas, 52, y, first[0], PURPLE)
-        _columns(canvas, 140, y, tokens[image], BLUE)
-        _columns(canvas, 300, y, positions[0], GREEN)
-        _columns(canvas, 508, y, result[image, :1], PURPLE)
-        _columns(canvas, 508 + SIDE, y, result[image, 1:], BLUE)
-        canvas.arrow((86, y + 51), (134, y + 51), PURPLE, 2.4)
-        canvas.text(276, y + 51, "+", 22, align="center", weight="bold")
-        canvas.text(474, y + 51, "=", 22, align="center", weight="bold")
-    _steps(canvas, 384)
+    canvas = Canvas(528, "The class token goes in front,\nthen the positions are added", SHAPES)
+    places = [(67, "class_token", first, PURPLE), (160, "tokens", tokens, BLUE), (276, "positions", positions, GREEN)]
+    for x, name, tensor, color in [*places, (402, "result", result, INK)]:
+        canvas.text(x, 126, name, 13, shade(color, 0.35), align="center", weight="bold")
+        canvas.text(x, 146, str(tensor.shape), 12, QUIET, align="center", mono=True)
+    for image, y in enumerate((166, 290)):
+        canvas.text(30, y + 51, f"image {image}", 12.5, align="center", rotation=90)
+        _columns(canvas, 50, y, first[0], PURPLE)
+        _columns(canvas, 122, y, tokens[image], BLUE)
+        _columns(canvas, 228, y, positions[0], GREEN)
+        _columns(canvas, 355, y, result[image, :1], PURPLE)
+        _columns(canvas, 355 + SIDE, y, result[image, 1:], BLUE)
+        canvas.arrow((74, y + 51), (117, y + 51), PURPLE, 2.4)
+        canvas.text(213, y + 51, "+", 22, align="center", weight="bold")
+        canvas.text(339, y + 51, "=", 22, align="center", weight="bold")
+    _steps(canvas, 430)
     return canvas.describe(
         "For each of two images the class token is put in front of the four tokens, and five positions are "
         "added to the five.",
@@ -83,11 +83,11 @@ def smooth_positions(rows: int, columns: int, embed_dim: int) -> np.ndarray:
 def _table(canvas: Canvas, x: float, class_row: np.ndarray, grid: np.ndarray, dimension: int) -> None:
     """A table of positions, the class token's row on top, one dimension framed."""
     rows = grid.reshape(-1, grid.shape[-1])
-    w, h = 11, 7.6
-    canvas.picture(DIVERGING((class_row[None] + 1) / 2)[..., :3], x, 112, w * rows.shape[1], 14)
-    canvas.box(x, 112, w * rows.shape[1], 14, "none", PURPLE, line=2.4, radius=2)
-    canvas.picture(DIVERGING((rows + 1) / 2)[..., :3], x, 134, w * rows.shape[1], h * len(rows))
-    canvas.box(x + w * dimension, 134, w, h * len(rows), "none", INK_STAYS, line=2, radius=0)
+    w, h = 7, 7.6
+    canvas.picture(DIVERGING((class_row[None] + 1) / 2)[..., :3], x, 126, w * rows.shape[1], 14)
+    canvas.box(x, 126, w * rows.shape[1], 14, "none", PURPLE, line=2.4, radius=2)
+    canvas.picture(DIVERGING((rows + 1) / 2)[..., :3], x, 148, w * rows.shape[1], h * len(rows))
+    canvas.box(x + w * dimension, 148, w, h * len(rows), "none", INK_STAYS, line=2, radius=0)
 
 
 def resize_positions() -> Canvas:
@@ -96,29 +96,29 @@ def resize_positions() -> Canvas:
     old = smooth_positions(4, 4, embed_dim)
     new = resample(old, (6, 6))
     class_row = np.random.default_rng(9).uniform(-1, 1, embed_dim)
-    canvas = Canvas(436, "More patches: resample the grid, leave the class token's row alone")
-    for x, name, rows in ((24, "old", 16), (588, "new", 36)):
-        canvas.text(x, 70, name, 14, weight="bold")
-        canvas.text(x, 90, f"(1, 1 + {rows}, {embed_dim})", 12, QUIET, mono=True)
+    canvas = Canvas(446, "More patches: resample the grid,\nleave the class token's row alone")
+    for x, name, rows, align in ((24, "old", 16, "left"), (456, "new", 36, "right")):
+        canvas.text(x, 88, name, 14, weight="bold", align=align)
+        canvas.text(x, 108, f"(1, 1 + {rows}, {embed_dim})", 12, QUIET, mono=True, align=align)
     _table(canvas, 24, class_row, old, dimension)
-    _table(canvas, 588, class_row, new, dimension)
-    canvas.arrow((118, 119), (582, 119), PURPLE, 2.4)
+    _table(canvas, 400, class_row, new, dimension)
+    canvas.arrow((86, 133), (394, 133), PURPLE, 2.4)
     canvas.text(
-        350, 104, "the class token's row: no place on the grid, no change", 12.5, shade(PURPLE, 0.4), align="center"
+        240, 158, "the class token's row: no place\non the grid, no change", 12.5, shade(PURPLE, 0.4), align="center"
     )
-    for x, y, grid, words in ((168, 180, old, "4 × 4"), (376, 152, new, "6 × 6")):
-        side = 28
+    for x, y, grid, words in ((112, 205, old, "4 × 4"), (256, 185, new, "6 × 6")):
+        side = 20
         canvas.picture(DIVERGING((grid[..., dimension] + 1) / 2)[..., :3], x, y, side * len(grid), side * len(grid))
         for at in range(side, side * len(grid), side):
             canvas.line([(x + at, y), (x + at, y + side * len(grid))], WHITE_STAYS, 1.2)
             canvas.line([(x, y + at), (x + side * len(grid), y + at)], WHITE_STAYS, 1.2)
         canvas.box(x, y, side * len(grid), side * len(grid), "none", INK, line=2, radius=0)
         canvas.text(x + side * len(grid) / 2, y + side * len(grid) + 18, words, 13, align="center")
-    canvas.arrow((118, 236), (160, 236), GRAY, 2.2)
-    canvas.arrow((290, 236), (366, 236), GRAY, 2.2)
-    canvas.text(328, 218, "bicubic", 13, align="center", weight="bold")
-    canvas.arrow((552, 236), (580, 236), GRAY, 2.2)
-    canvas.text(356, 384, f"the same for each of the {embed_dim} dimensions", 12.5, QUIET, align="center")
+    canvas.arrow((84, 245), (108, 245), GRAY, 2.2)
+    canvas.arrow((198, 245), (250, 245), GRAY, 2.2)
+    canvas.text(224, 227, "bicubic", 13, align="center", weight="bold")
+    canvas.arrow((380, 245), (397, 245), GRAY, 2.2)
+    canvas.text(240, 352, f"the same for each of the {embed_dim} dimensions", 12.5, QUIET, align="center")
     return canvas.describe(
         "Positions of a 4 by 4 grid are resampled to 6 by 6, dimension by dimension, while the class token's "
         "row is carried over unchanged.",

@@ -33,25 +33,24 @@ def runs_of(log: dict[str, Any], arm: str) -> list[dict[str, list[float]]]:
 
 def three_piles() -> Canvas:
     """Which images may be looked at when."""
-    canvas = Canvas(300, "Three piles, three rules", "CIFAR-10: 50,000 images to work with, 10,000 under seal.")
+    canvas = Canvas(356, "Three piles, three rules", "CIFAR-10: 50,000 images to work with, 10,000 under seal.")
     piles = [
         (45_000, "train", BLUE, "at every step", "to learn from", "weights, mean, std"),
         (5_000, "validation", ORANGE, "after every epoch", "to choose by", "rate, size, the end"),
         (10_000, "test", GREEN, "once, at the end", "to judge by", "nothing at all"),
     ]
     x = 24.0
-    columns = (24, 258, 484)
-    for level, (pile, column) in enumerate(zip(piles, columns, strict=True)):
-        count, name, color, when, purpose, decides = pile
-        width, turn = 640 * count / 60_000, 150 + 5 * level
+    columns = (44, 184, 308)
+    for column, words in zip(columns, ("seen", "for", "decides"), strict=True):
+        canvas.text(column, 164, words, 12, QUIET)
+    for level, (count, name, color, *rules) in enumerate(piles):
+        width, y = 420 * count / 60_000, 194 + 54 * level
         canvas.box(x, 92, width, 46, tint(color, 0.75), color, radius=4)
-        middle, foot = x + width / 2, column + 12
-        canvas.line([(middle, 142), (middle, turn), (foot, turn), (foot, 172)], color, 1.5)
         x += width + 6
-        canvas.text(column, 186, f"{name}: {count:,}", 14, shade(color), weight="bold")
-        for row, (label, words) in enumerate((("seen", when), ("for", purpose), ("decides", decides))):
-            canvas.text(column, 212 + 26 * row, label, 11.5, QUIET)
-            canvas.text(column + 50, 212 + 26 * row, words, 12)
+        canvas.box(24, y - 6, 12, 30, tint(color, 0.75), color, radius=3)
+        canvas.text(44, y, f"{name}: {count:,}", 14, shade(color), weight="bold")
+        for column, words in zip(columns, rules, strict=True):
+            canvas.text(column, y + 22, words, 12.5)
     return canvas.describe(
         "Three piles of images: 45,000 to train, seen at every step; 5,000 to validate, seen after every epoch to "
         "choose by; 10,000 to test, seen once at the end.",
@@ -69,12 +68,12 @@ def smooth(losses: list[float], width: int = 5) -> np.ndarray:
 def sick_curves() -> Canvas:
     """Six wrong trainings, each over a correct one."""
     curves = results()["curves"]
-    subtitle = "Loss of a small ViT on CIFAR-10, 300 steps. Dashed: the same correct training in each."
-    canvas = Canvas(486, "Six faulty trainings: what is wrong with each?", subtitle)
+    subtitle = "Loss of a small ViT on CIFAR-10, 300 steps.\nDashed: the same correct training in each."
+    canvas = Canvas(694, "Six faulty trainings:\nwhat is wrong with each?", subtitle)
     for number, name in enumerate(PANELS):
-        row, column = divmod(number, 3)
-        x, y = 48 + 220 * column, 92 + 190 * row
-        axes = canvas.plot_area(x, y, 182, 150)
+        row, column = divmod(number, 2)
+        x, y = 44 + 222 * column, 128 + 186 * row
+        axes = canvas.plot_area(x, y, 190, 150)
         axes.plot(smooth(curves["healthy"]["loss"]), color=GRAY, linewidth=1.2, dashes=(3, 2))
         axes.plot(smooth(curves[name]["loss"]), color=BLUE, linewidth=1.5)
         dots = curves[name]["validation_loss"]
@@ -86,7 +85,7 @@ def sick_curves() -> Canvas:
             label(axes, 150, 3.05, "training", BLUE)
             label(axes, 150, 2.52, "validation", shade(ORANGE))
             label(axes, 150, 1.08, "correct", QUIET)
-    canvas.text(676, 470, "step", 12, QUIET, align="right")
+    canvas.text(456, 674, "step", 12, QUIET, align="right")
     ends = "; ".join(
         f"{letter} {np.mean(curves[name]['loss'][-30:]):.2f} and {curves[name]['validation_loss'][-1]:.2f}"
         for letter, name in zip("ABCDEF", PANELS, strict=True)
@@ -109,20 +108,21 @@ def rate_finder() -> Canvas:
     rates, losses = (np.array(log["finder"][name]) for name in ("learning_rate", "loss"))
     peak = log["training"]["learning_rate"]
     canvas = Canvas(366, "The learning-rate finder", "100 steps, the rate of each 1.12 times that of the one before.")
-    axes = canvas.plot_area(52, 94, 620, 208)
+    axes = canvas.plot_area(52, 94, 404, 208)
     axes.axvspan(peak / 2, peak * 2, color=tint(GREEN, 0.16), zorder=0)
     axes.plot(rates, losses, color=tint(BLUE, 0.45), linewidth=1)
     axes.plot(rates[2:-2], smooth(list(losses)), color=BLUE, linewidth=2)
     axes.set(xscale="log", xlim=(rates[0], rates[-1]), ylim=(1.6, 3.4), yticks=(1.6, 2, 2.4, 2.8, 3.2))
     axes.minorticks_off()
+    axes.set_xticks(10.0 ** np.arange(-5, 1), ("1e-5", "1e-4", "1e-3", "1e-2", "0.1", "1"))
     axes.tick_params(axis="x", pad=6)
     for x, y, words, color in (
-        (4e-5, 2.62, "too little happens", QUIET),
+        (8e-5, 2.62, "too little\nhappens", QUIET),
         (peak, 2.62, "take it\nfrom here", shade(GREEN)),
-        (2.6e-1, 2.95, "the wall", shade(VERMILION, 0.2)),
+        (1.4e-1, 2.95, "the wall", shade(VERMILION, 0.2)),
     ):
         axes.text(x, y, words, color=color, size=13 * POINTS_PER_PIXEL, weight="bold", ha="center")
-    canvas.text(362, 344, "learning rate", 13, align="center")
+    canvas.text(254, 344, "learning rate", 13, align="center")
     canvas.text(24, 78, "training loss", 12, QUIET)
     lowest = rates[2:-2][smooth(list(losses)).argmin()]
     return canvas.describe(
@@ -150,7 +150,7 @@ def count_under(validation: list[float], title: str, subtitle: str) -> tuple[Can
     stop = counts.index(PATIENCE) + 1
     best = stop - PATIENCE
     canvas = Canvas(392, title, subtitle)
-    axes = canvas.plot_area(52, 84, 620, 208)
+    axes = canvas.plot_area(52, 92, 404, 200)
     epochs = range(1, last + 1)
     axes.plot(epochs, validation, "o-", color=ORANGE, markersize=3.5)
     axes.axvline(stop, color=VERMILION, linewidth=1.4)
@@ -158,9 +158,11 @@ def count_under(validation: list[float], title: str, subtitle: str) -> tuple[Can
     axes.set(xlim=(0.3, last + 0.7), xticks=[])
     canvas.text(24, 78, "loss", 12, QUIET)
     for epoch, count in zip(epochs, counts, strict=True):
-        x = 52 + 620 * (epoch - 0.3) / (last + 0.4)
+        if epoch > stop and epoch % 3:
+            continue  # two digits have no room at each of thirty epochs
+        x = 52 + 404 * (epoch - 0.3) / (last + 0.4)
         color = VERMILION if epoch == stop else INK if epoch < stop else GRAY
-        canvas.text(x, 312, f"{epoch}", 11, QUIET, align="center")
+        canvas.text(x, 312, f"{epoch}", 12, QUIET, align="center")
         canvas.text(x, 342, f"{count}", 12.5, color, align="center", weight="bold" if epoch <= stop else "normal")
     canvas.text(52, 370, "upper line: epoch; lower line: epochs since the last new best", 12, QUIET)
     return canvas, axes, stop
