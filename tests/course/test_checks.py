@@ -10,6 +10,7 @@ import pytest
 from exercise_kit.engine import check
 from exercise_kit.engine.cause_groups import grouped
 from exercise_kit.engine.mistakes import Edit
+from exercise_kit.engine.run import run_checks
 from exercise_kit.reasons import Reason
 from exercise_kit.simulate.modules import load_right_variants
 from tests.answers import known_mistake
@@ -108,8 +109,8 @@ def test_every_check_is_failed_by_a_misconception(exercise):
     known = EXERCISES[exercise]
     if checked_as(known) is not known:  # then they are that exercise's, which are failed there
         return
-    results = (each for wrong in known.misconceptions for each in report_on(exercise, wrong).results)
-    failed = {each.name for each in results if each.verdict == "fail"}
+    answers = (dict(zip(known.objects, wrong.objects, strict=True)) for wrong in known.misconceptions)
+    failed = {each.name for answer in answers for each in run_checks(known, answer) if each.verdict == "fail"}
     names = {each.name for each in known.checks}
     assert failed == names, f"no misconception fails {names - failed}"
 

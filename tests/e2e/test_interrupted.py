@@ -73,7 +73,7 @@ STEPS = {
     "nothing written": (f"before {AUTOGRADE}:init_assignment", False),
     "in the gradebook": ("after nbgrader.converters.autograde:Autograde:init_assignment", True),
     "a page to be judged": ("after nbconvert.writers:FilesWriter:write", True),
-    "a result": ("after exercise_kit.nbgrader.nbgrader_judge:GraderCache:result_of", True),
+    "a result": ("after exercise_kit.nbgrader.nbgrader_judge:GraderCache:find_result", True),
     "a page filled in": ("after exercise_kit.nbgrader.nbgrader_judge:JudgeNotebook:preprocess", True),
     "one point of many": ("after exercise_kit.nbgrader.nbgrader_judge:SaveGrades:_add_score", True),
     "points": ("after nbgrader.preprocessors:SaveAutoGrades:preprocess", True),
