@@ -125,9 +125,8 @@ def _with_what_came_later(logged: dict[str, Any]) -> dict[str, Any]:
     """A log whose settings have those, too, that the training did not have yet: they are off."""
     settings = logged.get("settings", {})
     augmentation = asdict(Augmentation()) | settings.get("augmentation", {})
-    return logged | {
-        "settings": asdict(TrainingSettings()) | {"seed": None} | settings | {"augmentation": augmentation}
-    }
+    off = json.loads(json.dumps(asdict(TrainingSettings())))  # a log has lists where settings have tuples
+    return logged | {"settings": off | {"seed": None} | settings | {"augmentation": augmentation}}
 
 
 def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
