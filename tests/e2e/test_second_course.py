@@ -132,7 +132,8 @@ def test_its_students_get_a_release(class_dir: Path, home: Path, run: Run) -> No
 
 
 def test_its_mistakes_have_pages_without_a_word_of_ours(run: Run) -> None:
-    printed = run("-c", "from exercise_kit.authoring.mistake_pages import pages; print(*pages().values())")
+    program = "from exercise_kit.authoring.mistake_pages import render_pages; print(*render_pages().values())"
+    printed = run("-c", program)
     assert "summed up" in printed
     assert not re.search(r"\bViT\b|CIFAR|Vision Transformer", printed)
 

@@ -310,9 +310,7 @@ def verdict_of(check, student):
 
 @pytest.fixture(scope="module")
 def hidden():
-    checks = HiddenChecks(HIDDEN)
-    yield checks
-    checks.close()
+    return HiddenChecks(HIDDEN)
 
 
 def each(cases):
