@@ -18,8 +18,7 @@ from exercise_kit.engine.expect import RANDOM
 from exercise_kit.engine.probes import Probe, fresh_settings
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure, Undecided, Verdict
-from exercise_kit.reasons import Reason
+from exercise_kit.engine.verdict import Failure, Undecided
 
 _SEEDS = 1, 2
 _LOOK = "Which line of yours draws random numbers, and who asked for it?"
@@ -36,18 +35,12 @@ def with_chance_named(exercise: Exercise, outcomes: Sequence[Outcome], student: 
         outcomes: with their causes.
         student: makes the one that was asked.
     """
-    unnamed = [each for each in outcomes if _is_unnamed_number(each)]
+    unnamed = [each for each in outcomes if each.result.is_unnamed_number and not each.result.guard]
     if not unnamed or not _is_of_chance(exercise, unnamed[0].check, student):
         return list(outcomes)
     first = replace(unnamed[0].result, seen=RANDOM[0], expected=RANDOM[1], look=_LOOK)
     told = {each.check.name: replace(each.result, same_as=first.name) for each in unnamed} | {first.name: first}
     return [replace(each, result=told.get(each.check.name, each.result)) for each in outcomes]
-
-
-def _is_unnamed_number(outcome: Outcome) -> bool:
-    result = outcome.result
-    differs = result.verdict == Verdict.FAIL and result.reason == Reason.DIFFERENT
-    return differs and not result.causes and not result.guard
 
 
 def _is_of_chance(exercise: Exercise, check: Check, student: Callable[[], Student]) -> bool:

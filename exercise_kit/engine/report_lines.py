@@ -57,17 +57,13 @@ def _follow_needs(results: Sequence[CheckResult], needs: Needs) -> list[CheckRes
         first = (by_name[name] for name in needs.get(each.name, ()) if name in by_name)
         waits_for = next((one for one in first if one.verdict == Verdict.FAIL or one.waits_for), None)
         waits_for = waits_for or (own if each.is_anothers else None)
-        if _is_unnamed_number(each):
+        if each.is_unnamed_number:
             waits_for = waits_for or (None if needs.get(each.name) and not each.guard else wrong)
             wrong = wrong or (each if needs.get(each.name) else None)
         found.append(let_wait(each, waits_for) if waits_for and each.verdict == Verdict.FAIL else each)
         if not each.is_anothers:  # else nobody knows whether its own claim holds
             by_name[each.name] = found[-1]
     return found
-
-
-def _is_unnamed_number(result: CheckResult) -> bool:
-    return result.verdict == Verdict.FAIL and result.reason == Reason.DIFFERENT and not result.causes
 
 
 def _put_first(results: Sequence[CheckResult], leads: Mapping[str, str]) -> list[CheckResult]:

@@ -157,6 +157,11 @@ class CheckResult:
         return self.reason in (Reason.WAITS_FOR_CHECK, Reason.WAITS_FOR_JUDGE)
 
     @property
+    def is_unnamed_number(self) -> bool:
+        """Whether it fails for a wrong value that no known mistake explains."""
+        return self.verdict == Verdict.FAIL and self.reason == Reason.DIFFERENT and not self.causes
+
+    @property
     def unwritten(self) -> bool:
         """Whether the student's code still raises NotImplementedError."""
         return self.reason == Reason.NOT_WRITTEN
