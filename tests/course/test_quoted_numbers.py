@@ -649,3 +649,10 @@ def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
     assert minutes in card
     assert f"{100 * run['test']['top1']:.2f} % of 10,000" in card
     assert DIGEST in card
+
+
+def test_the_time_of_a_step_on_a_cpu_is_its_log_s():
+    took = log("cpu_step.json")["milliseconds"]
+    words = "took {float32:.0f} ms of one core in float32, {autocast:.0f} under autocast and {bfloat16:.0f} so"
+    said = page("vit_course/training/hardware.py")
+    assert words.format(**took) in said
