@@ -19,8 +19,8 @@ from vit_course.vit import VisionTransformer
 class Growing(nn.Module):
     """Shows a model images that are shrunk as long as a run is young; patches keep their size, so there are fewer.
 
-    Half as wide, images have a quarter of the patches, and a step takes little more than a quarter of the time. What
-    positions have learned goes along: they are resized to the grid of the moment, as lesson 02 does once.
+    Half as wide, images have a quarter of the patches, and the model a quarter of the work. What positions have learned
+    goes along: they are resized to the grid of the moment, as lesson 02 does once.
 
     Args:
         model: whose weights learn.
@@ -30,14 +30,17 @@ class Growing(nn.Module):
         share: of the run's steps that were taken; set before each step.
 
     Raises:
-        ValueError: patches do not fit images of one of these scales.
+        ValueError: the model is no VisionTransformer of the course, or its patches do not fit one of these scales.
 
     Source: Touvron et al. 2019, "Fixing the train-test resolution discrepancy", and Tan and Le 2021, EfficientNetV2,
     section 4, for images that grow; Dosovitskiy et al. 2020, section 3.2, for the positions.
     """
 
-    def __init__(self, model: VisionTransformer, growth: Growth) -> None:
+    def __init__(self, model: nn.Module, growth: Growth) -> None:
         super().__init__()
+        if not isinstance(model, VisionTransformer):
+            kind = type(model).__name__
+            raise ValueError(f"images grow for the course's VisionTransformer, not for {kind}: set growth to ()")
         self.model, self.growth, self.share = model, growth, 0.0
         with torch.device("meta"):  # they only lend their forward pass: every weight is the model's
             self.smaller = {scale: (_smaller(model, scale),) for _, scale in growth}

@@ -6,7 +6,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 import torch.nn.functional as F
@@ -33,7 +33,6 @@ from vit_course.training.progress import Bar
 from vit_course.training.run_folder import RunFolder, RunState
 from vit_course.training.settings import TrainingSettings
 from vit_course.training.updates import Updates
-from vit_course.vit import VisionTransformer
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
@@ -61,7 +60,7 @@ class Trainer:
         self.precision = choose_precision(settings.precision, self.device)
         self.model = model.to(self.device)
         self.fusible = Fusible(self.model) if settings.compile else None
-        self.growing = Growing(cast(VisionTransformer, self.model), settings.growth) if settings.growth else None
+        self.growing = Growing(self.model, settings.growth) if settings.growth else None
         learner = self.fusible or self.growing or self.model
         self.network = processes.wrap(in_precision(learner, self.precision, self.device))
         self.batch_sizes = feed.batch_sizes()

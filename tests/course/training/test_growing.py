@@ -59,6 +59,11 @@ def test_patches_have_to_fit(tiny_model) -> None:
         Growing(tiny_model(image_size=8, patch_size=4), ((0.5, 0.25),))
 
 
+def test_another_kind_of_model_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"not for Linear: set growth to \(\)"):
+        Growing(torch.nn.Linear(2, 2), GROWTH)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
