@@ -20,7 +20,7 @@ _SAME_UP_TO_NUMBERS = (Reason.RAISED, Reason.PARAMETERS, Reason.TIME, Reason.KIN
 Needs = Mapping[str, Sequence[str]]
 
 
-def tell(
+def make_report_lines(
     results: Sequence[CheckResult], needs: Needs, written: Sequence[Definition], leads: Mapping[str, str] | None = None
 ) -> tuple[CheckResult, ...]:
     """The lines of a report.
@@ -35,7 +35,7 @@ def tell(
     return with_first_causes(lines, slip_in(written, lines))
 
 
-def let_wait(each: CheckResult, waits_for: CheckResult) -> CheckResult:
+def mark_waiting(each: CheckResult, waits_for: CheckResult) -> CheckResult:
     """The line of a check that is not asked, or whose failure says nothing, before another one passes."""
     reason = f"it waits until “{waits_for.claim}” passes"
     waiting = CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
@@ -60,7 +60,7 @@ def _follow_needs(results: Sequence[CheckResult], needs: Needs) -> list[CheckRes
         if each.is_unnamed_number:
             waits_for = waits_for or (None if needs.get(each.name) and not each.guard else wrong)
             wrong = wrong or (each if needs.get(each.name) else None)
-        found.append(let_wait(each, waits_for) if waits_for and each.verdict == Verdict.FAIL else each)
+        found.append(mark_waiting(each, waits_for) if waits_for and each.verdict == Verdict.FAIL else each)
         if not each.is_anothers:  # else nobody knows whether its own claim holds
             by_name[each.name] = found[-1]
     return found

@@ -14,7 +14,7 @@ from exercise_kit.engine.carry_forward import parts_of, reference_in_place_of, s
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.engine.errors import LIBRARIES, OURS
-from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, line_of
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_line
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.lent import is_lent
 from exercise_kit.engine.local_backend import LocalBackend
@@ -24,7 +24,7 @@ from exercise_kit.engine.pace import pace_of
 from exercise_kit.engine.printed import first_call_printed
 from exercise_kit.engine.probes import quiet, uncompiled
 from exercise_kit.engine.python_slips import definitions_of, line_left_over, renamed
-from exercise_kit.engine.report_lines import let_wait, tell
+from exercise_kit.engine.report_lines import make_report_lines, mark_waiting
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 from exercise_kit.engine.waiting_cells import noting_failures
@@ -101,7 +101,7 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     if unwritten and not problem and (left_over := line_left_over(written)):
         note = " ".join(filter(None, (left_over, note)))
     complete = not (unwritten and known.is_class)
-    lines = tell(results, {each.name: each.needs for each in known.checks}, written)
+    lines = make_report_lines(results, {each.name: each.needs for each in known.checks}, written)
     report = Report(known.name, lines, points, problem, complete=complete, note=note)
     return replace(report, site=course().site)
 
@@ -163,7 +163,7 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
         for each in exercise.checks:
             first = (found[name].result for name in each.needs)
             if waits_for := next((result for result in first if result.verdict != Verdict.PASS), late):
-                found[each.name] = Outcome(each, let_wait(line_of(each), waits_for))
+                found[each.name] = Outcome(each, mark_waiting(make_line(each), waits_for))
                 continue
             watching(each.claim)
             found[each.name] = evaluate_check(each, Student(objects, LocalBackend(objects, watch)))

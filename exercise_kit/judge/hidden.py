@@ -18,7 +18,7 @@ import torch
 from exercise_kit.conventions import marked_exercises
 from exercise_kit.engine.class_exercises import EXERCISES, with_line
 from exercise_kit.engine.course import Measure, course
-from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, line_of
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_line
 from exercise_kit.engine.exercise import Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -112,7 +112,7 @@ class HiddenChecks:
         if outcome.failure and not outcome.result.unwritten:
             broke = self._refuses_the_right_answer(exercise, check, key)
         if broke:
-            outcome = replace(outcome, result=line_of(check, Undecided(WRONG_CHECK)), broke=broke)
+            outcome = replace(outcome, result=make_line(check, Undecided(WRONG_CHECK)), broke=broke)
         if told := error or (outcome.failure.__cause__ if outcome.failure else None):
             outcome = replace(outcome, log=outcome.log + _traceback_from(check, told))
         return outcome

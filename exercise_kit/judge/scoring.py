@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.evaluate_check import Outcome, line_of
+from exercise_kit.engine.evaluate_check import Outcome, make_line
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.name_failures import first_failed
 from exercise_kit.engine.python_slips import line_left_over
-from exercise_kit.engine.report_lines import tell
+from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.judge.replays import commonest
@@ -129,7 +129,7 @@ def unevaluated(
     kind: str,
 ) -> ExerciseResult:
     """The result of an exercise that could not be evaluated: every check fails, for one reason."""
-    failed = [Outcome(each, replace(line_of(each), verdict=Verdict.FAIL)) for each in checks]
+    failed = [Outcome(each, replace(make_line(each), verdict=Verdict.FAIL)) for each in checks]
     return score_checks(exercise, max_score, failed, problem, reason, kind)
 
 
@@ -142,7 +142,7 @@ def _told(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definiti
     named = {each.misconception for each in results}
     known = course().exercises[exercise]
     leads = {wrong.name: f"test_{first_failed(known, wrong)}" for wrong in known.misconceptions if wrong.name in named}
-    return tell(results, {each.check.name: each.check.needs for each in outcomes}, written, leads)
+    return make_report_lines(results, {each.check.name: each.check.needs for each in outcomes}, written, leads)
 
 
 def _as_outcome(result: CheckResult) -> CheckOutcome:

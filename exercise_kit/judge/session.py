@@ -14,7 +14,7 @@ from exercise_kit.engine.call_rules import not_allowed
 from exercise_kit.engine.carry_forward import sentence_on_parts
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
-from exercise_kit.engine.evaluate_check import Outcome, line_of
+from exercise_kit.engine.evaluate_check import Outcome, make_line
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.python_slips import definitions_in
@@ -288,7 +288,7 @@ class GradingSession:
         self._workers.record_loss(lost, name)
         first = running.result
         if first.verdict != Verdict.FAIL:
-            first = line_of(running.check, Failure(f"the code {lost.words}"))
+            first = make_line(running.check, Failure(f"the code {lost.words}"))
         for check in checks[checks.index(running.check) :]:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim))
 

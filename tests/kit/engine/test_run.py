@@ -13,7 +13,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.compare import expect_equal
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.probes import Probe
-from exercise_kit.engine.report_lines import tell
+from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
@@ -118,12 +118,12 @@ def test_a_check_waits_for_the_one_it_needs() -> None:
     assert [str(each.verdict) for each in results] == ["fail", "undecided", "undecided"]
     assert results[1].waits
     assert "“It doubles.”" in results[1].seen
-    assert tell(results, {}, [])[2].seen == "it waits for the same check"
+    assert make_report_lines(results, {}, [])[2].seen == "it waits for the same check"
     assert Report("double", results, 3).score == 0
 
 
 def test_the_same_failure_is_reported_once() -> None:
-    first, second = tell(results_of(lambda x: 3 * x, it_doubles, it_answers_twice), {}, [])
+    first, second = make_report_lines(results_of(lambda x: 3 * x, it_doubles, it_answers_twice), {}, [])
     assert "1.5 times" in first.seen
     assert (second.seen, second.expected, second.look) == ("the same as above", "", "")
 
@@ -133,7 +133,7 @@ def test_the_same_exception_with_other_sizes_is_reported_once() -> None:
         """It takes five rows."""
         student(probe.normal(5, 3))
 
-    lead, *others = tell(results_of(lambda x: x @ x, it_doubles, it_takes_five_rows), {}, [])
+    lead, *others = make_report_lines(results_of(lambda x: x @ x, it_doubles, it_takes_five_rows), {}, [])
     assert "raised RuntimeError" in lead.seen
     assert [each.waits_for for each in others] == [lead.name] * 2
 

@@ -11,7 +11,7 @@ from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.mistakes import add_mistakes
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.program import read_program
-from exercise_kit.engine.report_lines import tell
+from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.run import check, run_checks, unrecognized_pair
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Layout, declare, pairs_of
@@ -186,7 +186,9 @@ def test_two_failures_that_two_mistakes_explain_apart_are_one_pair():
     assert [each.misconception for each in results] == ["tripled, and negative ones too"] * 2
     assert results[0].causes[0].explanation == "Two mistakes at once. Tripled. Negative numbers double too."
     assert results[0].parts()["Where to look"].startswith("Three?")
-    assert tell(results, {}, [])[1].parts()["Likely cause"] == "*tripled, and negative ones too*, as above."
+    assert (
+        make_report_lines(results, {}, [])[1].parts()["Likely cause"] == "*tripled, and negative ones too*, as above."
+    )
 
 
 def test_a_failure_that_a_single_mistake_explains_is_no_pair():
