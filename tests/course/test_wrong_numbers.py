@@ -6,9 +6,12 @@ import inspect
 import pytest
 import torch
 
+from exercise_kit.engine.expect import RANDOM
+from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
+from exercise_kit.judge.replays import Replays
 from exercise_kit.judge.scoring import score_checks
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
@@ -94,3 +97,24 @@ def test_a_refusal_counts_beside_wrong_numbers_and_with_no_stub(exercise, alter,
     assert all(each.worth for each in refusals)
     for found in graded(exercise, altered(exercise, alter), refusals):
         assert found.result.verdict == verdict, found.result.message
+
+
+def named(exercise, objects, asked):
+    """What grading finds about some objects, with names that hold of those that are ``asked`` once more."""
+    replays, again = Replays(hidden_checks(), exercise, KEY), lambda: Student(asked)
+    return name_failures(EXERCISES[exercise], graded(exercise, objects), replays, again)
+
+
+def test_grading_tells_numbers_that_chance_has_made():
+    objects = altered("layer_norm", lambda value: value + 0.1 * torch.randn(value.shape))
+    assert RANDOM[0] in [each.result.seen for each in named("layer_norm", objects, objects)]
+
+
+def test_a_name_in_grading_holds_of_the_student():
+    exercise = "replace_head"
+    wrong = next(each for each in EXERCISES[exercise].misconceptions if each.holds)
+    made, right = (
+        dict(zip(EXERCISES[exercise].objects, each, strict=True)) for each in (wrong.objects, REFERENCE[exercise])
+    )
+    told = [{each.result.misconception for each in named(exercise, made, asked)} for asked in (made, right)]
+    assert [wrong.name in each for each in told] == [True, False]
