@@ -72,7 +72,14 @@ CPU_COFFEE = Recipe(
     summary="CIFAR-10 while the coffee brews: a ViT of 96 numbers a token and four blocks.",
     dataset="cifar10",
     config=ON_CIFAR,
-    settings=replace(BRIEF, epochs=4, augmentation=Augmentation(flip=True)),
+    settings=replace(
+        BRIEF,
+        epochs=16,
+        augmentation=Augmentation(max_shift=2, flip=True),
+        # so that sixteen epochs take the time of eight: 76 % of the validation images where four whole ones reach 71
+        growth=((0.5, 0.5), (0.8, 0.75)),
+        precision="auto",
+    ),
     num_validation=5_000,
     hardware=TWO_CORES,
 )
