@@ -827,7 +827,7 @@ compare(
 # | 65 % | + 1.5 | the same | 20 |
 # | 70 % | + 1.5 | the same, with `embed_dim=96`, `mlp_ratio=2.0`, `pooling="mean"` | 6 to 9 |
 #
-# All of these were trained (`benchmarks/results/hand_in.json`; the last row is the recipe `cpu-coffee`), on one busy
+# All of these were trained (`benchmarks/results/hand_in.json`, the last row `hand_in/wide-0.json` to 2), on one busy
 # CPU core, the last row on two. Patches of 4 with Muon reached 67.5 % of all 10,000 test photos (one seed), the last
 # row 70.5 to 71.0 % (three seeds). For more safety take the settings of `cpu-lunch` (`vit-course recipes cpu-lunch`
 # prints them): 82.4 % in 41 minutes on two busy cores, with one seed (idle ones may need 20).

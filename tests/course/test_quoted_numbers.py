@@ -145,6 +145,10 @@ def test_models_to_hand_in_reach_what_the_table_of_lesson_07_promises():
     shares = [100 * first[f"{split}_accuracy"] for split in ("validation", "test")]
     assert "got {:.1f} % of the validation photos and {:.1f} % of all test photos".format(*shares) in EXPERIMENTS
     assert f"Patches of 4 with Muon reached {100 * with_muon['test_accuracy']:.1f} %" in EXPERIMENTS
+    wide = [log(f"hand_in/wide-{seed}.json") for seed in range(3)]
+    reached, minutes = [100 * each["test"]["top1"] for each in wide], [each["seconds"] / 60 for each in wide]
+    assert f"row {min(reached):.1f} to {max(reached):.1f} % (three seeds)" in EXPERIMENTS
+    assert f"| {min(minutes):.0f} to {max(minutes):.0f} |" in EXPERIMENTS
     assert 50 < shares[1] < 60
     assert with_muon["test_accuracy"] > 0.65
     for run, rows in ((first, "| 50 % | + 1.5 | as they are"), (with_muon, "| 65 % | + 1.5 | the same")):
