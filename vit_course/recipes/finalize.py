@@ -122,13 +122,12 @@ class Prepared:
     precision: str
 
 
-def finalize(run: Prepared, history: History, cpu_seconds: float | None, folder: Path) -> RunResult:
+def finalize(run: Prepared, history: History, folder: Path) -> RunResult:
     """Measure and draw.
 
     Args:
         run: its model now has the weights that are to be measured.
         history: of the training.
-        cpu_seconds: of the training, or None where they are not known.
         folder: where the pictures go.
     """
     model, images, device = run.model.to(run.device), run.images, run.device
@@ -154,7 +153,7 @@ def finalize(run: Prepared, history: History, cpu_seconds: float | None, folder:
         ending=history.ending,
         compile_seconds=round(history.compile_seconds, 1),
         seconds=round(seconds, 2),
-        cpu_seconds=cpu_seconds,
+        cpu_seconds=round(sum(history.cpu_seconds), 1),
         images_per_second=round(epochs * len(images.train) / seconds, 1),
         validation=asdict(validation),
         test=asdict(measure(logits, images.test.labels)),

@@ -31,7 +31,8 @@ class RunResult:
         parameters: how many the training may change.
         epochs: how many were run; best_epoch: whose weights were tested; ending: why it ended.
         compile_seconds: of torch.compile, before the first step; not part of `seconds`.
-        seconds: of training and validation by the clock; cpu_seconds: of all threads, None after a resumption.
+        seconds: of training and validation by the clock; cpu_seconds: of all threads; None in logs of
+            interrupted runs of 2026.
         images_per_second: training images, forward, backward and validation included.
         validation, test: `vit_course.metrics.Metrics` as dicts.
         history: a list for each column of `vit_course.training.History`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -148,8 +147,6 @@ def train_recipe(
 
 def _train_and_measure(prepared: Prepared, options: RunOptions, trackers: tuple[str, ...] | None) -> RunResult | None:
     folder, model, images = options.folder, prepared.model, prepared.images
-    begun = (folder / STATE_FILE).exists()
-    cpu_before = time.process_time()
     try:
         history = fit(
             model, images.train, images.validation, prepared.settings, options.progress, folder, True, trackers=trackers
@@ -158,11 +155,10 @@ def _train_and_measure(prepared: Prepared, options: RunOptions, trackers: tuple[
         raise RunInterruptedError(f"Stopped. The same command with --resume goes on with {folder}.") from None
     if not is_main_process():
         return None
-    cpu_seconds = None if begun else round(time.process_time() - cpu_before, 1)
     _stop_when_interrupted(history, folder)
     try:
         load_weights(folder / BEST_FILE, model)
-        result = finalize(prepared, history, cpu_seconds, folder)
+        result = finalize(prepared, history, folder)
         write_result(folder / RESULT_FILE, result)
     except KeyboardInterrupt:
         raise RunInterruptedError(

@@ -39,7 +39,8 @@ class History:
     Attributes:
         train_loss, train_accuracy, train_top5: of the training images, as augmented.
         validation_loss, validation_accuracy, validation_top5: of the validation images, after the epoch.
-        seconds: of training and validation, without writing checkpoints.
+        seconds: of training and validation, without writing checkpoints, by the clock.
+        cpu_seconds: the same, of all threads of this process, which other work beside changes less.
         learning_rate: of AdamW, at the epoch's last step.
         ending: why the training ended, or "running".
         compile_seconds: what torch.compile took before the first epoch.
@@ -50,6 +51,7 @@ class History:
     validation_loss: list[float] = field(default_factory=list)
     validation_accuracy: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
     train_top5: list[float] = field(default_factory=list)
     validation_top5: list[float] = field(default_factory=list)
     learning_rate: list[float] = field(default_factory=list)

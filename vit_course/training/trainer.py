@@ -126,12 +126,12 @@ class Trainer:
         for epoch in range(len(self.history.seconds), self.settings.epochs):
             if stop:
                 return "stopped early"
-            started = time.perf_counter()
+            started, cpu_started = time.perf_counter(), time.process_time()
             bar.begin(epoch + 1)
             learned = self._train_one_epoch(epoch, bar)
             measured = self._measure_all()
             bar.show_validation(measured)
-            self._note(learned, measured, time.perf_counter() - started)
+            self._note(learned, measured, time.perf_counter() - started, time.process_time() - cpu_started)
             stop = stopping is not None and stopping.step(measured.loss)
             self._keep(is_last=stop or epoch + 1 == self.settings.epochs)
             for tracker in trackers:
@@ -219,7 +219,7 @@ class Trainer:
         kept = f"; the model is left as it was after epoch {best}" if best is not None else ""
         raise TrainingDivergedError(f"{what}: try a smaller learning rate or a longer warm-up{kept}")
 
-    def _note(self, learned: Tally, measured: Tally, seconds: float) -> None:
+    def _note(self, learned: Tally, measured: Tally, seconds: float, cpu_seconds: float) -> None:
         self.history.append(
             train_loss=learned.loss,
             train_accuracy=learned.accuracy,
@@ -229,6 +229,7 @@ class Trainer:
             validation_top5=measured.top5,
             learning_rate=self.updates.learning_rate,
             seconds=seconds,
+            cpu_seconds=cpu_seconds,
         )
 
     def _keep(self, is_last: bool) -> None:

@@ -70,7 +70,7 @@ class TestFolder:
         }
         assert (result.device, result.precision, result.processes) == ("CPU", "fp32", 1)
         assert result.seconds == pytest.approx(sum(result.history["seconds"]), abs=0.01)
-        assert result.cpu_seconds is not None
+        assert result.cpu_seconds == pytest.approx(sum(result.history["cpu_seconds"]), abs=0.1)
         assert result.images_per_second > 0
         assert len(result.history["validation_loss"]) == 2
 
@@ -167,7 +167,7 @@ class TestFolderInUse:
         known = read_result(finished / "result.json")
         assert result is not None
         assert (result.test, result.best_epoch) == (known.test, known.best_epoch)
-        assert result.cpu_seconds is None
+        assert result.cpu_seconds == known.cpu_seconds
 
     @pytest.mark.parametrize(
         ("choice", "words"),
