@@ -74,7 +74,7 @@ def add_cli_hints(folder: Path) -> Iterator[None]:
 
 
 RECIPE_FILE, RESULT_FILE = "recipe.json", "result.json"
-BEST_FILE, STATE_FILE = "best.safetensors", "last.safetensors"
+BEST_FILE = "best.safetensors"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,143 @@
+"""What each choice of `cpu-coffee` is worth: CIFAR-10 on one core of a CPU, about as many of its seconds for each.
+
+    python benchmarks/cpu_race.py RACER ... --seeds 0 1 --data DIR    # no racer: all of them, which takes a night
+    python benchmarks/cpu_race.py --table
+
+A racer is the recipe, half as long, with one choice changed and as many epochs as fit into the same seconds. It is
+judged by the 5,000 images held back; the test images are not looked at. Libraries' models train with AdamW as is usual,
+through the same `fit`. Each run writes results/cpu_race/RACER-SEED.json; what is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import scipy.stats
+import torch
+from peers import PEERS
+from torch import nn
+
+from vit_course.config import ViTConfig
+from vit_course.data import Augmentation
+from vit_course.recipes import RECIPES
+from vit_course.recipes.images import load_images, split_validation
+from vit_course.training import TrainingSettings, fit
+from vit_course.vit import VisionTransformer
+
+RESULTS = Path(__file__).parent / "results" / "cpu_race"
+RECIPE = RECIPES["cpu-coffee"]
+HALF = replace(RECIPE.settings, epochs=8)
+# what examples of these libraries train small ViTs with
+USUAL = TrainingSettings(
+    epochs=3,
+    learning_rate=1e-3,
+    label_smoothing=0.1,
+    augmentation=Augmentation(max_shift=4, flip=True),
+)
+
+
+@dataclass(frozen=True)
+class Racer:
+    """A model and how it is trained; `says` stands in the table."""
+
+    says: str
+    settings: TrainingSettings
+    config: ViTConfig = RECIPE.config
+    make: Callable[[ViTConfig], nn.Module] = VisionTransformer
+
+
+def _change(says: str, config: dict[str, Any] | None = None, **settings: Any) -> Racer:
+    return Racer(says, replace(HALF, **settings), replace(RECIPE.config, **(config or {})))
+
+
+RACERS = {
+    "recipe": _change("the recipe, half as long"),
+    "float32": _change("float32 in the place of bfloat16", precision="fp32", epochs=5),
+    "whole": _change("whole images from the start", growth=(), epochs=4),
+    "class-token": _change("a class token in the place of the mean", {"pooling": "class_token"}),
+    "unshifted": _change("images flipped, but not shifted", augmentation=Augmentation(flip=True)),
+    "erased": _change("a square of 8 pixels erased as well", augmentation=replace(HALF.augmentation, erase=8)),
+    "adamw": _change("AdamW alone", muon_learning_rate=None, learning_rate=2e-3),
+    "unsmoothed": _change("no label smoothing", label_smoothing=0.0),
+    "average": _change("a moving average of the weights", ema_decay=0.998),
+    "batch-128": _change("128 images a step", batch_size=128, learning_rate=5e-3, muon_learning_rate=0.01),
+    "wide": _change("128 numbers a token", {"embed_dim": 128}, epochs=6),
+    "deep": _change("six blocks", {"depth": 6}, epochs=5),
+    "shallow": _change("three blocks", {"depth": 3}, epochs=11),
+    "patch-8": _change("patches of 8 x 8 pixels, images whole", {"patch_size": 8}, growth=(), epochs=15),
+    "timm": Racer("timm's ViT, AdamW, float32", USUAL, make=PEERS["timm"].make),
+    "transformers": Racer("transformers' ViT, AdamW, float32", USUAL, make=PEERS["transformers"].make),
+}
+
+
+def race(racer: Racer, seed: int, data: Path | None) -> dict[str, Any]:
+    """Train once, and give what a table and a figure need of it."""
+    torch.set_num_threads(1)
+    whole, _ = load_images(RECIPE.dataset, data)
+    train, validation = split_validation(RECIPE, whole)
+    torch.manual_seed(seed)
+    model = racer.make(racer.config)
+    history = fit(model, train, validation, replace(racer.settings, seed=seed), progress=False)
+    return {
+        "racer": racer.says,
+        "seed": seed,
+        "parameters": sum(each.numel() for each in model.parameters()),
+        "torch": torch.__version__,
+        "cpu_seconds": [round(each, 1) for each in history.cpu_seconds],
+        "validation_accuracy": [round(each, 4) for each in history.validation_accuracy],
+    }
+
+
+def read_races(folder: Path = RESULTS) -> dict[str, list[dict[str, Any]]]:
+    """The logs of each racer, by its name."""
+    logs = {name: sorted(folder.glob(f"{name}-[0-9]*.json")) for name in RACERS}
+    return {name: [json.loads(path.read_text(encoding="utf-8")) for path in paths] for name, paths in logs.items()}
+
+
+def compare(races: dict[str, list[dict[str, Any]]]) -> list[tuple[str, int, float, float, float, float]]:
+    """For each racer: words, seeds, CPU seconds, accuracy, its difference to the recipe, and half its 95 % interval.
+
+    XX
+    """
+    reached = {name: [log["validation_accuracy"][-1] for log in logs] for name, logs in races.items() if logs}
+    freedom = sum(len(each) - 1 for each in reached.values())
+    squares = sum((value - statistics.mean(each)) ** 2 for each in reached.values() for value in each)
+    spread = float(scipy.stats.t.ppf(0.975, freedom)) * (squares / freedom) ** 0.5
+    base = reached["recipe"]
+    rows = []
+    for name, each in reached.items():
+        seconds = statistics.mean(sum(log["cpu_seconds"]) for log in races[name])
+        half = spread * (1 / len(each) + 1 / len(base)) ** 0.5
+        mean = statistics.mean(each)
+        rows.append((RACERS[name].says, len(each), seconds, mean, mean - statistics.mean(base), half))
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("racers", nargs="*", help=", ".join(RACERS))
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
+    parser.add_argument("--data", type=Path, help="where CIFAR-10 is; by default it is downloaded")
+    parser.add_argument("--table", action="store_true", help="train nothing")
+    options = parser.parse_args()
+    if unknown := [name for name in options.racers if name not in RACERS]:
+        parser.error(f"there is no racer {', '.join(unknown)}; there are {', '.join(RACERS)}")
+    for name in [] if options.table else options.racers or RACERS:
+        for seed in options.seeds:
+            path = RESULTS / f"{name}-{seed}.json"
+            if not path.exists():
+                log = race(RACERS[name], seed, options.data)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+    for says, seeds, seconds, accuracy, difference, half in compare(read_races()):
+        print(f"{says:42} {seeds} seeds  {seconds:5.0f} s  {accuracy:.2%}  {100 * difference:+.1f} ± {100 * half:.1f}")
+
+
+if __name__ == "__main__":
+    main()
