@@ -58,6 +58,13 @@ def _change(says: str, config: dict[str, Any] | None = None, **settings: Any) ->
 
 RACERS = {
     "recipe": _change("the recipe, half as long"),
+    "before": _change(
+        "the recipe before: float32, images whole and not shifted",
+        growth=(),
+        precision="fp32",
+        augmentation=Augmentation(flip=True),
+        epochs=4,
+    ),
     "float32": _change("float32 in the place of bfloat16", precision="fp32", epochs=5),
     "whole": _change("whole images from the start", growth=(), epochs=4),
     "class-token": _change("a class token in the place of the mean", {"pooling": "class_token"}),
