@@ -4,8 +4,9 @@
     python benchmarks/cpu_race.py --table
 
 A racer is the recipe, half as long, with one choice changed and as many epochs as fit into the same seconds. It is
-judged by the 5,000 images held back; the test images are not looked at. Libraries' models train with AdamW as is usual,
-through the same `fit`. Each run writes results/cpu_race/RACER-SEED.json; what is there is not run again.
+judged by the 5,000 images held back; the test images are not looked at. Libraries' models train with AdamW as is
+usual, through the same `fit`. A run writes results/cpu_race/RACER-SEED.json, and is not run again where that is; all of
+them make results/cpu_race.json.
 """
 
 from __future__ import annotations
@@ -101,29 +102,47 @@ def race(racer: Racer, seed: int, data: Path | None) -> dict[str, Any]:
     }
 
 
-def read_races(folder: Path = RESULTS) -> dict[str, list[dict[str, Any]]]:
+def read_races() -> dict[str, list[dict[str, Any]]]:
     """The logs of each racer, by its name."""
-    logs = {name: sorted(folder.glob(f"{name}-[0-9]*.json")) for name in RACERS}
+    logs = {name: sorted(RESULTS.glob(f"{name}-[0-9]*.json")) for name in RACERS}
     return {name: [json.loads(path.read_text(encoding="utf-8")) for path in paths] for name, paths in logs.items()}
 
 
-def compare(races: dict[str, list[dict[str, Any]]]) -> list[tuple[str, int, float, float, float, float]]:
-    """For each racer: words, seeds, CPU seconds, accuracy, its difference to the recipe, and half its 95 % interval.
+def compare(races: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Set each racer beside the recipe: how far apart they end, and half the 95 % interval of that.
 
-    XX
+    The interval takes one standard deviation for all, pooled over the seeds of each racer: few have more than two.
     """
     reached = {name: [log["validation_accuracy"][-1] for log in logs] for name, logs in races.items() if logs}
     freedom = sum(len(each) - 1 for each in reached.values())
     squares = sum((value - statistics.mean(each)) ** 2 for each in reached.values() for value in each)
     spread = float(scipy.stats.t.ppf(0.975, freedom)) * (squares / freedom) ** 0.5
     base = reached["recipe"]
-    rows = []
-    for name, each in reached.items():
-        seconds = statistics.mean(sum(log["cpu_seconds"]) for log in races[name])
-        half = spread * (1 / len(each) + 1 / len(base)) ** 0.5
-        mean = statistics.mean(each)
-        rows.append((RACERS[name].says, len(each), seconds, mean, mean - statistics.mean(base), half))
-    return rows
+    return [
+        {
+            "racer": races[name][0]["racer"],
+            "seeds": len(each),
+            "epochs": len(races[name][0]["cpu_seconds"]),
+            "cpu_seconds": round(statistics.mean(sum(log["cpu_seconds"]) for log in races[name])),
+            "accuracy": round(statistics.mean(each), 4),
+            "difference": round(statistics.mean(each) - statistics.mean(base), 4),
+            "half_interval": round(spread * (1 / len(each) + 1 / len(base)) ** 0.5, 4),
+        }
+        for name, each in reached.items()
+    ]
+
+
+def write_table(parser: argparse.ArgumentParser) -> None:
+    races = read_races()
+    if not races["recipe"] or all(len(logs) < 2 for logs in races.values()):
+        parser.error("a table takes runs of the recipe, and one racer with two seeds")
+    rows = compare(races)
+    RESULTS.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    for row in rows:
+        print(
+            f"{row['racer']:56} {row['seeds']} seeds {row['cpu_seconds']:5} s  {row['accuracy']:.2%}  "
+            f"{100 * row['difference']:+.1f} ± {100 * row['half_interval']:.1f}"
+        )
 
 
 def main() -> None:
@@ -131,7 +150,7 @@ def main() -> None:
     parser.add_argument("racers", nargs="*", help=", ".join(RACERS))
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
     parser.add_argument("--data", type=Path, help="where CIFAR-10 is; by default it is downloaded")
-    parser.add_argument("--table", action="store_true", help="train nothing")
+    parser.add_argument("--table", action="store_true", help="train nothing, compare what there is")
     options = parser.parse_args()
     if unknown := [name for name in options.racers if name not in RACERS]:
         parser.error(f"there is no racer {', '.join(unknown)}; there are {', '.join(RACERS)}")
@@ -142,8 +161,8 @@ def main() -> None:
                 log = race(RACERS[name], seed, options.data)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
-    for says, seeds, seconds, accuracy, difference, half in compare(read_races()):
-        print(f"{says:42} {seeds} seeds  {seconds:5.0f} s  {accuracy:.2%}  {100 * difference:+.1f} ± {100 * half:.1f}")
+    if options.table:
+        write_table(parser)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     python benchmarks/hand_in.py --data cifar10.npz
 
 "as they are" is what the lesson's cells train; "patches of 4, Muon" is the same model with smaller patches, trained by
-`fit` with the settings that the lesson prints. The last row of the table, 96 wide on two cores, was the recipe cpu-coffee
-before its images grew: results/hand_in/wide-SEED.json. Took 25 minutes on one busy core; a run that was stopped goes on where it was. Writes
-results/hand_in.json.
+`fit` with the settings that the lesson prints. The last row of the table, 96 wide on two cores, was the recipe
+cpu-coffee before its images grew: results/hand_in/wide-SEED.json. Took 25 minutes on one busy core; a run that was
+stopped goes on where it was. Writes results/hand_in.json.
 """
 
 from __future__ import annotations
