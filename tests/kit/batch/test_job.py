@@ -13,6 +13,7 @@ from exercise_kit.batch import job
 from exercise_kit.batch.job import Task, grade_here
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.find import FoundFile
+from tests.outline import POINTS
 
 ROOT = Path(__file__).parents[3]
 
@@ -52,11 +53,11 @@ ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patc
 
 
 def test_what_was_graded_is_taken_over(judge, task):
-    first, again = grade_here(task), grade_here(task)
+    first, again, worth = grade_here(task), grade_here(task), sum(POINTS["01_patchify"].values())
     assert judge.judged == [ALL]
     assert (first.from_cache, again.from_cache) == (False, True)
     assert again.result == first.result
-    assert (first.result.score, first.result.max_score, first.result.student) == (13.0, 26.0, "ada")
+    assert (first.result.score, first.result.max_score, first.result.student) == (worth / 2, worth, "ada")
 
 
 def test_fresh_grades_all_again(judge, task):
