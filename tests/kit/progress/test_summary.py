@@ -20,7 +20,7 @@ LESSON = "01_patchify"
 
 def make_event(t: float, exercise: str = "patchify", **facts: Any) -> dict[str, Any]:
     begun = {"v": 1, "t": t, "s": "a", "kind": "check", "lesson": EXERCISES[exercise].lesson, "exercise": exercise}
-    return {**begun, "points": 8, "share": 0.0, "state": "failed", "mistakes": [], **facts}
+    return {**begun, "points": POINTS[LESSON]["patchify"], "share": 0.0, "state": "failed", "mistakes": [], **facts}
 
 
 def make_passed_event(t: float, exercise: str = "patchify", **facts: Any) -> dict[str, Any]:
