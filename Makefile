@@ -45,12 +45,12 @@ quick: install
 exercise: install
 	$(RUN) -m vit_course build
 	$(RUN) -m tests.proof.second_mistakes $(NAME)
-	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME)" tests/course
+	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or test_in_training" tests/course tests/kit/engine
 
 # one lesson: make lesson NAME=11_topic
 lesson: install
 	$(RUN) -m vit_course build
-	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME)" tests/course tests/journeys
+	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or has_a_ground" tests/course tests/journeys
 
 data: install
 	$(ONCE) $(RUN) -m pytest $(TESTS) tests/course/data

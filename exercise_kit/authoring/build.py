@@ -141,6 +141,7 @@ def _collect_quotes(
     """Return what any course's pages may quote, and what this one has beside it."""
     of_build = {
         "lessons": lambda: make_lessons_table(routes),
+        "number of lessons": lambda: str(len(course().lessons)),
         "hours": lambda: make_hours_table(minutes),
         "all hours": lambda: f"{sum(each.total for each in minutes.values()) / 60:.0f}",
         "core hours": lambda: f"{sum(each.core for each in minutes.values()) / 60:.1f}",

@@ -67,7 +67,7 @@ class GradingSettings:
         exercise: the only one to grade; None: the whole lesson.
         sandboxed: whether in the sandbox.
         fresh: whether to grade it again, whatever is kept.
-        device: where the students' code computes, as :func:`~exercise_kit.sandbox.devices.checked` gives it.
+        device: where the students' code computes, as :func:`~exercise_kit.sandbox.devices.resolve_device` gives it.
     """
 
     exercise: str | None = None

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from exercise_kit.points import in_digits
 from exercise_kit.reasons import Reason
 
+LOOKS_LIKE = "This looks like"  # before the name of a likely cause
 BETWEEN = ", and "  # in the name of two misconceptions at once
 
 
@@ -179,9 +180,9 @@ class CheckResult:
         """The message's parts by :class:`Part`, in the order in which a student reads them."""
         names = " or ".join(f"*{each.name}*" for each in self.causes)
         explanations = [f"{each.explanation} {each.in_training}".rstrip() for each in self.causes[:1]]
-        cause = f"This looks like {names}: {explanations[0]}" if explanations else ""
+        cause = f"{LOOKS_LIKE} {names}: {explanations[0]}" if explanations else ""
         if len(self.causes) > 1:
-            cause = f"This looks like {names}: on this check they give the same numbers."
+            cause = f"{LOOKS_LIKE} {names}: on this check they give the same numbers."
         look = self.causes[0].question if self.causes else self.look
         section = f" (lesson {self.causes[0].section})" if self.causes else ""
         if self.is_repeated:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.verdict import CheckResult, Part, Report, Verdict
+from exercise_kit.engine.verdict import LOOKS_LIKE, CheckResult, Part, Report, Verdict
 from exercise_kit.judge.result import CheckOutcome, ExerciseResult
 from exercise_kit.points import in_digits
 from exercise_kit.quoting import legible
@@ -76,7 +76,7 @@ def graded_report(result: ExerciseResult, points: float | None = None) -> Graded
     told = () if result.waits or (result.problem and not earned and unwritten) else result.checks
     problem = legible(result.problem) if result.problem else None
     if result.misconception and not result.checks:  # as a gradebook keeps it
-        problem = f"This looks like *{result.misconception}*."
+        problem = f"{LOOKS_LIKE} *{result.misconception}*."
     site, waits = course().site, result.waits
     return GradedReport(
         result.name, tuple(map(_line, told)), worth, note=problem, site=site, earned=earned, waits=waits

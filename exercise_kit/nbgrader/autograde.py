@@ -32,7 +32,7 @@ from exercise_kit.nbgrader.earlier import Earlier, read_earlier
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, describe_fault, install_faults
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.generate import install_generate
-from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address, existing, make_engine
+from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address, make_engine, refuse_new_gradebook
 from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, read_notes
 from exercise_kit.nbgrader.handed_in import digest_folder, is_named
 from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
@@ -121,7 +121,7 @@ class JudgedAutograde(Autograde):
         remember_class(Path(self.coursedir.root))  # its configuration runs in this process
         try:
             self._require_release(self.coursedir.assignment_id)
-            with existing():
+            with refuse_new_gradebook():
                 failed = self._convert_all(self.coursedir.assignment_id)
                 self._flag_same_file(self.coursedir.assignment_id)
                 self._log_table(self.coursedir.assignment_id)
@@ -279,7 +279,7 @@ class JudgedAutograde(Autograde):
         course = self.coursedir
         make_engine(course.db_url)  # or it tells what is the matter with the address
         released = Path(course.format_path(course.release_directory, ".", lesson)).is_dir()
-        with existing(released), Gradebook(course.db_url, course.course_id) as gradebook:
+        with refuse_new_gradebook(released), Gradebook(course.db_url, course.course_id) as gradebook:
             try:
                 gradebook.find_notebook(lesson, lesson)
             except MissingEntry:

@@ -22,7 +22,7 @@ from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import GenerateFeedback
 from nbgrader.converters.base import BaseConverter, NbGraderException
 
-from exercise_kit.nbgrader.gradebook import GradebookError, existing, is_released, make_engine, watch
+from exercise_kit.nbgrader.gradebook import GradebookError, is_released, make_engine, refuse_new_gradebook, watch
 from exercise_kit.quoting import legible
 
 PAGES = "nbgrader.server_extensions.formgrader.base"
@@ -69,7 +69,7 @@ def _replace_gradebook(owner: Any) -> None:
     if before.fget.__module__ != __name__:
 
         def gradebook(self: Any) -> Any:
-            with existing(is_released(Path(self.coursedir.root))):
+            with refuse_new_gradebook(is_released(Path(self.coursedir.root))):
                 return before.fget(self)
 
         owner.gradebook = property(gradebook)
@@ -143,7 +143,7 @@ def _convert_notebooks(before: Method) -> Method:
 
     def convert_notebooks(self: Any) -> None:
         needed = isinstance(self, GenerateFeedback)  # which would make an empty one where it was lost
-        with existing(needed), Gradebook(self.coursedir.db_url, self.coursedir.course_id):
+        with refuse_new_gradebook(needed), Gradebook(self.coursedir.db_url, self.coursedir.course_id):
             pass
         for name in _STEPS:
             setattr(self, name, _stopping(getattr(self, name)))

@@ -150,8 +150,8 @@ _new_files = ContextVar("new_files", default=True)
 
 
 @contextmanager
-def existing(needed: bool = True) -> Iterator[None]:
-    """Inside, where ``needed``, no new file is made where the gradebook was: SQLite would grade into an empty one."""
+def refuse_new_gradebook(needed: bool = True) -> Iterator[None]:
+    """Inside, where ``needed``, refuse to make a file where the gradebook was: SQLite would grade into an empty one."""
     token = _new_files.set(not needed)
     try:
         yield

@@ -14,7 +14,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
-from exercise_kit.nbgrader.gradebook import GradebookError, existing, is_released, make_engine, read_address
+from exercise_kit.nbgrader.gradebook import GradebookError, is_released, make_engine, read_address, refuse_new_gradebook
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import SUBMITTED
@@ -149,7 +149,7 @@ def import_roster(roster: Roster, class_dir: Path) -> Imported:
     try:
         address = read_address(class_dir)
         make_engine(address)  # or it tells what is the matter with the address
-        with existing(is_released(class_dir)), Gradebook(address) as gradebook:
+        with refuse_new_gradebook(is_released(class_dir)), Gradebook(address) as gradebook:
             known = {each.id: each for each in gradebook.students}
             for student in roster.students:
                 fields = {name: value for name, value in vars(student).items() if name != "id" and value}

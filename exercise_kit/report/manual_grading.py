@@ -98,14 +98,20 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
     from sqlalchemy import text
     from sqlalchemy.exc import SQLAlchemyError
 
-    from exercise_kit.nbgrader.gradebook import GradebookError, existing, find_file, make_engine, read_address
+    from exercise_kit.nbgrader.gradebook import (
+        GradebookError,
+        find_file,
+        make_engine,
+        read_address,
+        refuse_new_gradebook,
+    )
 
     try:
         address = read_address(class_dir)
         file = find_file(address)
         if file is not None and not file.exists():
             return None
-        with existing(), make_engine(address).connect() as book:
+        with refuse_new_gradebook(), make_engine(address).connect() as book:
             if not book.dialect.has_table(book, "grade"):
                 return None
             grades = [row for row in book.execute(text(_GRADES)).all() if lesson in (None, row[0])]

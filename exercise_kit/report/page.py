@@ -65,7 +65,7 @@ def format_count(count: int, noun: str, several: str = "") -> str:
 def write_sentences(found: Tally) -> list[str]:
     """The class in three sentences; one where nothing is graded."""
     handed_in = _describe_handed_in(found)
-    return [handed_in, *([_describe_results(found), _suggest_next(found)] if found.shares() else ())]
+    return [handed_in, *([_describe_results(found), _describe_lost_points(found)] if found.shares() else ())]
 
 
 def _describe_handed_in(found: Tally) -> str:
@@ -118,7 +118,7 @@ def _describe_results(found: Tally) -> str:
     )
 
 
-def _suggest_next(found: Tally) -> str:
+def _describe_lost_points(found: Tally) -> str:
     lost = found.lost
     total = sum(lost.values())
     if not total:

@@ -98,7 +98,9 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
         is_strange = seems is not None and (class_dir is None or seems.resolve() != class_dir.resolve())
         for each in _find(path, known, class_dir):
             folders = tuple(_candidate_folders(each, path, class_dir)) if each.student is None else ()
-            flagged = is_strange or any(map(is_beside, folders)) or (each.student and has_below(_own_folder(each)))
+            flagged = (
+                is_strange or any(map(is_beside, folders)) or (each.student and has_below(_find_students_folder(each)))
+            )
             found.setdefault(os.path.abspath(each.path), replace(each, flags=(CHECK_FILES,)) if flagged else each)
     return list(found.values())
 
@@ -148,7 +150,7 @@ def _below_submitted(path: Path, class_dir: Path | None) -> tuple[str, ...] | No
     return parts[roots[-1] + 1 :] if roots else None
 
 
-def _own_folder(each: FoundFile) -> Path:
+def _find_students_folder(each: FoundFile) -> Path:
     """The folder of a student of a tree, else the place itself."""
     places = (each.path.absolute(), *each.path.absolute().parents)
     return next((folder for folder in places[1:] if folder.name == each.student), places[0])

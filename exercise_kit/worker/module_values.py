@@ -101,7 +101,7 @@ def build_layer(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> n
     kind, settings = settings["layer"], {name: each for name, each in settings.items() if name != "layer"}
     if kind == "Linear" and settings.keys() == set(_LINEAR) and all(map(_is_size, settings.values())):
         layer: nn.Module = nn.Linear(**settings, bias=False, device="meta")
-    elif kind == "Conv2d" and settings.keys() == set(_CONVOLUTION) and _is_convolution(settings):
+    elif kind == "Conv2d" and settings.keys() == set(_CONVOLUTION) and _are_valid_convolution_settings(settings):
         pairs: dict[str, Any] = {
             name: tuple(each) if isinstance(each, list) else each for name, each in settings.items()
         }
@@ -115,7 +115,7 @@ def build_layer(settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> n
     return layer
 
 
-def _is_convolution(settings: Mapping[str, Any]) -> bool:
+def _are_valid_convolution_settings(settings: Mapping[str, Any]) -> bool:
     sizes = [settings["in_channels"], settings["out_channels"], settings["groups"]]
     pairs = [settings["kernel_size"], settings["stride"], settings["dilation"]]
     padding = settings["padding"]

@@ -127,7 +127,7 @@ class GradingShell(InteractiveShell):
         """Begin what a ``%%time`` or ``%%capture kept`` does to the cell, whose other lines run as any cell's do."""
         buffer, started = self.output_buffer, time.monotonic()
 
-        def capture() -> None:
+        def bind_captured_output() -> None:
             printed = {"stdout": io.StringIO(), "stderr": io.StringIO()}
             for each in buffer.outputs:
                 if each["output_type"] == "stream":
@@ -140,7 +140,7 @@ class GradingShell(InteractiveShell):
             buffer.print("stdout", f"Wall time: {time.monotonic() - started:.3g} s\n")
 
         if magic_name != "prun":
-            self.at_end.append(capture if magic_name == "capture" else tell_time)
+            self.at_end.append(bind_captured_output if magic_name == "capture" else tell_time)
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
         """Run a magic that stays within Python; of any other leave a note."""

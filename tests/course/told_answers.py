@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from exercise_kit.engine.verdict import LOOKS_LIKE
 from vit_course import EncoderBlock, PatchEmbedding, add_class_token
 
 TOLD = []  # (exercise, answer, what the report says, what it must not say)
@@ -67,7 +68,7 @@ def logarithms(query, key, value):
     return weights @ value, weights
 
 
-@is_told(ATTENTION, "Which axis of the first matrix meets", never="This looks like")
+@is_told(ATTENTION, "Which axis of the first matrix meets", never=LOOKS_LIKE)
 def queries_on_values(query, key, value):
     weights = (query @ key.mT / math.sqrt(query.shape[-1])).softmax(-1)
     return query @ value, weights
@@ -100,9 +101,7 @@ def half_added(images, patch_size):
     return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[2]) + 0.5
 
 
-@is_told(
-    "patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never="This looks like"
-)
+@is_told("patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never=LOOKS_LIKE)
 def order_changed_for_nobody(images, patch_size):
     b, c, h, w = images.shape
     patches = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
@@ -373,7 +372,7 @@ def strongest_head(weights):
     return _rollout(weights, fused=lambda layer: layer.amax(dim=1))
 
 
-@is_told("attention_rollout", never=("Two mistakes", "CPU", "This looks like"))
+@is_told("attention_rollout", never=("Two mistakes", "CPU", LOOKS_LIKE))
 def class_row_for_all(weights):
     return _rollout(weights, fused=lambda layer: layer.mean(dim=1)[:, :1].expand_as(layer[:, 0]))
 
@@ -384,7 +383,7 @@ def a_new_head_before_the_copy(model, num_classes):
     return copy.deepcopy(model)
 
 
-@is_told("EarlyStopping", "`step` writes into `best`, a name that ends with the call", never="This looks like")
+@is_told("EarlyStopping", "`step` writes into `best`, a name that ends with the call", never=LOOKS_LIKE)
 class BestOfOneCall:
     def __init__(self, patience):
         if patience < 1:

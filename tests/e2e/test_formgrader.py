@@ -75,7 +75,7 @@ def test_the_submission_s_page_shows_our_words_and_runs_nothing_of_the_student_s
     assert f"{LESSON}: " in head
     assert "strips not squares" in head
     assert "not graded yet: it waits for a person" in head
-    keep(page, "formgrader", report)
+    take_screenshot(page, "formgrader", report)
 
 
 def test_flags_and_the_rubric_stand_beside_the_answer(page: playwright.Page) -> None:
@@ -85,9 +85,9 @@ def test_flags_and_the_rubric_stand_beside_the_answer(page: playwright.Page) -> 
     assert "unpatchify: its check cell was changed" in said
     rubric = page.locator(".text_cell_render", has_text="For graders: the rubric.").last
     assert "1 point" in rubric.inner_text()
-    keep(page, "formgrader-flags", page.get_by_text("For you to look at"))
-    keep(page, "formgrader-beside", page.get_by_text("its check cell was changed").last)
-    keep(page, "formgrader-rubric", rubric)
+    take_screenshot(page, "formgrader-flags", page.get_by_text("For you to look at"))
+    take_screenshot(page, "formgrader-beside", page.get_by_text("its check cell was changed").last)
+    take_screenshot(page, "formgrader-rubric", rubric)
 
 
 def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_is_named(
@@ -170,7 +170,7 @@ def test_what_cannot_be_points_is_refused_beside_the_field(
     assert page.get_by_role("status").inner_text() == "Not saved: see beside the field."
     assert field.input_value() == typed
     assert points_of_question(folder) == before
-    keep(page, "formgrader-refused", field)
+    take_screenshot(page, "formgrader-refused", field)
     field.fill("0,5")
     page.get_by_text("saved", exact=True).wait_for()
     assert refusal.count() == 0
@@ -212,11 +212,11 @@ def test_students_have_names(page: playwright.Page) -> None:
     for place in ("manage_students", f"manage_submissions/{LESSON}"):
         page.goto(f"/formgrader/{place}")
         page.get_by_text("Patra, Cléo").first.wait_for()
-        keep(page, f"formgrader-{place.partition('/')[0]}")
+        take_screenshot(page, f"formgrader-{place.partition('/')[0]}")
     assert "None, None" not in page.locator("body").inner_text()
 
 
-def keep(page: playwright.Page, name: str, at: playwright.Locator | None = None) -> None:
+def take_screenshot(page: playwright.Page, name: str, at: playwright.Locator | None = None) -> None:
     """A picture of a page at a place, where pictures are asked for."""
     if SCREENSHOTS:
         if at:

@@ -14,12 +14,13 @@ import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
 from tests.e2e.attacks.folders import own_class
+from tests.outline import POINTS
 from tests.waiting import GIVE_UP, wait_until
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 STUDENTS = 8
-POINTS = 26.0
+ALL_POINTS = sum(POINTS[LESSON].values())
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in before} == before, "nothing was graded twice"
     entries = results(target)
     assert [entry["student"] for entry in entries] == [f"student {number}" for number in range(STUDENTS)]
-    assert [entry["score"] for entry in entries[:-1]] == [POINTS] * (STUDENTS - 1)
+    assert [entry["score"] for entry in entries[:-1]] == [ALL_POINTS] * (STUDENTS - 1)
     assert (entries[-1]["status"], entries[-1]["score"]) == ("rejected", 0.0)
 
 
@@ -163,5 +164,5 @@ def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     wait_until(lambda: not processes_of(stopped.pid))
     for grader, target in zip(both, targets, strict=True):
         assert grader.wait(GIVE_UP) == 1
-        assert [entry["score"] for entry in results(target)[:-1]] == [POINTS] * (STUDENTS - 1)
+        assert [entry["score"] for entry in results(target)[:-1]] == [ALL_POINTS] * (STUDENTS - 1)
     assert not list((class_dir / ".vit_course" / "results").glob("*.part"))

@@ -10,6 +10,7 @@ import pytest
 from nbclient import NotebookClient
 
 from exercise_kit.progress.log import FILE, SWITCH
+from tests.outline import POINTS
 from tests.waiting import GIVE_UP
 
 CELLS = (
@@ -45,7 +46,7 @@ def test_a_student_sees_guess_beside_result_and_the_lesson_s_sum(kernels: Path) 
     assert 'aria-label="Your prediction"' in outputs[2][0]["data"]["text/html"]
     assert outputs[2][-1]["data"]["text/plain"] == "3"  # the cell's own value is still its value
     assert "your first guess stays: 300" in outputs[3][0]["text"]
-    assert outputs[5][0]["data"]["text/plain"] == "8.0"  # what nbgrader reads
+    assert outputs[5][0]["data"]["text/plain"] == str(float(POINTS["01_patchify"]["patchify"]))  # what nbgrader reads
     (shown,) = outputs[6]
     assert "Next: unpatchify, here." in shown["data"]["text/plain"]
     assert "Predictions: 1 of 2 right, 1 of 2 in this lesson." in shown["data"]["text/html"]
@@ -58,6 +59,6 @@ def test_nbgrader_s_own_execution_notes_nothing_and_gives_the_same_points(
 ) -> None:
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     outputs = run(kernels)
-    assert outputs[5][0]["data"]["text/plain"] == "8.0"
+    assert outputs[5][0]["data"]["text/plain"] == str(float(POINTS["01_patchify"]["patchify"]))
     assert not [each for cell in outputs for each in cell if each.get("name") == "stderr"]
     assert list(kernels.iterdir()) == []

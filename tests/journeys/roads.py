@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,15 +16,8 @@ from exercise_kit.engine.probes import Probe
 from vit_course.exercises.l07_experiments import model_accuracy
 
 ROOT = Path(__file__).parents[2]
-OUTLINE: dict[str, Any] = json.loads((ROOT / "vit_course" / "exercises" / "outline.json").read_text("utf-8"))
 WEIGHTS = "vit_cifar.safetensors"  # what lesson 07 asks for beside the notebook
 NOTHING_DONE = {"not-written", "no-file"}
-
-
-def points_of(lesson: str) -> dict[str, float]:
-    """Exercise → its points."""
-    points: dict[str, float] = OUTLINE[lesson]["points"]
-    return points
 
 
 def weights_file(folder: Path) -> None:

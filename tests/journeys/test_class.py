@@ -18,7 +18,8 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.journeys import nbgrader_commands
-from tests.journeys.roads import OUTLINE, ROOT, data_folder, no_line_but, points_of, run, weights_file
+from tests.journeys.roads import ROOT, data_folder, no_line_but, run, weights_file
+from tests.outline import OUTLINE, POINTS
 from vit_course.exercises.catalog import EXERCISES
 
 SOLVED, UNTOUCHED = "solved", "untouched"
@@ -39,7 +40,7 @@ class GradedClass:
                 each.name: each.auto_score
                 for each in gradebook.find_submission_notebook(lesson, lesson, student).grades
             }
-        return {name: grades[check_grade_id(name)] for name in points_of(lesson)}
+        return {name: grades[check_grade_id(name)] for name in POINTS[lesson]}
 
     def notebook(self, student: str, lesson: str) -> nbformat.NotebookNode:
         """As it was graded."""
@@ -59,7 +60,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     _nbgrader(folder, data, *(["generate_assignment", lesson] for lesson in OUTLINE))
     for lesson in OUTLINE:
         write_submissions(folder, lesson, {SOLVED: read_model_answers(folder, lesson), UNTOUCHED: {}})
-        if any(EXERCISES[name].file for name in points_of(lesson)):
+        if any(EXERCISES[name].file for name in POINTS[lesson]):
             weights_file(folder / "submitted" / SOLVED / lesson)
     steps = ([step, lesson] for step in ("autograde", "generate_feedback") for lesson in OUTLINE)
     return GradedClass(folder, _nbgrader(folder, data, *steps, ["export"]))
@@ -75,7 +76,7 @@ def test_model_answers_earn_every_point_of_every_lesson(graded: GradedClass) -> 
     no_line_but(
         f"nbgrader, a solution: {lesson}: {name}: {points} points, not {worth:g}"
         for lesson in OUTLINE
-        for name, worth in points_of(lesson).items()
+        for name, worth in POINTS[lesson].items()
         if (points := graded.points(SOLVED, lesson)[name]) != worth
     )
 
@@ -91,7 +92,7 @@ def _find_faults_in_untouched(graded: GradedClass) -> Iterator[str]:
                 yield f"nbgrader, as released: {lesson}: {name}: {points} points, not 0"
         for cell in graded.notebook(UNTOUCHED, lesson).cells:
             name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-            if name in map(check_grade_id, points_of(lesson)) and not any(
+            if name in map(check_grade_id, POINTS[lesson]) and not any(
                 each in str(cell.outputs) for each in NOT_WRITTEN
             ):
                 yield f"nbgrader, as released: {lesson}: {name}: nothing says that it is not written yet"
@@ -112,14 +113,14 @@ def test_everybody_gets_a_page_for_every_lesson_and_none_waits(graded: GradedCla
         f"nbgrader, feedback: {lesson}: {student}: the page names no exercise, or says that one is not graded yet"
         for lesson in OUTLINE
         for student in (SOLVED, UNTOUCHED)
-        if "Not graded yet" in (page := graded.feedback(student, lesson)) or next(iter(points_of(lesson))) not in page
+        if "Not graded yet" in (page := graded.feedback(student, lesson)) or next(iter(POINTS[lesson])) not in page
     )
 
 
 def test_the_export_has_the_points_of_every_lesson(graded: GradedClass) -> None:
     with (graded.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
         exported = {(row["student_id"], row["assignment"]): float(row["score"]) for row in csv.DictReader(file)}
-    expected = {(SOLVED, lesson): sum(points_of(lesson).values()) for lesson in OUTLINE}
+    expected = {(SOLVED, lesson): sum(POINTS[lesson].values()) for lesson in OUTLINE}
     expected |= {(UNTOUCHED, lesson): 0.0 for lesson in OUTLINE}
     no_line_but(
         f"nbgrader, export: {lesson}: {student}: {exported.get((student, lesson))}, not {points:g}"

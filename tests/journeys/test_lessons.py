@@ -24,21 +24,20 @@ from exercise_kit.submission.released import Lessons
 from tests.journeys.kernels import LAST_CELL, errors_in, execute, points_shown, said_by, students_machine
 from tests.journeys.roads import (
     NOTHING_DONE,
-    OUTLINE,
     ROOT,
     WEIGHTS,
     data_folder,
     no_line_but,
-    points_of,
     run,
     weights_file,
     wrong_points,
 )
+from tests.outline import OUTLINE, POINTS
 from vit_course.exercises.catalog import EXERCISES
 
 # of the course's own calls those that help a student along, and are silent while their answers are graded
 SILENT_FOR_THE_JUDGE = re.compile(r"^(check|keep|borrow|reset|predict|reveal|progress|hunt)\(", re.MULTILINE)
-LESSON_OF = {exercise: lesson for lesson in OUTLINE for exercise in points_of(lesson)}
+LESSON_OF = {exercise: lesson for lesson in OUTLINE for exercise in POINTS[lesson]}
 # at the head of an answer that is handed in alone, as the lessons' own cells have them
 IMPORTS = """
 import copy
@@ -60,7 +59,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, nbformat.Not
     notebooks = {}
     for lesson in OUTLINE:
         notebook = nbformat.read(ROOT / "solutions" / f"{lesson}.ipynb", as_version=4)
-        objects = [each for name in points_of(lesson) if not EXERCISES[name].file for each in EXERCISES[name].objects]
+        objects = [each for name in POINTS[lesson] if not EXERCISES[name].file for each in EXERCISES[name].objects]
         notebook.cells.append(nbformat.v4.new_code_cell(LAST_CELL.format(objects=objects)))
         notebooks[lesson] = notebook
     execute(notebooks, site, folder)
@@ -73,7 +72,7 @@ def test_in_a_kernel_with_the_wheel_alone_every_check_passes(executed: dict[str,
 
 def _wrong_in_kernels(executed: dict[str, nbformat.NotebookNode]) -> Iterator[str]:
     for lesson, notebook in executed.items():
-        worth = {check_grade_id(name): points for name, points in points_of(lesson).items() if not EXERCISES[name].file}
+        worth = {check_grade_id(name): points for name, points in POINTS[lesson].items() if not EXERCISES[name].file}
         for cell in notebook.cells:
             name = cell.metadata.get("nbgrader", {}).get("grade_id")
             if name in worth and (shown := points_shown(cell)) != worth[name]:
@@ -164,7 +163,7 @@ def test_each_solution_earns_every_point(graded: Graded) -> None:
     no_line_but(
         line
         for _, lesson, entry in entries
-        for line in (*wrong_points("grade, a solution", entry, points_of(lesson)), *told_false(entry))
+        for line in (*wrong_points("grade, a solution", entry, POINTS[lesson]), *told_false(entry))
     )
 
 
@@ -183,7 +182,7 @@ def test_each_lesson_as_released_earns_nothing_and_is_not_written_yet(graded: Gr
     no_line_but(
         line
         for _, lesson, entry in entries
-        for line in (*wrong_points(road, entry, dict.fromkeys(points_of(lesson), 0.0)), *not_unwritten(road, entry))
+        for line in (*wrong_points(road, entry, dict.fromkeys(POINTS[lesson], 0.0)), *not_unwritten(road, entry))
     )
 
 
@@ -200,7 +199,7 @@ def test_a_right_answer_to_each_exercise_earns_all_of_its_points(graded: Graded)
     no_line_but(
         line
         for name, lesson, entry in entries
-        for line in wrong_points("grade, a right .py", entry, {name: points_of(lesson)[name]})
+        for line in wrong_points("grade, a right .py", entry, {name: POINTS[lesson][name]})
     )
 
 

@@ -17,6 +17,8 @@ import pytest
 import torch
 from PIL import Image
 
+from vit_course.data.torchvision_sets import TITLES
+
 COUNTS = {"train": 12, "t10k": 5}
 
 
@@ -84,10 +86,12 @@ def mirror(served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> Path:
 
     folder, address = served
     resources = write_mnist(folder)
-    for published in (datasets.MNIST, datasets.FashionMNIST):
-        monkeypatch.setattr(published, "mirrors", [address])
-        monkeypatch.setattr(published, "resources", resources)
-    for published, label_key in ((datasets.CIFAR10, "labels"), (datasets.CIFAR100, "fine_labels")):
+    for published in (getattr(datasets, title) for title in TITLES.values()):
+        if issubclass(published, datasets.MNIST):
+            monkeypatch.setattr(published, "mirrors", [address])
+            monkeypatch.setattr(published, "resources", resources)
+            continue
+        label_key = "fine_labels" if published is datasets.CIFAR100 else "labels"
         base, archive, name_key = published.base_folder, published.filename, published.meta["key"]
         sums = write_cifar(folder, base, archive, label_key, name_key)
         monkeypatch.setattr(published, "url", f"{address}{archive}")

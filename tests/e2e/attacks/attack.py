@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tests.outline import POINTS
+
 WRONG = """\
 def patchify(images, patch_size):
     return images
@@ -18,7 +20,7 @@ def patchify(images, patch_size):
     grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
     return grid.permute(0, 2, 4, 1, 3, 5).reshape(batch, rows * columns, channels * patch_size**2)
 """
-ALL_OF_PATCHIFY = 8.0
+ALL_OF_PATCHIFY = POINTS["01_patchify"]["patchify"]
 
 
 @dataclass(frozen=True)

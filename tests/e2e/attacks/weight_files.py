@@ -15,13 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tests.outline import POINTS
 from vit_course.config import ViTConfig
 from vit_course.exercises.l07_experiments.model_accuracy import CONFIG, vit_cifar
 from vit_course.exercises.l07_experiments.vit_cifar.claims import described
 from vit_course.exercises.l07_experiments.weights_file import shapes_of, written
 
 FILE = "vit_cifar.safetensors"
-LOADS, EVERYTHING = 1.0, 8.0
+EVERYTHING = POINTS["07_experiments"]["vit_cifar"]
+LOADS = EVERYTHING / 8  # the share of the first claim
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def _of_nothing(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, An
     return {**empty, **header}, numbers
 
 
-def _names_that_write(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
+def _name_with_control_characters(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
     header["\x1b[2J<script>\u202e" * 3000] = header.pop("head.bias")
     return header, numbers
 
@@ -236,7 +238,7 @@ FILE_ATTACKS = [
     FileAttack("gigantic shape", "a shape of 2 to the 117 numbers", _header(_gigantic_shape)),
     FileAttack("tensors of nothing", "nine thousand tensors without a number", _header(_of_nothing)),
     FileAttack("name twice", "a name stands in the header twice", _header(_twice)),
-    FileAttack("names that write", "a name is a script, and moves the cursor", _header(_names_that_write)),
+    FileAttack("names that write", "a name is a script, and moves the cursor", _header(_name_with_control_characters)),
     FileAttack("more behind", "something follows the numbers", _bytes(lambda: _right() + b"import os")),
     FileAttack("float64", "the numbers are of another dtype", _bytes(lambda: _right().replace(b'"F32"', b'"F64"'))),
     FileAttack("NaN", "weights that are no numbers", _spoilt(float("nan"))),

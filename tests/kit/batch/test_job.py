@@ -13,6 +13,7 @@ from exercise_kit.batch import job
 from exercise_kit.batch.job import Task, grade_here
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.find import FoundFile
+from tests.outline import POINTS
 
 ROOT = Path(__file__).parents[3]
 
@@ -48,6 +49,7 @@ def task(work, place):
     return Task(FoundFile(work().write(), "ada", "01_patchify"), place)
 
 
+WORTH = sum(POINTS["01_patchify"].values())
 ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patchify"]
 
 
@@ -56,7 +58,7 @@ def test_what_was_graded_is_taken_over(judge, task):
     assert judge.judged == [ALL]
     assert (first.from_cache, again.from_cache) == (False, True)
     assert again.result == first.result
-    assert (first.result.score, first.result.max_score, first.result.student) == (13.0, 26.0, "ada")
+    assert (first.result.score, first.result.max_score, first.result.student) == (WORTH / 2, WORTH, "ada")
 
 
 def test_fresh_grades_all_again(judge, task):
@@ -72,7 +74,7 @@ def test_after_a_changed_check_only_its_exercise_is_graded_again(judge, task):
     done = grade_here(task)
     assert judge.judged == [ALL, ["unpatchify"]]
     assert [each.name for each in done.result.exercises] == ALL
-    assert done.result.score == 13.0
+    assert done.result.score == WORTH / 2
     assert grade_here(task).from_cache
 
 
@@ -117,7 +119,7 @@ def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(j
 def test_an_edited_result_is_graded_again_and_reported(judge, task):
     first = grade_here(task).result
     (entry,) = task.place.results.iterdir()
-    entry.write_text(entry.read_text().replace('"score": 4.0', '"score": 1202.0'))
+    entry.write_text(entry.read_text().replace('"score": ', '"score": 120', 1))
     regraded = grade_here(task)
     assert not regraded.from_cache
     assert regraded.result.score == first.score
@@ -155,7 +157,7 @@ def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_reported(judge, tas
     task.place.results.write_text("a file in the way")
     done = grade_here(task)
     assert done.result.status == "graded"
-    assert done.result.score == 13.0
+    assert done.result.score == WORTH / 2
     assert done.result.reason == "its result could not be kept: File exists"
 
 

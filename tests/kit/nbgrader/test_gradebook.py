@@ -21,7 +21,14 @@ from typer.testing import CliRunner
 
 from exercise_kit.nbgrader import gradebook
 from exercise_kit.nbgrader.fault_messages import install_faults
-from exercise_kit.nbgrader.gradebook import Fault, GradebookError, existing, find_file, make_engine, read_address
+from exercise_kit.nbgrader.gradebook import (
+    Fault,
+    GradebookError,
+    find_file,
+    make_engine,
+    read_address,
+    refuse_new_gradebook,
+)
 from vit_course.cli import app
 
 SERVER = "postgresql+psycopg://teacher:secret@127.0.0.1:9/class"
@@ -47,7 +54,7 @@ def fault_of(address: str, statement: str = INSERT, first: Callable[[Connection]
     """Return what is raised by a statement, or before it; ``first`` is done when the gradebook is open."""
 
     def execute() -> None:
-        with existing(), make_engine(address).connect() as connection:
+        with refuse_new_gradebook(), make_engine(address).connect() as connection:
             first(connection)
             connection.execute(text(statement))
             connection.commit()
@@ -201,7 +208,7 @@ def test_a_roster_makes_no_new_gradebook_where_one_was_lost(tmp_path: Path) -> N
     assert not (tmp_path / "gradebook.db").exists()
 
 
-def test_every_command_of_nbgrader_s_says_it_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nbgrader_names_a_missing_driver_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     for home, name in ((NbGrader, "start"), (BaseConverter, "convert_notebooks"), (NbGraderAPI, "gradebook")):
         monkeypatch.setattr(home, name, home.__dict__[name])
     install_faults()

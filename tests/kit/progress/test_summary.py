@@ -12,6 +12,7 @@ from exercise_kit.cli.commands import progress as command
 from exercise_kit.progress import log
 from exercise_kit.progress.show import as_html
 from exercise_kit.progress.summary import LessonProgress, Progress, progress, summarize
+from tests.outline import POINTS
 from vit_course.exercises.catalog import EXERCISES
 
 LESSON = "01_patchify"
@@ -19,7 +20,7 @@ LESSON = "01_patchify"
 
 def make_event(t: float, exercise: str = "patchify", **facts: Any) -> dict[str, Any]:
     begun = {"v": 1, "t": t, "s": "a", "kind": "check", "lesson": EXERCISES[exercise].lesson, "exercise": exercise}
-    return {**begun, "points": 8, "share": 0.0, "state": "failed", "mistakes": [], **facts}
+    return {**begun, "points": POINTS[LESSON]["patchify"], "share": 0.0, "state": "failed", "mistakes": [], **facts}
 
 
 def make_passed_event(t: float, exercise: str = "patchify", **facts: Any) -> dict[str, Any]:
@@ -33,7 +34,11 @@ def lesson_of(*events: dict[str, Any], name: str = LESSON) -> LessonProgress:
 
 def test_the_best_report_of_an_exercise_counts() -> None:
     found = lesson_of(make_event(1, share=0.25), make_passed_event(2), make_event(3, share=0.5))
-    assert (found.earned, found.worth, found.done) == (8.0, 26.0, ("patchify",))
+    assert (found.earned, found.worth, found.done) == (
+        POINTS[LESSON]["patchify"],
+        sum(POINTS[LESSON].values()),
+        ("patchify",),
+    )
     assert found.to_do == ("unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patchify")
 
 

@@ -13,7 +13,9 @@ from exercise_kit.report.collect import ReportError, State, gather
 from exercise_kit.report.page import render_lecture_page, render_private_page, write_sentences
 from exercise_kit.report.tally import count_class
 from tests.kit.report.conftest import LESSON, Class, exercise, make_passed
+from tests.outline import POINTS
 
+OF_PATCHIFY = POINTS[LESSON]["patchify"]
 NOT_YET = "patchify is not written yet"
 
 
@@ -23,7 +25,7 @@ def states(work):
 
 def test_each_file_is_in_one_state(class_folder):
     class_folder.keep(class_folder.hand_in("graded"), sandboxed=False)
-    class_folder.keep(class_folder.hand_in("partly"), exercise(), only=True)
+    class_folder.keep(class_folder.hand_in("partly"), exercise(max_score=OF_PATCHIFY), only=True)
     class_folder.hand_in("waiting")
     class_folder.hand_in("rejected").write_text("{")
     class_folder.hand_in("another").write_text('{"cells": [], "nbformat": 4}')
@@ -116,7 +118,7 @@ def test_what_is_no_class(tmp_path):
 
 
 def test_published_results_do_too(class_folder, tmp_path):
-    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", make_passed()))
+    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", make_passed(), max_score=OF_PATCHIFY))
     class_folder.hand_in("ben").write_text("{")
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"

@@ -71,7 +71,7 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     modules = modules_of(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
     fixtures = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
-    note = {"exercises/__init__", "exercises/checks/__init__", "hunts/__init__", "recipes/__init__", "whole_vit"}
+    note = {"exercises/__init__", "hunts/__init__", "recipes/__init__", "whole_vit"}
     note |= {"diagnosis/__init__", "diagnosis/asking"}
     assert set(modules) == {*SHARED, *ANSWERS, *TOOLS, *data, *fixtures, *note} - {"data"}
     assert {path.name for path in folder.iterdir()} == {"vit_course", "exercise_kit"}

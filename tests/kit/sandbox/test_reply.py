@@ -228,7 +228,7 @@ def test_names_of_parameters_hold_letters_and_digits_alone():
     assert built.parameter_shapes() == {"blocks.0.weight": (2,), "?a?b?": (3,)}
 
 
-def test_a_model_goes_by_its_own_name():
+def test_a_restored_model_has_its_class_name():
     model = restore_value(NamedParameters({"layer.weight": INPUT}, "Projection"))
     assert type(model).__name__ == "Projection"
     assert not type(model).__module__.startswith("torch.")

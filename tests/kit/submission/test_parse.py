@@ -7,6 +7,7 @@ import pytest
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import NO_METADATA, read
 from exercise_kit.submission.submission import NoSubmission
+from tests.outline import POINTS
 
 PATCHIFY = "def patchify(images, patch_size):\n    return images"
 
@@ -19,7 +20,7 @@ def test_an_untouched_notebook_has_nothing_to_say(work):
     submission = work().read(student="ada")
     assert (submission.student, submission.assignment, submission.lesson) == ("ada", "01_patchify", "01_patchify")
     assert (submission.reason, submission.flags, submission.rejected) == (None, (), False)
-    assert submission.max_score == 26
+    assert submission.max_score == sum(POINTS["01_patchify"].values())
     assert all(each.untouched and each.source and each.problem is None for each in submission.exercises)
     assert len(submission.digest) == 64
 

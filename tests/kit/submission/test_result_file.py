@@ -7,6 +7,7 @@ import pytest
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.result_file import find_result, read_contents
+from tests.outline import POINTS
 
 FILE = "vit_cifar.safetensors"
 
@@ -64,7 +65,7 @@ def test_a_submission_carries_its_file(tmp_path, work):
     assert answer.problem in submission.reason
     (tmp_path / FILE).write_bytes(b"weights")
     other, answer = answer_of(work)
-    assert (answer.problem, answer.source, answer.max_score) == (None, None, 8.0)
+    assert (answer.problem, answer.source, answer.max_score) == (None, None, POINTS["07_experiments"]["vit_cifar"])
     assert read_contents(answer.file)[0] == b"weights"
     assert other.digest == submission.digest
     assert other.content != submission.content
