@@ -76,7 +76,7 @@ CPU_COFFEE = Recipe(
         BRIEF,
         epochs=16,
         augmentation=Augmentation(max_shift=2, flip=True),
-        # so that sixteen epochs take the time of eight: 76 % of the validation images where four whole ones reach 71
+        # so that sixteen epochs take the time of eight
         growth=((0.5, 0.5), (0.8, 0.75)),
         precision="auto",
     ),

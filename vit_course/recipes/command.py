@@ -13,7 +13,7 @@ from vit_course.data.image_dataset import DatasetError
 from vit_course.recipes import RECIPES, RecipeError, find
 from vit_course.recipes.evaluate import evaluate_checkpoint
 from vit_course.recipes.finalize import Prepared
-from vit_course.recipes.listing import as_json, as_page, as_table, describe_accuracy, first_measured, minutes
+from vit_course.recipes.listing import as_json, as_page, as_table, describe_accuracy, describe_time, first_measured
 from vit_course.recipes.result import RunResult, write_json
 from vit_course.recipes.run import RECIPE_FILE, RESULT_FILE, RunOptions, train_recipe
 from vit_course.training import CheckpointError, OutOfMemoryError, RunFolderError, TrainingDivergedError
@@ -117,7 +117,7 @@ def _announce(run: Prepared, console: Console) -> None:
         console.print(f"For {recipe.hardware}. What to expect was not measured yet.")
     else:
         accuracy = describe_accuracy(measured.accuracy)
-        console.print(f"Expect {accuracy} in {minutes(measured)} minutes, as measured on {measured.device}.")
+        console.print(f"Expect {accuracy} in {describe_time(measured)}, as measured on {measured.device}.")
 
 
 def _print_result(result: RunResult, folder: Path, console: Console) -> None:

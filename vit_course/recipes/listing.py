@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,6 +212,7 @@ def as_page(recipe: Recipe) -> str:
         f"data        {recipe.dataset}, {recipe.num_validation:,} training images kept back for validation",
         f"model       {_write_model_line(recipe)}",
         f"training    {_write_training_line(recipe)}",
+        f"images      {_write_images_line(recipe)}",
     ]
     if recipe.deviations:
         lines += ["", "What the notebook does and this recipe repeats:"]
@@ -244,8 +245,13 @@ def _format_percent(accuracy: Spread) -> str:
 
 
 def minutes(measured: Measured | None) -> str:
-    """Return how long a run takes by the clock, or a dash."""
-    return f"{measured.seconds.mean / 60:.1f}" if measured else "–"
+    """Return how long a run takes: the work of one core on a CPU, where other work ran beside; else by the clock."""
+    return f"{(measured.cpu_seconds or measured.seconds).mean / 60:.1f}" if measured else "–"
+
+
+def describe_time(measured: Measured) -> str:
+    """Return `minutes` with their unit."""
+    return f"{minutes(measured)} minutes{' of one core' if measured.cpu_seconds else ''}"
 
 
 def _wrap(paragraphs: Iterable[str]) -> list[str]:
@@ -260,13 +266,10 @@ def _write_measured_lines(recipe: Recipe) -> list[str]:
     lines = []
     for entry in entries:
         lines += [
-            f"expected    {describe_accuracy(entry.accuracy)} of the test images, in "
-            f"{entry.seconds.mean / 60:.1f} minutes",
+            f"expected    {describe_accuracy(entry.accuracy)} of the test images, in {describe_time(entry)}",
             f"            on {entry.device}, {entry.precision}, {entry.images_per_second.mean:,.0f} images/s, "
             f"seeds {', '.join(map(str, entry.seeds))}",
         ]
-        if entry.cpu_seconds is not None:
-            lines.append(f"            {entry.cpu_seconds.mean / 60:.1f} minutes of one core's work")
     return lines
 
 
@@ -303,6 +306,17 @@ def _write_training_line(recipe: Recipe) -> str:
         f"{settings.epochs} epochs, batch_size {settings.batch_size}, AdamW {settings.learning_rate:g}{muon}, "
         f"{settings.schedule} schedule"
     )
+
+
+def _write_images_line(recipe: Recipe) -> str:
+    settings = recipe.settings
+    changes = [
+        each.name if value is True else f"{each.name} {value:g}"
+        for each in fields(settings.augmentation)
+        if (value := getattr(settings.augmentation, each.name)) != each.default
+    ]
+    sizes = [f"{scale:g} of their size until {share:.0%} of the steps" for share, scale in settings.growth]
+    return ", ".join([*changes, *sizes]) or "as they are"
 
 
 def _make_entry(recipe: Recipe) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def report() -> str:
 
 def our_recipes() -> str:
     """Return what recipes for a CPU reach."""
-    lines = ["| recipe | test accuracy | minutes |", "|---|---|---|"]
+    lines = ["| recipe | test accuracy | minutes of one core |", "|---|---|---|"]
     for name in OURS:
         measured = first_measured(RECIPES[name])
         accuracy = describe_accuracy(measured.accuracy) if measured else NOT_RUN
