@@ -17,7 +17,7 @@ from exercise_kit.engine.run import check
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.recipes import RECIPES
 from vit_course.recipes.builtin import AS_PUBLISHED
-from vit_course.recipes.listing import describe_accuracy, first_measured, minutes, minutes_by_calculation
+from vit_course.recipes.listing import Measured, describe_accuracy, first_measured, minutes, minutes_by_calculation
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 PROOF = RESULTS / "proof.json"
@@ -55,6 +55,12 @@ def cpu_race() -> str:
         accuracy = f"{row['accuracy']:.1%} ({seeds})".replace("%", " %", 1)
         lines.append(f"| {row['racer']} | {row['epochs']} | {row['cpu_seconds']} | {accuracy} | {apart} |")
     return "\n".join(lines)
+
+
+def _coffee() -> Measured:
+    measured = first_measured(RECIPES["cpu-coffee"])
+    assert measured is not None
+    return measured
 
 
 def recipes_for_gpus() -> str:
@@ -217,6 +223,8 @@ TABLES = {
 COLUMNS = ("public checks", "hidden checks", "right variants", "reference mutants", "caught", "equivalent")
 QUOTED: dict[str, Callable[[], str]] = {
     **TABLES,
+    "coffee minutes": lambda: f"{float(minutes(_coffee())):.0f}",
+    "coffee accuracy": lambda: f"{100 * _coffee().accuracy.mean:.1f}",
     "attacks": lambda: str(len(json.loads((RESULTS / "attacks.json").read_text(encoding="utf-8"))["attacks"])),
     **{f"proof: {name}": partial(total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")},
 }

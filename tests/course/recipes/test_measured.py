@@ -91,6 +91,11 @@ class TestListing:
         assert "on CPU, 2 threads, fp32, 4,600 images/s, seeds 0, 1, 2" in page
         assert "99.00 % (1 seed) of the test images, in 0.1 minutes" in page
 
+    def test_a_page_tells_how_images_are_changed_and_grow(self) -> None:
+        page = listing.as_page(RECIPES["cpu-coffee"])
+        assert "images      max_shift 2, flip, 0.5 of their size until 50% of the steps, 0.75 of" in page
+        assert "images      as they are" in listing.as_page(RECIPES["seed-a-mnist"])
+
     def test_the_table_has_a_row_for_each_recipe(self, measured) -> None:
         rows = self.print_to_text(listing.as_table()).splitlines()
         assert [row.split()[0] for row in rows[1:]] == list(RECIPES)
