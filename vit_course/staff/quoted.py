@@ -12,7 +12,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 
-from exercise_kit.engine.rendering import as_text
+from exercise_kit.engine.rendering import render_text
 from exercise_kit.engine.run import check
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.recipes import RECIPES
@@ -32,7 +32,7 @@ def report() -> str:
     (wrong,) = (each for each in EXERCISES["patchify"].misconceptions if each.name == "column order")
     with redirect_stdout(StringIO()):
         answer = check("patchify", *wrong.objects)
-    return f"```\n{as_text(answer)}\n```"
+    return f"```\n{render_text(answer)}\n```"
 
 
 def our_recipes() -> str:
