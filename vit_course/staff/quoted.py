@@ -83,7 +83,7 @@ def gpu_runs() -> str:
     return "\n".join(lines)
 
 
-def step_on_gpu() -> str:
+def describe_step_on_gpu() -> str:
     """A sentence about one step, part by part, and as a graph."""
     steps = json.loads((GPU / "h200_minute_step_by_parts.json").read_text(encoding="utf-8"))
     trial = json.loads((GPU / "trial_graph_light_40_epochs.json").read_text(encoding="utf-8"))
@@ -195,7 +195,7 @@ TABLES = {
     "our recipes": our_recipes,
     "recipes for GPUs": recipes_for_gpus,
     "runs on a GPU": gpu_runs,
-    "a step on a GPU": step_on_gpu,
+    "a step on a GPU": describe_step_on_gpu,
     "libraries on a GPU": peers_on_gpu,
     "published notebooks": published_recipes,
     "proof": proof,

@@ -113,7 +113,7 @@ def test_a_loop_that_moves_its_batches_is_let_go_at_its_first_number(given):
 
 
 def test_what_is_left_on_the_cpu_is_noted(given):
-    def neither(model, loader, device):
+    def leave_all_on_the_cpu(model, loader, device):
         for images, _ in loader:
             model(images)
 
@@ -121,7 +121,7 @@ def test_what_is_left_on_the_cpu_is_noted(given):
         for images, labels in loader:
             F.cross_entropy(model(images.to(device)), labels)
 
-    assert elsewhere(neither, **given) == {"images": ["cpu"], "mixed": True, "read": True}
+    assert elsewhere(leave_all_on_the_cpu, **given) == {"images": ["cpu"], "mixed": True, "read": True}
     assert elsewhere(images_alone, **given, learning_rate=0.1) == {"images": ["meta"], "mixed": True, "read": True}
 
 
