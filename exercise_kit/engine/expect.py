@@ -53,7 +53,7 @@ def expect_gradients_of_inputs(
         expect_equal(gradient / scale, right / scale, f"the gradient of {name}", axes, look=follows)
 
 
-def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def compute_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """The gradient that ``input_gradients`` would find for ``x``, of an oracle."""
     leaf = x.detach().clone().requires_grad_()
     output = function(leaf)
@@ -268,7 +268,7 @@ def apart_from_numbers(claim: CheckFunction) -> CheckFunction:
     and the same number wherever it is asked, does not do the exercise, and earns nothing for it.
     """
 
-    def asked(student: Student, probe: Probe) -> None:
+    def ask(student: Student, probe: Probe) -> None:
         try:
             claim(student, probe)
         except Failure as failure:
@@ -276,7 +276,7 @@ def apart_from_numbers(claim: CheckFunction) -> CheckFunction:
             if failure.reason != Reason.DIFFERENT or not computes:
                 raise
 
-    return asked
+    return ask
 
 
 _NOT_MEANT = "That error is about another line. Does your own test come before it?"
@@ -291,7 +291,7 @@ def _names_other_side(words: str, side: str, number: int) -> bool:
 RANDOM = "it gives other numbers when it runs again on the same input", "one and the same result in every run"
 
 
-def located(
+def make_describe(
     module: StudentModule,
     right: StudentModule | Mapping[str, Tensor],
     names: Sequence[str],

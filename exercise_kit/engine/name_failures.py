@@ -88,13 +88,13 @@ def limit_replays(count: int, observe: Observe) -> Observe:
     """The same for so many misconceptions and checks; then the diagnosis goes on with what it has."""
     evaluated: set[tuple[str, str]] = set()
 
-    def bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
+    def observe_bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
         evaluated.add((wrong.name, name))
         if len(evaluated) > count:
             raise _TooManyReplays
         return observe(wrong, name)
 
-    return bounded
+    return observe_bounded
 
 
 class _TooManyReplays(Exception):

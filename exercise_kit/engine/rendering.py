@@ -40,26 +40,26 @@ def render_text(report: Report) -> str:
 def render_entries(report: Report, width: int = _WIDTH) -> Iterator[tuple[str, Verdict | None]]:
     """The same piece by piece, each wrapped at ``width`` columns, with the verdict that it tells, if it tells one."""
 
-    def wrapped(text: str, first: str = "  ", rest: str = "  ") -> str:
+    def wrap_text(text: str, first: str = "  ", rest: str = "  ") -> str:
         words = " ".join(_cut_text(text).split())
         return textwrap.fill(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
     if report.problem:
-        yield wrapped(f"{report.exercise}: not checked. {report.problem}", ""), None
+        yield wrap_text(f"{report.exercise}: not checked. {report.problem}", ""), None
         return
-    yield wrapped(report.summary(), ""), None
-    yield from ((wrapped(each), None) for each in (report.older, report.note) if each)
+    yield wrap_text(report.summary(), ""), None
+    yield from ((wrap_text(each), None) for each in (report.older, report.note) if each)
     groups, passing = group_by_cause(report.results)
     for group in groups:
         first = group.first
         sign = f"  {_SIGN[first.verdict]} {first.word or first.verdict:<9} "
-        yield wrapped(write_heading(first), sign, _INDENT), first.verdict
+        yield wrap_text(write_heading(first), sign, _INDENT), first.verdict
         for label, text in _select_visible_parts(first).items():
-            yield wrapped(f"{label}: {_shorten(label, text)}", _INDENT, _INDENT), None
-        yield from ((wrapped(words, f"{_INDENT}{_SIGN[one]} ", _INDENT), one) for words, one, _ in _list_folds(group))
+            yield wrap_text(f"{label}: {_shorten(label, text)}", _INDENT, _INDENT), None
+        yield from ((wrap_text(words, f"{_INDENT}{_SIGN[one]} ", _INDENT), one) for words, one, _ in _list_folds(group))
     if passing and not report.passed:
         yield f"  {_SIGN[Verdict.PASS]} {_write_passing(passing)}", Verdict.PASS
-    yield from ((wrapped(each), None) for each in (report.pace, report.offer, report.hint) if each)
+    yield from ((wrap_text(each), None) for each in (report.pace, report.offer, report.hint) if each)
     # an address is never broken over two lines: it is there to be opened
     yield from ((f"  About {name}: {address}", None) for name, address in report.map_pages_to_read().items())
 
@@ -247,11 +247,11 @@ def render_rich(text: str, pages: Mapping[str, str] | None = None, longest: int 
     An emphasis that is the name of a misconception, or of two at once, becomes a link to its page in ``pages``.
     """
 
-    def marked(match: re.Match[str]) -> str:
+    def mark(match: re.Match[str]) -> str:
         code, emphasis = match.groups()
         return f"<code>{code}</code>" if code else f"<em>{_link_names(emphasis, pages or {})}</em>"
 
-    return _MARKUP.sub(marked, escape(_cut_text(text, longest)))
+    return _MARKUP.sub(mark, escape(_cut_text(text, longest)))
 
 
 def _link_names(names: str, pages: Mapping[str, str]) -> str:

@@ -138,17 +138,17 @@ def _run_with_right_parts(
     if gained <= 0:
         return results, None
     exercises = course().exercises
-    wrong = {name for name, held in parts.items() if not all(map(_passed, run_checks(exercises[name], held)))}
+    wrong = {name for name, held in parts.items() if not all(map(_has_passed, run_checks(exercises[name], held)))}
     failed = sum(each.verdict == Verdict.FAIL for each in again)
     return again, describe_parts(exercise.name, list(parts), wrong, gained, failed)
 
 
-def _passed(result: CheckResult) -> bool:
+def _has_passed(result: CheckResult) -> bool:
     return result.verdict == Verdict.PASS
 
 
 def _count_passing(results: Sequence[CheckResult]) -> int:
-    return sum(map(_passed, results))
+    return sum(map(_has_passed, results))
 
 
 def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | None = None) -> tuple[CheckResult, ...]:
