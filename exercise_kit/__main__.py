@@ -11,4 +11,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 add_commands(app)
-run(app, "python -m exercise_kit")
+if __name__ == "__main__":
+    run(app, "python -m exercise_kit")

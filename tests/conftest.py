@@ -15,8 +15,6 @@ import pytest
 
 # lessons that a test runs in a kernel leave no student's log behind
 os.environ["VIT_COURSE_PROGRESS"] = "off"
-# a course of its own, which tests/e2e/test_second_course.py has built and graded
-collect_ignore = ["second_course"]
 # these compute what every answer to an exercise does, and keep it: an exercise's tests run in one process
 OF_EXERCISES = ("test_checks", "test_hidden_checks", "test_distinguished", "test_simulated_cells", "test_hunts")
 OF_EXERCISES += ("test_mutants", "test_gap")

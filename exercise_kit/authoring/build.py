@@ -27,8 +27,8 @@ from exercise_kit.authoring.route_text import make_hours_table, make_lessons_tab
 from exercise_kit.authoring.way_on import list_lent_names, with_way_on
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
-from exercise_kit.engine.library import as_json
+from exercise_kit.engine.course_named import read_package_name
+from exercise_kit.engine.library import make_json
 from exercise_kit.files import content_of, put
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
@@ -126,12 +126,12 @@ def build_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
         stubs |= _list_stubs(lesson, student)
         files[SOURCES / f"{lesson.name}.ipynb"] = write_notebook_bytes(solution)
         files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = write_notebook_bytes(student)
-    if (root / package() / OUTLINE.parent).is_dir():
+    if (root / read_package_name() / OUTLINE.parent).is_dir():
         facts = {each.name: _list_facts(each, routes.get(each.name), minutes.get(each.name)) for each in lessons}
-        files[package() / OUTLINE] = _as_json(facts)
-        files[package() / STUBS_FILE] = _as_json(stubs)
+        files[read_package_name() / OUTLINE] = _as_json(facts)
+        files[read_package_name() / STUBS_FILE] = _as_json(stubs)
         if addresses.site:
-            files[package() / ADDRESSES] = _as_json(asdict(addresses))
+            files[read_package_name() / ADDRESSES] = _as_json(asdict(addresses))
     return files | (fill_pages(root, _collect_quotes(routes, minutes), addresses) if pages else {})
 
 
@@ -145,7 +145,7 @@ def _collect_quotes(
         "hours": lambda: make_hours_table(minutes),
         "all hours": lambda: f"{sum(each.total for each in minutes.values()) / 60:.0f}",
         "core hours": lambda: f"{sum(each.core for each in minutes.values()) / 60:.1f}",
-        "known mistakes": lambda: f"{len(json.loads(as_json())):,}",
+        "known mistakes": lambda: f"{len(json.loads(make_json())):,}",
         "exercises": lambda: str(len(course().exercises)),
     }
     return ChainMap(of_build, dict(course().quoted))

@@ -33,7 +33,7 @@ from exercise_kit.authoring.lesson import HEADER, MARKER, AuthoringError, Proble
 from exercise_kit.authoring.route import FILE as ROUTE
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PACKED
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import content_of, put
 from exercise_kit.nbgrader.class_folder import OF_CLASS
@@ -113,9 +113,9 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
             put(merged / SOURCES / f"{name}.py", text.encode())
         _put_figures(merged, class_dir, root)
         shutil.copyfile(root / "pyproject.toml", merged / "pyproject.toml")
-        (merged / package() / OUTLINE.parent).mkdir(parents=True)
-        if (route := content_of(root / package() / ROUTE)) is not None:
-            put(merged / package() / ROUTE, route)
+        (merged / read_package_name() / OUTLINE.parent).mkdir(parents=True)
+        if (route := content_of(root / read_package_name() / ROUTE)) is not None:
+            put(merged / read_package_name() / ROUTE, route)
         try:
             built = build_files(merged) if changed else {}
         except AuthoringError as error:
@@ -237,7 +237,7 @@ def _find_file_problems(class_dir: Path) -> Iterator[Problem]:
     for words in own.problems.values():
         place, _, message = words.partition(": ")
         yield Problem(Path(place), message)
-    lessons = own.lessons_of_exercises()
+    lessons = own.map_exercises_to_lessons()
     for name, exercise in own.exercises.items():
         where = Path(EXERCISES, f"{name}.py")
         if exercise.problem:
@@ -282,7 +282,7 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
     digests |= dict.fromkeys(sorted(_find_source_files(class_dir, root).keys() - lessons.keys()), "")
     put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
     for table in (OUTLINE, STUBS_FILE):
-        path = package() / table
+        path = read_package_name() / table
         facts = [json.loads(each) for each in (content_of(root / path), built.get(path)) if each]
         whole = {name: each for one in facts for name, each in one.items() if table == STUBS_FILE or name in lessons}
         put(merged / path, _as_json({name: whole[name] for name in sorted(whole)}))
@@ -357,9 +357,9 @@ def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
     found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
     found |= _pack_answers()
     for name, content in found.items():
-        put(merged / package() / PACKAGE / name, content)
+        put(merged / read_package_name() / PACKAGE / name, content)
     if found:
-        put(merged / package() / PACKAGE / "__init__.py", _MODULE.encode())
+        put(merged / read_package_name() / PACKAGE / "__init__.py", _MODULE.encode())
         label = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:8]
         settings = (merged / "pyproject.toml").read_text("utf-8")
         numbered = re.sub(
@@ -370,11 +370,11 @@ def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
 
 def _pack_answers() -> dict[str, bytes]:
     """By the names of their files the answers of the class's own exercises, from which known mistakes are made."""
-    from exercise_kit.engine.own_exercise import packed_answer  # with torch
+    from exercise_kit.engine.own_exercise import pack_answer  # with torch
 
     if (own := course().own) is None:
         return {}
-    packed = {f"{name}{PACKED}": packed_answer(own.folder / f"{name}.py", each) for name, each in own.exercises.items()}
+    packed = {f"{name}{PACKED}": pack_answer(own.folder / f"{name}.py", each) for name, each in own.exercises.items()}
     return {name: content for name, content in packed.items() if content}
 
 

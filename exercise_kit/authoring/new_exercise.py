@@ -12,8 +12,8 @@ from exercise_kit.authoring.build import SOURCES
 from exercise_kit.authoring.class_lessons import read_sources
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
-from exercise_kit.engine.lesson_answers import cell_of, surroundings
+from exercise_kit.engine.course_named import read_package_name
+from exercise_kit.engine.lesson_answers import find_cell, list_surroundings
 from exercise_kit.files import write
 
 _TEMPLATES = files("exercise_kit") / "templates"
@@ -44,7 +44,7 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         number = max((int(each[:2]) for each in read_sources(class_dir, root) if each[:2].isdecimal()), default=0) + 1
         lesson = f"{number:02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
     _refuse(class_dir, name, lesson, variant_of)
-    values = {"name": name, "lesson": lesson, "objects": name, "package": package(), "number": lesson[:2]}
+    values = {"name": name, "lesson": lesson, "objects": name, "package": read_package_name(), "number": lesson[:2]}
     values["title"] = lesson[3:].replace("_", " ").capitalize()
     if variant_of:
         contents = _write_variant(class_dir, root, name, lesson, variant_of)
@@ -97,10 +97,12 @@ def _write_variant(class_dir: Path, root: Path, name: str, lesson: str, variant_
         f"# Add to it as to any exercise: @{name}.check, @{name}.misconception(question, section)\n"
     )
     source = (root / SOURCES / f"{original.lesson}.py").read_text("utf-8")
-    cell = cell_of(source, variant_of)
+    cell = find_cell(source, variant_of)
     if cell is None:
         raise NewExerciseError(f"there is no cell of {variant_of!r} to make a variant of")
-    around = "\n".join([f"from {package()} import check", *surroundings(source, original.objects, package())])
+    around = "\n".join(
+        [f"from {read_package_name()} import check", *list_surroundings(source, original.objects, read_package_name())]
+    )
     cells = f"\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n"
     cells += f'\n# %%\n{around}\n\n\n# %% exercise="{name}"\n{cell}'
     cells = f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {", ".join(original.objects)})\n'

@@ -39,7 +39,7 @@ from exercise_kit.authoring.addresses import Addresses
 from exercise_kit.authoring.lesson import Cell, Lesson, Role
 from exercise_kit.authoring.predictions import ClearPredictions
 from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.palette import INK, ORANGE, WHITE
 
 FILE = Path(__file__).with_name("colab_badge.png")
@@ -93,7 +93,7 @@ def make_badge_source(addresses: Addresses, lesson: str) -> str:
 
 def make_setup_source(repository: str) -> str:
     """The setup cell's code."""
-    name = package()
+    name = read_package_name()
     return SETUP.format(package=name, distribution=name.replace("_", "-"), repository=repository)
 
 
@@ -169,7 +169,7 @@ def _make_notebook_cell(lesson: Lesson, cell: Cell, root: Path) -> dict[str, Any
         case Role.CHECK:
             grade_id = check_grade_id(cell.name)
             metadata["nbgrader"] = _make_nbgrader_metadata(grade_id, grade=True, locked=True, points=points)
-            imported = CHECK_IMPORT.format(package=package())
+            imported = CHECK_IMPORT.format(package=read_package_name())
             source = f"{imported}\n\n{source.removesuffix(')')}, points={points:g})"
         case Role.QUESTION:
             metadata["nbgrader"] = _make_nbgrader_metadata(cell.name, grade=True, solution=True, points=points)

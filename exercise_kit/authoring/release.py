@@ -28,7 +28,7 @@ from exercise_kit.authoring.build import STUDENT_FOLDER
 from exercise_kit.authoring.route import FILE as ROUTE
 from exercise_kit.authoring.route import read_route
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.release_settings import FILE as SETTINGS
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import put, write
@@ -118,7 +118,7 @@ def build_wheel(root: Path, folder: Path, settings: ReleaseSettings | None = Non
         for path in list_packaged(root):
             put(Path(source) / path, (root / path).read_bytes())
         if settings:
-            put(Path(source) / package() / SETTINGS, settings.as_json())
+            put(Path(source) / read_package_name() / SETTINGS, settings.as_json())
         environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
         done = subprocess.run([*command, source], env=environment, capture_output=True, text=True, check=False)
     built = sorted(folder.glob("*.whl"))
@@ -151,7 +151,7 @@ def _collect_content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]
     pointed_to = _find_pointed_to(root, notebooks)
     found |= {path: (root / path).read_bytes() for path in pointed_to}
     words = {
-        "package": package(),
+        "package": read_package_name(),
         "own_parts": course().own_parts,
         "wheel": wheel.name,
         "first": notebooks[0].name,
@@ -207,7 +207,7 @@ def _list_notebooks(root: Path, route: Route) -> list[Path]:
     # what a teacher has added belongs to every route
     core = [path for path in found if lessons and (path.stem not in lessons or lessons[path.stem].core)]
     if not core:
-        raise ReleaseError(f"no lesson belongs to the core: {Path(package()) / ROUTE} marks none")
+        raise ReleaseError(f"no lesson belongs to the core: {Path(read_package_name()) / ROUTE} marks none")
     return core
 
 

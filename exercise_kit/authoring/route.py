@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 
 FILE = Path("exercises") / "route.toml"  # in the course's package
 MOST = 5  # of difficulty and importance
@@ -60,7 +60,7 @@ def read_route(root: Path) -> Mapping[str, LessonRoute]:
     Raises:
         AuthoringError: it cannot be read, or an entry is not what it has to be.
     """
-    path = Path(package()) / FILE
+    path = Path(read_package_name()) / FILE
     try:
         found = tomllib.loads((root / path).read_text("utf-8"))
     except FileNotFoundError:
@@ -103,7 +103,7 @@ def find_route_problems(lesson: Lesson, route: LessonRoute) -> list[Problem]:
     asked = [cell for role in (Role.EXERCISE, Role.QUESTION) for cell in lesson.of_role(role)]
     message = "has no entry in {}: how many minutes, how difficult, how important?"
     return [
-        lesson.problem(f"{cell.name!r} {message.format(package() / FILE)}", cell)
+        lesson.problem(f"{cell.name!r} {message.format(read_package_name() / FILE)}", cell)
         for cell in asked
         if cell.name not in route.tasks
     ]

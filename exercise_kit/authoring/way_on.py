@@ -9,7 +9,7 @@ from pathlib import Path
 
 from exercise_kit.authoring.lesson import Cell, Lesson, Role
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 
 _LAST_HINT = "<summary>Hint 3"
 _FOLDED = "\n<details><summary>Still stuck, or want to start over?</summary>\n\n{}\n\n</details>"
@@ -44,6 +44,6 @@ def list_lent_names(root: Path) -> set[str]:
         root: a clone of the course.
     """
     modules = course().modules
-    paths = (root / package() / f"{each}.py" for each in (*modules.answers, *modules.tools))
+    paths = (root / read_package_name() / f"{each}.py" for each in (*modules.answers, *modules.tools))
     trees = [ast.parse(path.read_text("utf-8")) for path in paths if path.is_file()]
     return {each.name for tree in trees for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)}

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import exercise_kit
 from exercise_kit.batch.locations import Place
 from exercise_kit.conventions import marked_exercises
-from exercise_kit.engine.class_exercises import files_of
+from exercise_kit.engine.class_exercises import find_class_files
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.files import write
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.submission.flags import explain_flags
@@ -51,7 +51,7 @@ def exercise_keys(submission: Submission, place: Place, sandboxed: bool, device:
 
 def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
-    checks, own = _check_digests(place.checks, file_stats(place.checks)), files_of(place.class_dir)
+    checks, own = _check_digests(place.checks, file_stats(place.checks)), find_class_files(place.class_dir)
     shared = (files_digest(), sorted(versions().items()), checks[""], place.secret, sandboxed, device)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
@@ -103,7 +103,7 @@ def _folder_digest(folder: Path, of: object) -> str:
 @lru_cache(maxsize=1)
 def files_digest() -> str:
     """A digest of the kit's code and of the course's, wherever they lie."""
-    packages = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
+    packages = {Path(exercise_kit.__file__).parent, Path(str(files(read_package_name())))}
     return _digest(sorted((folder.name, _folder_digest(folder, None)) for folder in packages))
 
 

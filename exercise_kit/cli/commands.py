@@ -331,9 +331,9 @@ def progress(
 def _find_log_folder(directory: Path | None, file: str) -> Path:
     """Where the log is: in the folder, beside it where each lesson has its own, or among the notebooks of a clone."""
     if directory is None:
-        from exercise_kit.engine.own_folder import own_folder
+        from exercise_kit.engine.own_folder import find_own_folder
 
-        directory = own_folder()
+        directory = find_own_folder()
     if not directory.exists():
         raise stop(f"there is no folder {directory}")
     if not directory.is_dir():
@@ -348,16 +348,16 @@ def misconceptions(
     json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
 ) -> None:
     """List every mistake that the checks know by name."""
-    from exercise_kit.engine.library import as_json, as_table
+    from exercise_kit.engine.library import make_json, make_table
 
     find_class_with_lessons()
     if json is None:
-        console.print(as_table(), soft_wrap=False)
+        console.print(make_table(), soft_wrap=False)
     elif json == "-":
-        typer.echo(as_json())
+        typer.echo(make_json())
     else:
         with exit_on():
-            write(Path(json), f"{as_json()}\n".encode())
+            write(Path(json), f"{make_json()}\n".encode())
 
 
 def add_commands(app: typer.Typer) -> None:

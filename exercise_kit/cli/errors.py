@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.quoting import legible
 
 
@@ -19,7 +19,7 @@ def needs(extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing in (package(), "exercise_kit"):
+        if missing in (read_package_name(), "exercise_kit"):
             raise
         install = f'pip install "vit-course[{extra}]"'
         raise stop(f"This command needs {missing}, which is not installed. Install it with: {install}") from None

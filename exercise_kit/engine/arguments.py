@@ -16,73 +16,81 @@ from exercise_kit.engine.exercise import Exercise
 from exercise_kit.quoting import quoted
 
 
-def find(name: object) -> Exercise | None:
+def find_exercise(name: object) -> Exercise | None:
     """The exercise called ``name``, in whatever case."""
-    return _by_lower_case().get(name.strip().lower()) if isinstance(name, str) else None
+    return _index_by_lower_case().get(name.strip().lower()) if isinstance(name, str) else None
 
 
-def _by_lower_case() -> dict[str, Exercise]:
+def _index_by_lower_case() -> dict[str, Exercise]:
     return {name.lower(): exercise for name, exercise in course().exercises.items()}
 
 
-def unknown(name: object, objects: tuple[object, ...] = (), called: str = "check") -> str:
-    """What to say when ``name`` is no exercise, to who ``called`` a function with it."""
+def describe_unknown(name: object, objects: tuple[object, ...] = (), called: str = "check") -> str:
+    """Say that ``name`` is no exercise, to who ``called`` a function with it."""
     if not isinstance(name, str):
-        meant = next(filter(None, map(find, (*objects, getattr(name, "__name__", None)))), _first())
-        return f"The name of the exercise comes first, in quotes: {_call_of(called, meant)}. This is {kind_of(name)}."
+        meant = next(
+            filter(None, map(find_exercise, (*objects, getattr(name, "__name__", None)))), _get_first_exercise()
+        )
+        return (
+            f"The name of the exercise comes first, in quotes: {_write_call(called, meant)}. This is {kind_of(name)}."
+        )
     if not name.strip():
         wanted = "its name, and what you wrote for it" if called == "check" else "its name"
-        return f"Which exercise? Give {wanted}: {_call_of(called, _first())}."
-    known = _by_lower_case()
+        return f"Which exercise? Give {wanted}: {_write_call(called, _get_first_exercise())}."
+    known = _index_by_lower_case()
     near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
     all_of_them = ", ".join(each.name for each in known.values())
-    hint = f"Did you mean {_call_of(called, known[near[0]])}?" if near else f"There are: {all_of_them}."
+    hint = f"Did you mean {_write_call(called, known[near[0]])}?" if near else f"There are: {all_of_them}."
     return f"There is no exercise called {quoted(name, 60)}. {hint}"
 
 
-def _call_of(called: str, exercise: Exercise) -> str:
-    return usage(exercise) if called == "check" else f'`{called}("{exercise.name}")`'
+def _write_call(called: str, exercise: Exercise) -> str:
+    return write_usage(exercise) if called == "check" else f'`{called}("{exercise.name}")`'
 
 
-def _first() -> Exercise:
+def _get_first_exercise() -> Exercise:
     return next(iter(course().exercises.values()))
 
 
-def usage(exercise: Exercise) -> str:
+def write_usage(exercise: Exercise) -> str:
     """The call that checks ``exercise``, as code."""
     if exercise.file:
         return f'`check("{exercise.name}", "{exercise.file.name}")`'
     return f'`check("{exercise.name}", {", ".join(exercise.objects)})`'
 
 
-def problem_with(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
-    """Why these objects cannot be checked; None when they can."""
+def find_problem(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
+    """Say why these objects cannot be checked; None when they can."""
     if exercise.problem:
         return f"{exercise.name} cannot be checked until its author has repaired it: {exercise.problem}"
     wanted = len(exercise.objects)
     if len(objects) != wanted:
         count = "Nothing was" if not objects else "Only one was" if len(objects) == 1 else f"{len(objects)} were"
-        return f"{exercise.name} needs {_counted(wanted, exercise)}. {count} given. Write {usage(exercise)}."
+        return (
+            f"{exercise.name} needs {_describe_count(wanted, exercise)}. {count} given. Write {write_usage(exercise)}."
+        )
     names = [getattr(each, "__name__", None) for each in objects]
     if names != list(exercise.objects) and set(names) == set(exercise.objects):
-        return f"These are the right ones in the wrong order. Write {usage(exercise)}."
+        return f"These are the right ones in the wrong order. Write {write_usage(exercise)}."
     if exercise.file:
-        wrong = f"The name of a file is asked for, and this is {kind_of(objects[0])}. Write {usage(exercise)}."
+        wrong = f"The name of a file is asked for, and this is {kind_of(objects[0])}. Write {write_usage(exercise)}."
         return None if isinstance(objects[0], str | Path) or inspect.isfunction(objects[0]) else wrong
     for index, given in enumerate(objects):
-        if problem := _wrong_kind(exercise, index, given) or _wrong_parameters(exercise, index, given):
+        if problem := _describe_wrong_kind(exercise, index, given) or _describe_wrong_parameters(
+            exercise, index, given
+        ):
             return problem
     return None
 
 
-def _counted(wanted: int, exercise: Exercise) -> str:
+def _describe_count(wanted: int, exercise: Exercise) -> str:
     if exercise.file:
         return "the name of your file"
     kind = ("class", "classes") if exercise.is_class else ("function", "functions")
     return f"one {kind[0]} to check" if wanted == 1 else f"{wanted} {kind[1]} to check"
 
 
-def _wrong_kind(exercise: Exercise, index: int, given: object) -> str | None:
+def _describe_wrong_kind(exercise: Exercise, index: int, given: object) -> str | None:
     kind = "class" if exercise.is_class else "function"
     if inspect.isclass(given) if exercise.is_class else callable(given) and not inspect.isclass(given):
         return None
@@ -93,17 +101,19 @@ def _wrong_kind(exercise: Exercise, index: int, given: object) -> str | None:
         advice = f"Give the {kind} itself, without calling it:"
     elif exercise.is_class and isinstance(given, nn.Module):
         advice = "Give the class itself, without building it:"
-    return f"{exercise.objects[index]} has to be a {kind}, and this is {kind_of(given)}. {advice} {usage(exercise)}."
+    return (
+        f"{exercise.objects[index]} has to be a {kind}, and this is {kind_of(given)}. {advice} {write_usage(exercise)}."
+    )
 
 
-def _wrong_parameters(exercise: Exercise, index: int, given: object) -> str | None:
-    """Whether ``given`` can be called with as many arguments as the exercise's own signature has."""
-    expected = _parameters(exercise, index)
+def _describe_wrong_parameters(exercise: Exercise, index: int, given: object) -> str | None:
+    """Say which parameters the exercise's own has, where ``given`` cannot be called with as many; None where it can."""
+    expected = _list_required_parameters(exercise, index)
     try:
-        signature = inspect.signature(given)  # type: ignore[arg-type]  # _wrong_kind let callables pass only
+        signature = inspect.signature(given)  # type: ignore[arg-type]  # _describe_wrong_kind let callables pass only
     except (TypeError, ValueError):  # some callables do not tell
         return None
-    if expected is None or _takes(signature, len(expected)):
+    if expected is None or _accepts(signature, len(expected)):
         return None
     name = exercise.objects[index]
     verb = "is built" if exercise.is_class else "is called"
@@ -112,7 +122,7 @@ def _wrong_parameters(exercise: Exercise, index: int, given: object) -> str | No
     return f"{name} {verb} as `{name}({', '.join(expected)})`, but yours takes {yours}."
 
 
-def _takes(signature: inspect.Signature, count: int) -> bool:
+def _accepts(signature: inspect.Signature, count: int) -> bool:
     try:
         signature.bind(*range(count))
     except TypeError:
@@ -120,14 +130,14 @@ def _takes(signature: inspect.Signature, count: int) -> bool:
     return True
 
 
-def _parameters(exercise: Exercise, index: int) -> list[str] | None:
+def _list_required_parameters(exercise: Exercise, index: int) -> list[str] | None:
     """Names of the parameters without a default, as the wrong implementations have them too."""
     for wrong in exercise.misconceptions:
-        parameters = _own_parameters(wrong.objects[index])
+        parameters = _list_parameters(wrong.objects[index])
         if parameters and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
             return [each.name for each in parameters if each.default is each.empty]
     return None
 
 
-def _own_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())

@@ -10,12 +10,12 @@ from importlib.resources import files
 from typing import Any
 
 from exercise_kit.conventions import STUBS
-from exercise_kit.engine.arguments import find, unknown
+from exercise_kit.engine.arguments import describe_unknown, find_exercise
 from exercise_kit.engine.compare import listed
-from exercise_kit.engine.course_named import package
-from exercise_kit.engine.lent import lend, right_parts
-from exercise_kit.engine.notebook_or_script import shell_here
-from exercise_kit.engine.release_settings import release_settings
+from exercise_kit.engine.course_named import read_package_name
+from exercise_kit.engine.lent import lend, load_right_parts
+from exercise_kit.engine.notebook_or_script import find_shell
+from exercise_kit.engine.release_settings import read_release_settings
 
 
 def borrow(name: str) -> Any:
@@ -29,14 +29,14 @@ def borrow(name: str) -> Any:
     Returns:
         the part, or a tuple of them where an exercise asks for several; None where there is none to borrow.
     """
-    known = find(name)
+    known = find_exercise(name)
     if known is None:
-        print(unknown(name, called="borrow"))
+        print(describe_unknown(name, called="borrow"))
         return None
-    if not release_settings().borrow:
+    if not read_release_settings().borrow:
         print("Your teacher has switched borrowing off. Ask them, or go on with what does not need this part.")
         return None
-    right = right_parts(known)
+    right = load_right_parts(known)
     if not right:
         print(f"There is no part to borrow for {known.name}. Go on: a cell that needs it says that it waits.")
         return None
@@ -53,12 +53,12 @@ def reset(name: str) -> None:
     Args:
         name: of the exercise, as "one_hot".
     """
-    known = find(name)
-    text = _stubs().get(known.name) if known else None
+    known = find_exercise(name)
+    text = _read_stubs().get(known.name) if known else None
     if known is None or text is None:
-        print(f"{known.name} has no cell to fill in." if known else unknown(name, called="reset"))
+        print(f"{known.name} has no cell to fill in." if known else describe_unknown(name, called="reset"))
         return
-    shell = shell_here()
+    shell = find_shell()
     if shell is None or not hasattr(shell, "kernel"):
         print(text)
         return
@@ -67,7 +67,7 @@ def reset(name: str) -> None:
 
 
 @cache
-def _stubs() -> Mapping[str, str]:
-    place = files(package()) / "exercises" / STUBS
+def _read_stubs() -> Mapping[str, str]:
+    place = files(read_package_name()) / "exercises" / STUBS
     found: dict[str, str] = json.loads(place.read_text("utf-8")) if place.is_file() else {}
     return found

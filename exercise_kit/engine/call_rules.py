@@ -99,7 +99,7 @@ MODULES = tuple(f"torch.nn.modules.{file}." for file in _FILES.split())
 
 @cache
 def is_operation(operator: str) -> bool:
-    """Whether an operator, by its name in ``torch.ops.aten``, is an operation on tensors.
+    """Say whether an operator, by its name in ``torch.ops.aten``, is an operation on tensors.
 
     The gradient of one is an operation too, but those of a norm and of attention compute the thing itself.
     """
@@ -171,7 +171,7 @@ class Rule:
     withheld: str = ""
 
     def allows(self, name: str) -> bool:
-        """Whether an answer may call what :class:`exercise_kit.engine.call_trace.Watch` noted by this name."""
+        """Say whether an answer may call what :class:`exercise_kit.engine.call_trace.Watch` noted by this name."""
         if name.startswith(OWN):
             return not f"{name.removeprefix(OWN)}.".startswith(tuple(f"{each}." for each in self.others))
         if self.libraries:
@@ -190,7 +190,7 @@ class Rule:
         return name.startswith("torch.") and not name.startswith(_HOLDS_ANSWERS)
 
     def withheld_functions(self) -> dict[str, Any]:
-        """What refuses where an answer is graded, as :mod:`exercise_kit.worker.withheld_functions` takes it."""
+        """List what refuses where an answer is graded, as :mod:`exercise_kit.worker.withheld_functions` takes it."""
         allowed = None if self.libraries else [*_LIBRARIES, *self.names]
         return {"own": list(self.others), "denied": [] if self.parts else list(self.answers), "allowed": allowed}
 
@@ -198,8 +198,8 @@ class Rule:
 FREE = Rule("", libraries=True)
 
 
-def not_allowed(rule: Rule | None, names: Iterable[str]) -> str | None:
-    """What a student reads about the first thing that an answer called and may not; None where there is none.
+def describe_forbidden_call(rule: Rule | None, names: Iterable[str]) -> str | None:
+    """Name the first thing that an answer called and may not; None where there is none.
 
     Args:
         rule: of the exercise; without one everything is allowed.
@@ -207,7 +207,7 @@ def not_allowed(rule: Rule | None, names: Iterable[str]) -> str | None:
     """
     if rule is None:
         return None
-    called = [_public(name) for name in dict.fromkeys(names) if not rule.allows(name)]
+    called = [_to_public_name(name) for name in dict.fromkeys(names) if not rule.allows(name)]
     forbidden = next((name for name in called if "._" not in name), *called[:1]) if called else None
     if forbidden is None:
         return None
@@ -215,7 +215,7 @@ def not_allowed(rule: Rule | None, names: Iterable[str]) -> str | None:
     return f"{whose}{quoted(forbidden.removeprefix(OWN))} was called. {rule.why}"
 
 
-def _public(name: str) -> str:
+def _to_public_name(name: str) -> str:
     """A dotted name as the documentation has it."""
     if name.startswith("torch.nn.modules."):
         return f"torch.nn.{name.rpartition('.')[2]}"

@@ -34,7 +34,7 @@ _OWNERS += [torch._C._nn]
 
 
 class Watch:
-    """Notes the names of what is called in the functions that :meth:`around` gives, and in any that a student wrote.
+    """Notes the names of what is called in the functions that :meth:`wrap` gives, and in any that a student wrote.
 
     Args:
         course: the folder that holds the course's package and the kit's; None where there is none.
@@ -62,7 +62,7 @@ class Watch:
             sys.setprofile(before)
             self._turns = outer
 
-    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """``function``, watched while it runs, in a session of its own where none is open."""
 
         def watched(*inputs: Any, **options: Any) -> Any:
@@ -86,7 +86,7 @@ class Watch:
         turns = self._turns
         noting = turns[-1][1] if turns else False
         if event == "call":
-            kind, name = self._known(frame.f_code)
+            kind, name = self._classify_once(frame.f_code)
             if kind is _STUDENTS:
                 self._names[name] = None
                 if not noting:
@@ -101,26 +101,28 @@ class Watch:
         elif event == "c_call" and noting and (name := getattr(arg, "__name__", "")) in OPERATORS and _is_torchs(arg):
             self._names[f"torch.ops.aten.{name}"] = None
 
-    def _known(self, code: CodeType) -> tuple[str, str]:
+    def _classify_once(self, code: CodeType) -> tuple[str, str]:
         known = self._kinds.get(id(code))
         if known is None:
-            self._kinds[id(code)] = known = (code, *_kind(code, self._folders))
+            self._kinds[id(code)] = known = (code, *_classify(code, self._folders))
         return known[1], known[2]
 
 
 def _is_torchs(function: Any) -> bool:
-    """Whether a function in C++ is torch's: a method of tensors, or of one of its modules."""
+    """Say whether a function in C++ is torch's: a method of tensors, or of one of its modules."""
     owner = getattr(function, "__self__", None)
     return isinstance(owner, torch.Tensor) or any(owner is each for each in _OWNERS)
 
 
-def _kind(code: CodeType, folders: tuple[str, ...]) -> tuple[str, str]:
+def _classify(code: CodeType, folders: tuple[str, ...]) -> tuple[str, str]:
     """Whose a function is, by the file that it was compiled from, and the name by which it is noted."""
     file = code.co_filename
     if file == __file__ or (file.startswith("<") and not file.startswith(_CELLS)):
         return _SKIPPED, ""  # compiled from a text: it belongs to whoever called it
     folder = next((each for each in folders if file.startswith(each)), None)
-    module = f"{folder.split(os.sep)[-2]}.{_dotted(file[len(folder) :])}" if folder else _installed(file)
+    module = (
+        f"{folder.split(os.sep)[-2]}.{_to_dotted_name(file[len(folder) :])}" if folder else _find_installed_name(file)
+    )
     if module is None:
         return (_SKIPPED, "") if file.startswith(_STANDARD) else (_STUDENTS, f"{OWN}{code.co_qualname}")
     if module in _FINDERS:
@@ -130,14 +132,14 @@ def _kind(code: CodeType, folders: tuple[str, ...]) -> tuple[str, str]:
     return _OPAQUE if folder else _NOTED, f"{module}.{code.co_qualname.partition('.')[0]}"
 
 
-def _installed(file: str) -> str | None:
+def _find_installed_name(file: str) -> str | None:
     """The dotted name of an installed module's file; None for any other file."""
     parts = file.split(os.sep)
     for folder in _PACKAGES:
         if folder in parts:
-            return _dotted(os.sep.join(parts[len(parts) - parts[::-1].index(folder) :]))
+            return _to_dotted_name(os.sep.join(parts[len(parts) - parts[::-1].index(folder) :]))
     return None
 
 
-def _dotted(file: str) -> str:
+def _to_dotted_name(file: str) -> str:
     return file.removesuffix(".py").removesuffix(f"{os.sep}__init__").replace(os.sep, ".")

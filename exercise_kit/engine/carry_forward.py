@@ -11,19 +11,19 @@ from typing import Any
 
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
 
 
-def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[str, Any]]:
+def find_called_parts(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[str, Any]]:
     """The other exercises' answers that these objects call: exercise → the student's objects by name.
 
     Args:
         exercise: what the objects were written for.
         objects: functions and classes; what calls by other ways than a global name is not seen.
     """
-    functions = [function for each in objects for function in _functions(each)]
-    names = {name for function in functions for name in _names(function.__code__)}
+    functions = [function for each in objects for function in _iterate_functions(each)]
+    names = {name for function in functions for name in _iterate_names(function.__code__)}
     found: dict[str, dict[str, Any]] = {}
     for part in course().reference_modules:
         known = course().exercises[part]
@@ -37,11 +37,13 @@ def parts_of(exercise: Exercise, objects: Sequence[object]) -> dict[str, dict[st
 
 
 @contextlib.contextmanager
-def reference_in_place_of(parts: Mapping[str, Mapping[str, Any]], objects: Sequence[object]) -> Iterator[None]:
+def replace_by_reference(parts: Mapping[str, Mapping[str, Any]], objects: Sequence[object]) -> Iterator[None]:
     """Inside, the functions of ``objects`` find the reference under the names of ``parts``; then all is as before."""
     module_of = course().reference_modules
     right = {name: getattr(import_module(module_of[part]), name) for part, held in parts.items() for name in held}
-    namespaces = {id(function.__globals__): function.__globals__ for each in objects for function in _functions(each)}
+    namespaces = {
+        id(function.__globals__): function.__globals__ for each in objects for function in _iterate_functions(each)
+    }
     kept = [(each, {name: each[name] for name in right if name in each}) for each in namespaces.values()]
     try:
         for namespace, before in kept:
@@ -52,8 +54,8 @@ def reference_in_place_of(parts: Mapping[str, Mapping[str, Any]], objects: Seque
             namespace.update(before)
 
 
-def sentence_on_parts(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
-    """What the student reads about the parts.
+def describe_parts(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
+    """Tell the student about the parts.
 
     Args:
         name: of the exercise.
@@ -70,18 +72,18 @@ def sentence_on_parts(name: str, parts: Sequence[str], wrong: Collection[str], g
     return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
 
 
-def _functions(of: object) -> Iterator[Callable[..., Any]]:
+def _iterate_functions(of: object) -> Iterator[Callable[..., Any]]:
     """The student's functions in an object: itself, or the methods of a class; none of the course's own."""
-    ours = f"{package()}."
+    ours = f"{read_package_name()}."
     held = vars(of).values() if inspect.isclass(of) else (of,)
     for each in map(inspect.unwrap, filter(callable, held)):
         if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith(ours):
             yield each
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def _iterate_names(code: CodeType) -> Iterator[str]:
     """The names that a function looks up, in the functions inside it too."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _names(each)
+            yield from _iterate_names(each)

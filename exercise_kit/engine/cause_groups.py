@@ -29,8 +29,8 @@ class CauseGroup:
     waiting: tuple[CheckResult, ...] = ()
 
 
-def grouped(results: Sequence[CheckResult]) -> tuple[list[CauseGroup], list[CheckResult]]:
-    """What fails or could not be decided, by cause and in order; and what passes."""
+def group_by_cause(results: Sequence[CheckResult]) -> tuple[list[CauseGroup], list[CheckResult]]:
+    """Group what fails or could not be decided by cause and in order; and give what passes."""
     by_name = {each.name: each for each in results}
 
     def leader(result: CheckResult) -> CheckResult:
@@ -44,17 +44,19 @@ def grouped(results: Sequence[CheckResult]) -> tuple[list[CauseGroup], list[Chec
     for each in results:
         if each.verdict != Verdict.PASS:
             folded.setdefault(leader(each).name, []).append(each)
-    groups = [_group(by_name[name], members) for name, members in folded.items()]
-    return sorted(groups, key=lambda group: _rank(group.first)), [each for each in results if each.verdict == "pass"]
+    groups = [_make_group(by_name[name], members) for name, members in folded.items()]
+    return sorted(groups, key=lambda group: _rank_group(group.first)), [
+        each for each in results if each.verdict == "pass"
+    ]
 
 
-def _group(first: CheckResult, members: Sequence[CheckResult]) -> CauseGroup:
+def _make_group(first: CheckResult, members: Sequence[CheckResult]) -> CauseGroup:
     others = [each for each in members if each is not first]
     same = tuple(each for each in others if each.verdict == Verdict.FAIL)
     return CauseGroup(first, same, tuple(each for each in others if each.verdict == Verdict.UNDECIDED))
 
 
-def _rank(first: CheckResult) -> int:
+def _rank_group(first: CheckResult) -> int:
     """Lower is earlier."""
     if first.verdict == Verdict.UNDECIDED:
         return 5 if first.reason == Reason.REMARK else 6

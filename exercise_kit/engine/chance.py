@@ -15,7 +15,7 @@ import torch
 from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Check, Exercise, Misconception
 from exercise_kit.engine.expect import RANDOM
-from exercise_kit.engine.probes import Probe, fresh_settings
+from exercise_kit.engine.probes import Probe, use_fresh_settings
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
@@ -25,8 +25,8 @@ _LOOK = "Which line of yours draws random numbers, and who asked for it?"
 _WITNESSES = 3  # known mistakes that tell whether a check gives everybody other numbers
 
 
-def with_chance_named(exercise: Exercise, outcomes: Sequence[Outcome], student: Callable[[], Student]) -> list[Outcome]:
-    """What checks found, where wrong numbers that nobody has named are said to be made by chance.
+def name_chance(exercise: Exercise, outcomes: Sequence[Outcome], student: Callable[[], Student]) -> list[Outcome]:
+    """Say of wrong numbers that nobody has named that they are made by chance, where they are.
 
     Only the first of them is asked again; what others say follows from the same.
 
@@ -36,32 +36,32 @@ def with_chance_named(exercise: Exercise, outcomes: Sequence[Outcome], student: 
         student: makes the one that was asked.
     """
     unnamed = [each for each in outcomes if each.result.is_unnamed_number and not each.result.guard]
-    if not unnamed or not _is_of_chance(exercise, unnamed[0].check, student):
+    if not unnamed or not _fails_by_chance(exercise, unnamed[0].check, student):
         return list(outcomes)
     first = replace(unnamed[0].result, seen=RANDOM[0], expected=RANDOM[1], look=_LOOK)
     told = {each.check.name: replace(each.result, same_as=first.name) for each in unnamed} | {first.name: first}
     return [replace(each, result=told.get(each.check.name, each.result)) for each in outcomes]
 
 
-def _is_of_chance(exercise: Exercise, check: Check, student: Callable[[], Student]) -> bool:
-    if _is_alike(check, student):
+def _fails_by_chance(exercise: Exercise, check: Check, student: Callable[[], Student]) -> bool:
+    if _repeats(check, student):
         return False
     witnesses = exercise.misconceptions[:_WITNESSES]
-    return all(_is_alike_for(wrong, exercise.objects, check) for wrong in witnesses)
+    return all(_repeats_with_mistake(wrong, exercise.objects, check) for wrong in witnesses)
 
 
 @cache
-def _is_alike_for(wrong: Misconception, names: tuple[str, ...], check: Check) -> bool:
-    return _is_alike(check, lambda: Student(dict(zip(names, wrong.objects, strict=True))))
+def _repeats_with_mistake(wrong: Misconception, names: tuple[str, ...], check: Check) -> bool:
+    return _repeats(check, lambda: Student(dict(zip(names, wrong.objects, strict=True))))
 
 
-def _is_alike(check: Check, student: Callable[[], Student]) -> bool:
-    """Whether a check finds the same with two seeds."""
+def _repeats(check: Check, student: Callable[[], Student]) -> bool:
+    """Say whether a check finds the same with two seeds."""
     return same_record(*(_record(check, student(), seed) for seed in _SEEDS))
 
 
 def _record(check: Check, student: Student, seed: int) -> list[object]:
-    with fresh_settings():
+    with use_fresh_settings():
         torch.default_generator.manual_seed(seed)
         try:
             check.function(student, Probe(check.name, is_secret=False))

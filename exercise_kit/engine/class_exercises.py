@@ -52,11 +52,11 @@ class ClassFiles:
         return hashlib.sha256(repr(contents).encode()).hexdigest()
 
     def has(self, exercise: str) -> bool:
-        """Whether the class has a file for an exercise of that name."""
+        """Say whether the class has a file for an exercise of that name."""
         return bool(self.folder and (self.folder / EXERCISES / f"{exercise}.py").is_file())
 
 
-def files_of(folder: Path | None) -> ClassFiles:
+def find_class_files(folder: Path | None) -> ClassFiles:
     """The files of a class folder; of None, or of a class without exercises of its own, none."""
     if folder is None or not (folder / EXERCISES).is_dir():
         return ClassFiles()
@@ -76,7 +76,7 @@ def use_class(folder: Path | None) -> None:
     Args:
         folder: a class folder that the operator has named, or works in; None: no class.
     """
-    _InUse.files = files_of(folder)
+    _InUse.files = find_class_files(folder)
 
 
 def use_class_here(folder: Callable[[], Path | None]) -> None:
@@ -85,12 +85,12 @@ def use_class_here(folder: Callable[[], Path | None]) -> None:
         use_class(folder())
 
 
-def in_use() -> ClassFiles:
+def get_files_in_use() -> ClassFiles:
     """The files of the class that this process serves."""
     return _InUse.files or ClassFiles()
 
 
-def class_exercises(package: str, found: ClassFiles, course: Mapping[str, object]) -> ClassExercises | None:
+def load_class_exercises(package: str, found: ClassFiles, course: Mapping[str, object]) -> ClassExercises | None:
     """The exercises of a class, or of a student's release, beside those of the course; None: there are none.
 
     Args:
@@ -149,7 +149,7 @@ class ClassExercises:
         """By the names of exercises why their lesson gives no right answer, with file and line."""
         return self._answered[1]
 
-    def lessons_of_exercises(self) -> Mapping[str, str]:
+    def map_exercises_to_lessons(self) -> Mapping[str, str]:
         """The exercises that the class's own lessons ask for → the lesson."""
         found: dict[str, str] = {}
         for path in sorted((self.folder.parent / LESSONS).glob("*.py")):
@@ -163,10 +163,10 @@ class ClassExercises:
 
         exercises: dict[str, Exercise] = {}
         problems: dict[str, str] = {}
-        lessons = self.lessons_of_exercises()
+        lessons = self.map_exercises_to_lessons()
         for path in sorted(self.folder.glob("[!_.]*.py")):
             name = path.stem
-            found = self._imported(path)
+            found = self._import_exercise(path)
             if isinstance(found, Exercise):
                 exercises[name] = found
                 continue
@@ -175,7 +175,7 @@ class ClassExercises:
                 exercises[name] = Exercise(name, lessons[name], problem=found)
         return exercises, problems
 
-    def _imported(self, path: Path) -> Exercise | str:
+    def _import_exercise(self, path: Path) -> Exercise | str:
         """The exercise of a file, or what is wrong with it."""
         from exercise_kit.engine.exercise import Exercise
 
@@ -183,10 +183,10 @@ class ClassExercises:
         if name in self._course:
             return f"{where}: the course has an exercise called {name!r}; give the file and the exercise another name"
         try:
-            with without_bytecode():
+            with suppress_bytecode():
                 module = importlib.import_module(f"{self._package}.{PACKAGE}.{name}")
         except (Exception, SystemExit) as error:
-            return with_line(error, self.folder.parent, where)
+            return describe_with_line(error, self.folder.parent, where)
         found = vars(module).get(name)
         if not isinstance(found, Exercise) or found.name != name:
             return f'{where}: it has to define {name} = Exercise("{name}", LESSON): the file is called as its exercise'
@@ -209,12 +209,12 @@ class ClassExercises:
             except FileNotFoundError:
                 problems[name] = f"{EXERCISES}/{name}.py: there is no lesson {LESSONS}/{path.name}"
             except (Exception, SystemExit) as error:
-                problems[name] = with_line(error, self.folder.parent, f"{LESSONS}/{path.name}")
+                problems[name] = describe_with_line(error, self.folder.parent, f"{LESSONS}/{path.name}")
         return answers, problems
 
 
 @contextmanager
-def without_bytecode() -> Iterator[None]:
+def suppress_bytecode() -> Iterator[None]:
     """Python writes no compiled file beside an exercise, which would hide a change within the same second."""
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
@@ -223,7 +223,7 @@ def without_bytecode() -> Iterator[None]:
         sys.dont_write_bytecode = before
 
 
-def line_in(error: BaseException, folder: Path) -> tuple[Path, int] | None:
+def find_line(error: BaseException, folder: Path) -> tuple[Path, int] | None:
     """The innermost line of a file in ``folder`` at which ``error`` came up."""
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(folder):
         return Path(error.filename), error.lineno or 1
@@ -233,7 +233,7 @@ def line_in(error: BaseException, folder: Path) -> tuple[Path, int] | None:
     return None
 
 
-def with_line(error: BaseException, folder: Path, otherwise: str) -> str:
+def describe_with_line(error: BaseException, folder: Path, otherwise: str) -> str:
     """An exception with the innermost line of a file in ``folder``, as "exercises/count.py:12: NameError: ...".
 
     Args:
@@ -241,7 +241,7 @@ def with_line(error: BaseException, folder: Path, otherwise: str) -> str:
         folder: of the class, or of its checks.
         otherwise: the file that is named where no line is known.
     """
-    place = line_in(error, folder)
+    place = find_line(error, folder)
     where = f"{place[0].relative_to(folder)}:{place[1]}" if place else otherwise
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{where}: {type(error).__name__}: {words}"

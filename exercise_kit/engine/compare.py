@@ -29,13 +29,13 @@ def short(name: torch.dtype | torch.layout) -> str:
 
 
 def is_tensor(value: object) -> TypeGuard[Tensor]:
-    """Whether a value is a tensor, which nothing is before torch has been imported."""
+    """Say whether a value is a tensor, which nothing is before torch has been imported."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def kind_of(value: object) -> str:
-    """What a value is, with its article: "a list of 3 elements", "the class Linear", "the float `3.5`"."""
+    """Name what a value is, with its article: "a list of 3 elements", "the class Linear", "the float `3.5`"."""
     name = "Tensor" if is_tensor(value) else type(value).__name__
     if value is None:
         return "None"
@@ -80,29 +80,29 @@ _ROUNDING = 1e-3
 _OFF_ONE = 2e-2
 
 
-def without_content(found: Tensor, right: Tensor, axes: Sequence[str] = ()) -> tuple[str, str, str] | None:
+def find_empty_content(found: Tensor, right: Tensor, axes: Sequence[str] = ()) -> tuple[str, str, str] | None:
     """(seen, expected, look) for an answer that tells nothing: NaN, infinity, or nothing but zeros."""
     found, right = found.double(), right.double()
     if right.isfinite().all() and not found.isfinite().all():
         kind = "NaN (not a number)" if found.isnan().any() else "infinite"
         look = "Print the tensors on the way: which is the first that holds it?"
         odd = ~found.isfinite()
-        first = "" if odd.all() or not axes else f"; the first is at {_place(odd, axes)}"
-        return f"{_share(odd, 'is', 'are')} {kind}{first}", "finite numbers", look
+        first = "" if odd.all() or not axes else f"; the first is at {_describe_place(odd, axes)}"
+        return f"{_describe_share(odd, 'is', 'are')} {kind}{first}", "finite numbers", look
     if found.numel() > 1 and not found.any():
         look = "Which line writes into the result? Print something there: does it run at all?"
         return "every value is 0, as in a tensor that was never filled", "numbers computed from the input", look
     return None
 
 
-def pattern(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
+def find_pattern(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
     """(seen, expected, look) where one number tells all values: a constant, a factor, an offset."""
     found, right = found.double(), right.double()
     scale = float(right.abs().max()) if right.numel() > 2 and right.isfinite().all() else 0.0
     if scale == 0 or _is_constant(right) or torch.equal(*(each.flatten().sort().values for each in (found, right))):
         return None  # the right numbers in other places have no factor and no offset
     if _is_constant(found):
-        value = _figure(float(found.flatten()[0]), 4)
+        value = _format_number(float(found.flatten()[0]), 4)
         return f"every value is {value}", "values that differ from each other", "Where does the input enter the result?"
     rounding = _ROUNDING * 1e-2 * scale
     factor = float((found * right).sum() / right.square().sum())
@@ -113,19 +113,23 @@ def pattern(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
     if abs(offset) > _ROUNDING * scale and bool(((found - right - offset).abs() <= rounding).all()):
         look = "Which line adds or subtracts once too often, or not often enough?"
         return f"every value is {abs(offset):.4g} too {'large' if offset > 0 else 'small'}", "a difference of 0", look
-    return _cut_off(found, right, rounding) or _row_by_row(found, right, rounding)
+    return _find_cut_off(found, right, rounding) or _find_row_offsets(found, right, rounding)
 
 
-def _cut_off(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
+def _find_cut_off(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
     """(seen, expected, look) where all is right but for what lies below 0, as behind a ReLU."""
     below = right < -rounding
     if not below.any() or found[below].any() or not torch.allclose(found[~below], right[~below], atol=rounding):
         return None
     look = "Which step gives no negative number, and who asked for it?"
-    return "no value is negative: 0 stands wherever it should be", f"{_share(below, 'below 0', 'below 0')}", look
+    return (
+        "no value is negative: 0 stands wherever it should be",
+        f"{_describe_share(below, 'below 0', 'below 0')}",
+        look,
+    )
 
 
-def _row_by_row(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
+def _find_row_offsets(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
     """(seen, expected, look) where all numbers along the last axis have the same offset, and other ones elsewhere."""
     off = found - right
     apart = (off - off[..., :1]).abs().max() if right.ndim > 1 and right.shape[-1] > 2 else off.abs().max()
@@ -137,7 +141,7 @@ def _row_by_row(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str
     return f"all values along the last axis are off by one and the same number{zero}", "no such offset", look
 
 
-def rows_off_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:
+def find_rows_off_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:
     """(seen, expected, look) for rows that should sum to 1, as those of a softmax do, and do not."""
     if right.ndim < 2 or right.shape[-1] < 2 or not right.is_floating_point() or not found.is_floating_point():
         return None
@@ -146,10 +150,10 @@ def rows_off_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tuple[str
     if bool((right < 0).any()) or bool(((right.sum(-1) - 1).abs() > _OFF_ONE).any()) or not off.any():
         return None
     names = axes if len(axes) == right.ndim else ()
-    place = f"{_place(off, names[:-1])}, sums to {_figure(float(found.sum(-1)[_first(off)]), 4)}"
+    place = f"{_describe_place(off, names[:-1])}, sums to {_format_number(float(found.sum(-1)[_find_first(off)]), 4)}"
     along = (f"along the axis of the {name}" for axis, name in enumerate(names) if _sums_to_one(found, axis))
     elsewhere = f"; they do {named}" if (named := next(along, "")) else ""
-    share = _share(off, "does not sum", "do not sum").replace("value", "row")
+    share = _describe_share(off, "does not sum", "do not sum").replace("value", "row")
     seen = f"{'none of its rows sums' if off.all() else share} to 1{elsewhere}"
     look = "Along which axis should these numbers share out a sum of 1?"
     return f"{seen}; the first, at {place}", "1 for every row", look
@@ -159,31 +163,34 @@ def _sums_to_one(found: Tensor, axis: int) -> bool:
     return bool(((found.sum(axis) - 1).abs() <= _OFF_ONE).all())
 
 
-def first_difference(
+def find_first_difference(
     actual: Tensor, expected: Tensor, tolerance: tuple[float, float], axes: Sequence[str]
 ) -> tuple[str, str]:
     """(seen, expected): how many values differ by more than ``tolerance``, where, and the first of them."""
     found, right = actual.double(), expected.double()
     relative, absolute = tolerance
     differs = ~torch.isclose(found, right, rtol=relative, atol=absolute)
-    index = _first(differs)
-    here, there = _apart(float(found[index]), float(right[index]), torch.bool in (actual.dtype, expected.dtype))
+    index = _find_first(differs)
+    here, there = _format_apart(float(found[index]), float(right[index]), torch.bool in (actual.dtype, expected.dtype))
     if found.numel() == 1:
         return f"its value is {here}", there
     names = axes if len(axes) == len(index) else ()
     first, second = (each.flatten().sort().values for each in (found, right))
     moved = len(first) > 2 and torch.allclose(first, second, rtol=relative, atol=absolute)
-    seen = "the right values stand in other places" if moved else _share(differs, "differs", "differ")
-    return f"{seen}{_shared_index(differs, names)}; the first is at {_place(differs, axes)}: {here}", f"{there} there"
+    seen = "the right values stand in other places" if moved else _describe_share(differs, "differs", "differ")
+    return (
+        f"{seen}{_describe_shared_index(differs, names)}; the first is at {_describe_place(differs, axes)}: {here}",
+        f"{there} there",
+    )
 
 
-def _first(mask: Tensor) -> tuple[int, ...]:
+def _find_first(mask: Tensor) -> tuple[int, ...]:
     return tuple(int(i) for i in mask.nonzero()[0])
 
 
-def _place(mask: Tensor, axes: Sequence[str]) -> str:
+def _describe_place(mask: Tensor, axes: Sequence[str]) -> str:
     """The first place of a mask, by the names of its axes where they are known."""
-    index = _first(mask)
+    index = _find_first(mask)
     if len(axes) != len(index):
         return f"index {list(index)}"
     return ", ".join(f"{axis} {i}" for axis, i in zip(axes, index, strict=True))
@@ -193,21 +200,21 @@ def _is_constant(tensor: Tensor) -> bool:
     return bool((tensor == tensor.flatten()[0]).all())
 
 
-def _apart(here: float, there: float, boolean: bool) -> tuple[str, str]:
+def _format_apart(here: float, there: float, boolean: bool) -> tuple[str, str]:
     """Two numbers with as few digits as tell them apart, four at least."""
     if boolean and {here, there} <= {0.0, 1.0}:
         return str(bool(here)), str(bool(there))
     for digits in range(4, 17):
-        if _figure(here, digits) != _figure(there, digits):
-            return _figure(here, digits), _figure(there, digits)
-    return _figure(here, 17), _figure(there, 17)
+        if _format_number(here, digits) != _format_number(there, digits):
+            return _format_number(here, digits), _format_number(there, digits)
+    return _format_number(here, 17), _format_number(there, 17)
 
 
-def _figure(number: float, digits: int) -> str:
+def _format_number(number: float, digits: int) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 1e9 else f"{number:.{digits}g}"
 
 
-def _shared_index(differs: Tensor, names: Sequence[str]) -> str:
+def _describe_shared_index(differs: Tensor, names: Sequence[str]) -> str:
     """The one index of an axis that holds every difference, or the one that holds none."""
     for axis, name in enumerate(names if len(names) > 1 else ()):
         wrong = differs.movedim(axis, 0).reshape(differs.shape[axis], -1).any(1)
@@ -218,7 +225,7 @@ def _shared_index(differs: Tensor, names: Sequence[str]) -> str:
     return ""
 
 
-def _share(mask: Tensor, one: str, many: str) -> str:
+def _describe_share(mask: Tensor, one: str, many: str) -> str:
     count, total = int(mask.sum()), mask.numel()
     if count == total:
         return f"all of its values {many}" if total > 1 else f"its value {one}"
@@ -279,42 +286,46 @@ def expect_equal(
             Reason.DEVICE,
         )
     if not close(tensor, expected):
-        seen, wanted, look = _difference(tensor.detach(), expected.detach(), axes, describe, look)
+        seen, wanted, look = _find_difference(tensor.detach(), expected.detach(), axes, describe, look)
         raise Failure(f"{name} has the shape {shape(tensor)}, as expected, but {seen}", wanted, look)
 
 
-def _difference(
+def _find_difference(
     actual: Tensor, expected: Tensor, axes: Sequence[str], describe: Describe | None, look: str
 ) -> tuple[str, str, str]:
     """(seen, expected, look), by the first that has something to say."""
-    if described_as := without_content(actual, expected, axes) or pattern(actual, expected):
+    if described_as := find_empty_content(actual, expected, axes) or find_pattern(actual, expected):
         return described_as
     described = None
     if describe:
         with contextlib.suppress(IndexError, ValueError, OverflowError):  # it may look for what is not there
             described = describe(actual, expected)
-    if described is None and (described_as := rows_off_one(actual, expected, axes)):
+    if described is None and (described_as := find_rows_off_one(actual, expected, axes)):
         return described_as
     by_hand = "Work out that one value by hand, line by line. Where does your code differ?"
-    return *(described or first_difference(actual, expected, tolerance_of(actual, expected), axes)), look or by_hand
+    return *(
+        described or find_first_difference(actual, expected, get_tolerance(actual, expected), axes)
+    ), look or by_hand
 
 
 def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
     """``actual`` as a tensor, or a failure that says what it is instead, or which shape it has."""
     if not isinstance(actual, Tensor):
-        expected = f"a tensor of shape {_shape_text(wanted)}"
-        raise Failure(f"{name} is {kind_of(actual)}", expected, _where_it_returns(actual), Reason.KIND, kind_of(actual))
+        expected = f"a tensor of shape {_format_wanted_shape(wanted)}"
+        raise Failure(
+            f"{name} is {kind_of(actual)}", expected, _ask_where_it_returns(actual), Reason.KIND, kind_of(actual)
+        )
     if tuple(actual.shape) != tuple(wanted):
         raise Failure(
-            f"{name} has the shape {_shape_text(actual.shape)}",
-            f"{_shape_text(wanted)}{_hint(actual.shape, wanted)}",
+            f"{name} has the shape {_format_wanted_shape(actual.shape)}",
+            f"{_format_wanted_shape(wanted)}{_suggest_reshape(actual.shape, wanted)}",
             "Write the shape of every intermediate tensor beside its line.",
             Reason.SHAPE,
         )
     return actual
 
 
-def _where_it_returns(value: object) -> str:
+def _ask_where_it_returns(value: object) -> str:
     if value is None:
         return "Does every path end in a `return`?"
     if inspect.isgenerator(value) or inspect.iscoroutine(value):
@@ -329,13 +340,13 @@ def _where_it_returns(value: object) -> str:
     return "What does your `return` line give back?"
 
 
-def _shape_text(sizes: Sequence[int]) -> str:
+def _format_wanted_shape(sizes: Sequence[int]) -> str:
     return shape(sizes) if len(sizes) else "(), a single number"
 
 
 def close(actual: Tensor, expected: Tensor) -> bool:
-    """Whether two tensors of one shape hold the same numbers, up to the rounding of the coarser dtype."""
-    relative, absolute = tolerance_of(actual, expected)
+    """Say whether two tensors of one shape hold the same numbers, up to the rounding of the coarser dtype."""
+    relative, absolute = get_tolerance(actual, expected)
     exact = not (actual.is_floating_point() or expected.is_floating_point())
     first, second = (each.detach().to("cpu", torch.int64 if exact else torch.float64) for each in (actual, expected))
     if exact:
@@ -343,7 +354,7 @@ def close(actual: Tensor, expected: Tensor) -> bool:
     return torch.allclose(first, second, rtol=relative, atol=absolute)
 
 
-def tolerance_of(actual: Tensor, expected: Tensor) -> tuple[float, float]:
+def get_tolerance(actual: Tensor, expected: Tensor) -> tuple[float, float]:
     """Relative and absolute, of the coarser of two dtypes; none for integers."""
     if not expected.is_floating_point():
         return 0.0, 0.0
@@ -351,7 +362,7 @@ def tolerance_of(actual: Tensor, expected: Tensor) -> tuple[float, float]:
     return TOLERANCE.get(coarser, (1e-4, 1e-5))
 
 
-def _hint(sizes: Sequence[int], wanted: Sequence[int]) -> str:
+def _suggest_reshape(sizes: Sequence[int], wanted: Sequence[int]) -> str:
     if len(sizes) != len(wanted) and wanted:
         return f", with {len(wanted)} ax{'i' if len(wanted) == 1 else 'e'}s"
     return ": the same sizes in another order" if sorted(sizes) == sorted(wanted) else ""

@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from exercise_kit.engine.class_exercises import ClassExercises, ClassFiles, class_exercises, in_use
-from exercise_kit.engine.course_named import DEFAULT, VARIABLE, named, package
+from exercise_kit.engine.class_exercises import ClassExercises, ClassFiles, get_files_in_use, load_class_exercises
+from exercise_kit.engine.course_named import DEFAULT, VARIABLE, read_course_name, read_package_name
 from exercise_kit.engine.verdict import Undecided
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Measure(Protocol):
     """Measures what students hand in as a file."""
 
     def measure(self, handed_in: FileBytes) -> object:
-        """How good it is; ``str`` of it reads on behind "It is right on".
+        """Tell how good it is; ``str`` of it reads on behind "It is right on".
 
         Raises:
             Failure: it cannot be used.
@@ -91,7 +91,7 @@ class Modules:
     stand_ins: Mapping[str, str]
 
     def are_there(self, name: str, lesson: int) -> bool:
-        """Whether the module of that path is there for a lesson, by its number, while the judge grades."""
+        """Say whether the module of that path is there for a lesson, by its number, while the judge grades."""
         if name in self.tools:
             return self.tools[name] != lesson
         if name in self.answers:
@@ -208,13 +208,13 @@ def course() -> Course:
     Raises:
         CourseError: what the operator has named cannot be imported, or is no course.
     """
-    return _course(named(), in_use())
+    return _make_course(read_course_name(), get_files_in_use())
 
 
 @lru_cache(maxsize=1)
-def _course(where: str, of_class: ClassFiles) -> Course:
-    known = _imported(where)
-    own = class_exercises(package(), of_class, known.exercises)
+def _make_course(where: str, of_class: ClassFiles) -> Course:
+    known = _import_course(where)
+    own = load_class_exercises(read_package_name(), of_class, known.exercises)
     if own is None:
         return known
 
@@ -231,7 +231,7 @@ def _course(where: str, of_class: ClassFiles) -> Course:
     )
 
 
-def _imported(where: str) -> Course:
+def _import_course(where: str) -> Course:
     module, _, name = where.partition(":")
     said = f"{VARIABLE} is {where!r}" if VARIABLE in os.environ else f"{VARIABLE} is not set"
     advice = f'{said}; it names a module and a Course in it, as "{DEFAULT}" does'

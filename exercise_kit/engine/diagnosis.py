@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
 from itertools import islice
 
-from exercise_kit.engine.errors import same_operation
+from exercise_kit.engine.errors import share_operation
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.records import same_record
-from exercise_kit.engine.two_mistakes import Evidence, Pair, likeliest_first, most_evaluated, pairs_of
+from exercise_kit.engine.two_mistakes import Evidence, Pair, get_most_evaluated, pairs_of, sort_by_likelihood
 from exercise_kit.engine.verdict import Cause
 
 Record = list[object]
@@ -22,8 +22,8 @@ MOST_EVIDENCE = 3
 MOST_NAMES = 3
 
 
-def _unquestioned(wrong: Misconception) -> bool:
-    """Where no student is at hand, of whom a sentence could be untrue."""
+def _hold_always(wrong: Misconception) -> bool:
+    """Hold every sentence for true, where no student is at hand of whom it could be untrue."""
     return True
 
 
@@ -40,20 +40,20 @@ class Compared:
     Attributes: ``holds``.
     """
 
-    def __init__(self, records: Mapping[str, Record], observe: Observe, holds: Holds = _unquestioned) -> None:
+    def __init__(self, records: Mapping[str, Record], observe: Observe, holds: Holds = _hold_always) -> None:
         self._records, self._observe, self.holds = records, observe, cache(holds)
         self._seen: dict[tuple[Misconception, str], tuple[bool, Record]] = {}
         self._agrees: dict[tuple[Misconception, str], bool] = {}
 
     def fails(self, wrong: Misconception, name: str) -> bool:
-        """Whether a misconception fails a check."""
+        """Say whether a misconception fails a check."""
         place = wrong, name
         if place not in self._seen:
             self._seen[place] = self._observe(wrong, name)
         return self._seen[place][0]
 
     def agrees(self, wrong: Misconception, name: str) -> bool:
-        """Whether a misconception gives in a check what the student gave."""
+        """Say whether a misconception gives in a check what the student gave."""
         place = wrong, name
         if place not in self._agrees:
             self.fails(wrong, name)
@@ -61,14 +61,14 @@ class Compared:
         return self._agrees[place]
 
     def explains(self, wrong: Misconception, name: str) -> bool:
-        """Whether a misconception fails a check, with what the student gave."""
+        """Say whether a misconception fails a check, with what the student gave."""
         return self.fails(wrong, name) and self.agrees(wrong, name)
 
-    def same_step(self, wrong: Misconception, name: str) -> bool:
-        """Whether each exception that both raise in a check may come from the same step."""
-        return all(map(_same_step, self._seen[wrong, name][1], self._records[name]))
+    def may_be_same_step(self, wrong: Misconception, name: str) -> bool:
+        """Say whether each exception that both raise in a check may come from the same step."""
+        return all(map(_may_be_same_step, self._seen[wrong, name][1], self._records[name]))
 
-    def against(self, wrong: Misconception, failed: Iterable[str]) -> int:
+    def count_against(self, wrong: Misconception, failed: Iterable[str]) -> int:
         """In how many checks that both fail a misconception was observed to give something else."""
         observed = [name for name in failed if (wrong, name) in self._seen]
         return sum(self.fails(wrong, name) and not self.agrees(wrong, name) for name in observed)
@@ -111,14 +111,14 @@ def explain(
 
 
 def _is_verdict(entry: object) -> bool:
-    """Whether an entry of a record is a bare yes or no, as a student's test of others' code gives it."""
+    """Say whether an entry of a record is a bare yes or no, as a student's test of others' code gives it."""
     return isinstance(entry, tuple) and entry[:1] == ("returned",) and isinstance(entry[-1], bool)
 
 
-def _same_step(first: object, second: object) -> bool:
-    """Whether two entries of records hold exceptions that may come from the same step, or none."""
+def _may_be_same_step(first: object, second: object) -> bool:
+    """Say whether two entries of records hold exceptions that may come from the same step, or none."""
     if isinstance(first, tuple) and isinstance(second, tuple):
-        return all(map(same_operation, first, second))
+        return all(map(share_operation, first, second))
     return True
 
 
@@ -128,7 +128,7 @@ def _limit_causes(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
 
 
 def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, seen: Compared) -> bool:
-    """Whether a misconception fails a check as the student does, and the other failures do not speak against it.
+    """Say whether a misconception fails a check as the student does, and the other failures do not speak against it.
 
     One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
     fail, most have to agree, and all of them when there is nothing but yes or no, or an exception, which many mistakes
@@ -137,9 +137,9 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
     """
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
     most_against = 0 if only_raised or all(map(_is_verdict, record)) else (len(failed) - 1) // 2
-    if seen.against(wrong, failed) > most_against or not seen.explains(wrong, name):
+    if seen.count_against(wrong, failed) > most_against or not seen.explains(wrong, name):
         return False
-    if only_raised and not seen.same_step(wrong, name):
+    if only_raised and not seen.may_be_same_step(wrong, name):
         return False
     agreeing = against = 0
     for each in failed:
@@ -155,7 +155,7 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
 def _is_supported(
     wrong: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared, decisive: Set[str]
 ) -> bool:
-    """Whether a misconception explains at least as many failures as it would cause that the student does not have.
+    """Say whether a misconception explains at least as many failures as it would cause that the student does not have.
 
     A student may pass a few guards that the misconception fails: an error, say, that it forgets besides. Whoever passes
     a decisive check has not made it: a name never contradicts a tick of the same report.
@@ -167,13 +167,13 @@ def _is_supported(
 
 
 def _fails_more(wrong: Misconception, names: Sequence[str], count: int, seen: Compared) -> bool:
-    """Whether a misconception fails more than ``count`` of these checks."""
+    """Say whether a misconception fails more than ``count`` of these checks."""
     fails = (name for name in names if seen.fails(wrong, name)) if len(names) > count else iter(())
     return next(islice(fails, count, None), None) is not None
 
 
 def _may_be_two(found: Mapping[str, tuple[Cause, ...]]) -> bool:
-    """Whether no one misconception explains all failures, so that there may be two."""
+    """Say whether no one misconception explains all failures, so that there may be two."""
     return bool(found) and not set.intersection(*(set(each) for each in found.values()))
 
 
@@ -184,7 +184,7 @@ def explain_by_two(
     found: Mapping[str, tuple[Cause, ...]],
     observe: Observe,
     decisive: Set[str] = frozenset(),
-    holds: Holds = _unquestioned,
+    holds: Holds = _hold_always,
 ) -> dict[str, tuple[Cause, ...]]:
     """``found``, what single misconceptions explain, with two at once wherever these explain more.
 
@@ -220,8 +220,8 @@ def explain_by_two(
     evidence = {name: records[name] for name in unexplained[:MOST_EVIDENCE]}
     least = max(alone.values(), default=0) + 1  # of failures that a pair has to explain
     best: list[tuple[Pair, list[str]]] = []
-    for pair in _likely(exercise, pairs, evidence, alone, observe):
-        explained = _explained(pair, ordered, passed, least, seen)
+    for pair in _order_by_likelihood(exercise, pairs, evidence, alone, observe):
+        explained = _list_explained(pair, ordered, passed, least, seen)
         if any(seen.fails(pair, name) for name in passed if name in decisive and explained):
             continue
         if explained and not all(map(holds, pair.both)):
@@ -238,7 +238,7 @@ def explain_by_two(
     return {**found, **dict.fromkeys((name for _, explained in best for name in explained), causes)}
 
 
-def _explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], least: int, seen: Compared) -> list[str]:
+def _list_explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], least: int, seen: Compared) -> list[str]:
     """The failures at which a pair gives what the student gave.
 
     None, where it gives something else at one of them, fails as many of the checks that the student has passed, or
@@ -253,7 +253,7 @@ def _explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], least: 
     return [] if _fails_more(pair, passed, len(explained) - 1, seen) else explained
 
 
-def _likely(
+def _order_by_likelihood(
     exercise: Exercise,
     pairs: Sequence[Pair],
     unexplained: Mapping[str, Record],
@@ -264,9 +264,9 @@ def _likely(
         Evidence(record, {one.cause: observe(one, check_name)[1] for one in exercise.misconceptions})
         for check_name, record in unexplained.items()
     ]
-    return likeliest_first(pairs, evidence, set(alone))[: most_evaluated(exercise)]
+    return sort_by_likelihood(pairs, evidence, set(alone))[: get_most_evaluated(exercise)]
 
 
 def _has_values(record: Record) -> bool:
-    """Whether a record holds more than exceptions."""
+    """Say whether a record holds more than exceptions."""
     return not all(isinstance(entry, tuple) and entry[:1] in (("raised",), ("built",)) for entry in record)

@@ -19,12 +19,12 @@ from typing import Any
 import torch
 
 from exercise_kit.engine.compare import brief, shape
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.verdict import Failure, NotWritten
 from exercise_kit.quoting import quoted, said
 from exercise_kit.reasons import Reason
 
-OURS = tuple(str(Path(str(files(name)))) + os.sep for name in ("exercise_kit", package()))
+OURS = tuple(str(Path(str(files(name)))) + os.sep for name in ("exercise_kit", read_package_name()))
 LIBRARIES = (
     str(Path(torch.__file__).parents[1]) + os.sep,
     sysconfig.get_paths()["purelib"] + os.sep,
@@ -125,7 +125,7 @@ class Raised:
         return self.kinds[0]
 
     def is_a(self, name: str) -> bool:
-        """Whether its class is called ``name``, or inherits from one that is."""
+        """Say whether its class is called ``name``, or inherits from one that is."""
         return name in self.kinds
 
     def __str__(self) -> str:
@@ -133,17 +133,17 @@ class Raised:
         return f"{self.kind} {quoted(self.words)}".strip()
 
 
-def described(error: BaseException) -> Raised:
-    """What can be reported of an exception that was raised here."""
+def describe(error: BaseException) -> Raised:
+    """Describe what can be reported of an exception that was raised here."""
     kinds, words = tuple(each.__name__ for each in type(error).__mro__ if each is not object), said(error)
     if scripted := _SCRIPTED.search(words):  # TorchScript raises an error of its own that tells of the student's
         kinds, words = (scripted[1], *kinds), scripted[2]
     functions = tuple(frame.name for frame in traceback.extract_tb(error.__traceback__))
-    line, tensors = _line_of(error)
+    line, tensors = _find_line(error)
     return Raised(kinds, words, line, functions, tensors)
 
 
-def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
+def make_failure(name: str, error: Raised, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Failure:
     """The failure for an exception out of ``name``, called with ``inputs`` and ``options``."""
     place = f", at {error.line}" if error.line else ""
     meet = f", of {' and '.join(error.tensors)}" if len(error.tensors) > 1 else ""
@@ -156,18 +156,18 @@ def failure_of(name: str, error: Raised, inputs: tuple[Any, ...], options: Mappi
     text = f": {quoted(error.words)}" if error.words not in ("", "None") else ""
     named = [f"{option}={brief(value)}" for option, value in options.items()]
     given = ", ".join([*(brief(value) for value in inputs), *named])
-    look = _look(error) or ("Which shapes, names or types meet on that line?" if place else "")
+    look = _suggest(error) or ("Which shapes, names or types meet on that line?" if place else "")
     seen = f"{name} raised {error.kind}{text}{place}{meet}"
     expected = f"no error{' when called with ' * bool(given)}{given}"
-    return Failure(seen, expected, look, Reason.RAISED, alike(error))
+    return Failure(seen, expected, look, Reason.RAISED, find_invariant_text(error))
 
 
 # characters of an exception's words; a worker gives no more than the first of a long one
 _MOST_ALIKE = 200
 
 
-def alike(error: Raised) -> str:
-    """What is the same in an exception that comes back for other inputs."""
+def find_invariant_text(error: Raised) -> str:
+    """Find what is the same in an exception that comes back for other inputs."""
     return re.sub(r"[0-9]+", "#", f"{error.kind}: {error.words[:_MOST_ALIKE]} {error.line}")
 
 
@@ -175,7 +175,7 @@ _SIZES = re.compile(r"Expected size|must match|cannot be multiplied")
 _AXES = re.compile(r"\d+, \d+, \d+")  # more than two of them
 
 
-def _look(error: Raised) -> str:
+def _suggest(error: Raised) -> str:
     if "too many values to unpack" in error.words and ".shape" in error.line:
         return "How many axes has that tensor, and what does each of them count? Which one has no name on that line?"
     if (
@@ -209,24 +209,24 @@ _OPERATION = re.compile(r"(\w+)\s*(?=\()|(\*\*|//|[-+*/@[])|\b(assert|raise|for)
 _ONE_NAME = {"matmul": "@", "bmm": "@", "einsum": "@", "view": "reshape", "concat": "cat", "add": "+", "mul": "*"}
 
 
-def same_operation(first: object, second: object) -> bool:
-    """Whether two errors may come from the same step: whether the lines that raised them have an operation in common.
+def share_operation(first: object, second: object) -> bool:
+    """Say whether two errors may come from one step: whether the lines that raised them have an operation in common.
 
     Torch says the same of many steps, and a line that does something else has made another mistake.
     """
     if not isinstance(first, Fingerprint) or not isinstance(second, Fingerprint):
         return True
-    some, others = _operations(first.line), _operations(second.line)
+    some, others = _list_operations(first.line), _list_operations(second.line)
     return some == others or not some.isdisjoint(others) or not (first.line and second.line)
 
 
-def _operations(line: str) -> set[str]:
+def _list_operations(line: str) -> set[str]:
     found = ("".join(groups) for groups in _OPERATION.findall(line))
     return {_ONE_NAME.get(each.rstrip("_"), each.rstrip("_")) for each in found}
 
 
-def fingerprint(error: Raised) -> Fingerprint:
-    """What tells one error from another: its type and, where Python or torch worded it, its words.
+def make_fingerprint(error: Raised) -> Fingerprint:
+    """Make what tells one error from another: its type and, where Python or torch worded it, its words.
 
     There are many ways to write the same mistake, so the student's own names are left out, those of classes and
     functions too (a misconception's class is not called as the exercise asks). Of a shape in brackets only the number
@@ -235,31 +235,31 @@ def fingerprint(error: Raised) -> Fingerprint:
     kind = error.kind
     if kind not in ("RuntimeError", "NotImplementedError", "TypeError", "IndexError", "AttributeError"):
         return Fingerprint(kind, error.line)
-    words = _CLASS.sub(_everybodys, next(iter(error.words.splitlines()), ""))[:_LONGEST]
+    words = _CLASS.sub(_replace_own_name, next(iter(error.words.splitlines()), ""))[:_LONGEST]
     if kind == "RuntimeError":
-        return Fingerprint(f"{kind}: {_SHAPE.sub(_entries, words)}", error.line)
+        return Fingerprint(f"{kind}: {_SHAPE.sub(_replace_sizes, words)}", error.line)
     own = r"attribute ['`].*" if kind == "AttributeError" else _CALLED
     return Fingerprint(f"{kind}: {re.sub(own, '', words)}", error.line)
 
 
-def _everybodys(name: re.Match[str]) -> str:
+def _replace_own_name(name: re.Match[str]) -> str:
     return name[0] if name[0] in _EVERYBODYS else "own"
 
 
-def _entries(shape: re.Match[str]) -> str:
+def _replace_sizes(shape: re.Match[str]) -> str:
     return f"[{math.prod(int(size) for size in re.findall('-?[0-9]+', shape[0]))}]"
 
 
-def _line_of(error: BaseException) -> tuple[str, tuple[str, ...]]:
+def _find_line(error: BaseException) -> tuple[str, tuple[str, ...]]:
     """The innermost line of the student's own code, quoted, and the tensors named on it; "" when no call began."""
     for frame, number in reversed([*traceback.walk_tb(error.__traceback__)]):
         if not (file := frame.f_code.co_filename).startswith((*OURS, *LIBRARIES)):
             line = linecache.getline(file, number)
-            return quoted(line) or f"line {number}", _tensors_on(line, frame.f_locals)
+            return quoted(line) or f"line {number}", _list_tensors(line, frame.f_locals)
     return "", ()
 
 
-def _tensors_on(line: str, held: Mapping[str, object]) -> tuple[str, ...]:
+def _list_tensors(line: str, held: Mapping[str, object]) -> tuple[str, ...]:
     """Those of the local names on a line that hold tensors, each with its shape."""
     named = dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line))
     tensors = {name: held[name] for name in named if isinstance(held.get(name), torch.Tensor)}

@@ -33,55 +33,57 @@ def expect_example(student: Student) -> None:
         found = student.example(name, source)
         shown = [each for each in steps if each.want]
         for step, value in zip(shown, found, strict=True):
-            if not _alike(_described(value), _read(step.want)):
-                source, wanted, gave = (" ".join(text.split()) for text in (step.source, step.want, _shown(value)))
+            if not _matches(_convert_value(value), _read_value(step.want)):
+                source, wanted, gave = (
+                    " ".join(text.split()) for text in (step.source, step.want, _print_value(value))
+                )
                 seen = f"the docstring's example {quoted(source)} gave {quoted(gave, _LONGEST)}"
                 look = "Run that example in a cell, line by line. Which number is the first that you do not expect?"
-                if _lost_ones(_described(value), _read(step.want)):
+                if _lacks_single_axes(_convert_value(value), _read_value(step.want)):
                     look = "The numbers are right, and an axis with one entry is lost. Which line drops it?"
                 raise Failure(seen, f"`{wanted}`, as the docstring says", look)
 
 
-def _lost_ones(found: Any, wanted: Any) -> bool:
-    """Whether a value is the expected one but for axes with one entry, which are missing."""
+def _lacks_single_axes(found: Any, wanted: Any) -> bool:
+    """Say whether a value is the expected one but for axes with one entry, which are missing."""
     while isinstance(wanted, list | tuple) and len(wanted) == 1:
         wanted = wanted[0]
-        if _alike(found, wanted):
+        if _matches(found, wanted):
             return True
     if isinstance(wanted, list | tuple) and isinstance(found, list | tuple) and len(wanted) == len(found):
-        return all(_alike(*each) or _lost_ones(*each) for each in zip(found, wanted, strict=True))
+        return all(_matches(*each) or _lacks_single_axes(*each) for each in zip(found, wanted, strict=True))
     return False
 
 
-def _shown(value: Any) -> str:
+def _print_value(value: Any) -> str:
     """A value as Python prints it; of what no example gives, the type alone."""
     if type(value) in (list, tuple):
         left, right = "[]" if type(value) is list else "()"
-        return f"{left}{', '.join(map(_shown, value))}{right}"
+        return f"{left}{', '.join(map(_print_value, value))}{right}"
     plain = value is None or isinstance(value, bool | int | float | str | Tensor)
     return repr(value) if plain else f"<{type(value).__name__}>"
 
 
-def _read(want: str) -> Any:
-    """What an example prints as a value; a tensor as ("tensor", its numbers)."""
+def _read_value(want: str) -> Any:
+    """Read what an example prints as a value; a tensor as ("tensor", its numbers)."""
     bare = re.sub(r",\s*(grad_fn=<\w+>|dtype=torch\.\w+)", "", want)
     return ast.literal_eval(bare.replace("tensor(", "('tensor', ").strip())
 
 
-def _described(value: Any) -> Any:
-    """A value of a student's in the form of :func:`_read`."""
+def _convert_value(value: Any) -> Any:
+    """A value of a student's in the form of :func:`_read_value`."""
     if isinstance(value, Tensor):
         is_answer = value.dtype == torch.bool and not value.dim()  # tensor(True) is as good an answer as True
         return value.item() if is_answer else ("tensor", value.tolist())
     if isinstance(value, np.generic):  # np.float64(0.5) is as good a number as 0.5
         return value.item()
-    return type(value)(map(_described, value)) if type(value) in (list, tuple) else value
+    return type(value)(map(_convert_value, value)) if type(value) in (list, tuple) else value
 
 
-def _alike(found: Any, wanted: Any) -> bool:
+def _matches(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, list | tuple):
         same = type(found) is type(wanted) and len(found) == len(wanted)
-        return same and all(map(_alike, found, wanted))
+        return same and all(map(_matches, found, wanted))
     if isinstance(wanted, float) and isinstance(found, float | int) and not isinstance(found, bool):
         return math.isclose(found, wanted, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
     return type(found) is type(wanted) and bool(found == wanted)

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.examples import EXAMPLES, expect_example
-from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, TrainingEffect, effect_of
-from exercise_kit.engine.probes import Probe, fresh_settings
+from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, TrainingEffect, find_effect
+from exercise_kit.engine.probes import Probe, use_fresh_settings
 from exercise_kit.engine.program import Program
-from exercise_kit.engine.records import incomparable
+from exercise_kit.engine.records import fail_as_incomparable
 from exercise_kit.engine.verdict import Cause, Failure, Undecided
 from exercise_kit.engine.watchdog import TimeIsUpError
 
@@ -99,7 +99,7 @@ class Check:
             Undecided: when the check cannot tell.
             TimeIsUpError: the answer did not end.
         """
-        with fresh_settings():
+        with use_fresh_settings():
             try:
                 if probe is not None and callable(self.first):
                     ask_first(self.first, student, probe)
@@ -109,7 +109,7 @@ class Check:
             except (Failure, Undecided, KeyboardInterrupt, TimeIsUpError):
                 raise
             except BaseException as error:  # whatever an odd answer sets off
-                failure = incomparable(student.name, student.record, error)
+                failure = fail_as_incomparable(student.name, student.record, error)
                 failure.error = error
                 raise failure from None
 
@@ -153,10 +153,10 @@ class Misconception:
         return dict(self.cause.pages).get(self.name, "")
 
     def is_true_of(self, student: Student) -> bool:
-        """Whether what its sentence says is seen in a student's code; False where that cannot be called so."""
+        """Say whether what its sentence says is seen in a student's code; False where that cannot be called so."""
         if self.holds is None:
             return True
-        with fresh_settings():
+        with use_fresh_settings():
             try:
                 return self.holds(student, Probe(self.name))
             except (KeyboardInterrupt, TimeIsUpError):
@@ -182,7 +182,7 @@ def its_own_example_comes_out(student: Student, probe: Probe) -> None:
 
 
 def is_example(check: str) -> bool:
-    """Whether a check of this name, of ``check`` or of grading, is the docstring's example."""
+    """Say whether a check of this name, of ``check`` or of grading, is the docstring's example."""
     return check.removeprefix("test_") == its_own_example_comes_out.__name__
 
 
@@ -229,7 +229,7 @@ class Exercise:
         return Exercise(name, lesson or self.lesson, objects, self.is_class, *lists, graded_only=self.graded_only)
 
     def graded_checks(self, original: Exercise | None = None) -> tuple[Check, ...]:
-        """What grading asks, as it asks it: by names that begin with "test_", each ``worth`` its points here.
+        """List what grading asks, as it asks it: by names that begin with "test_", each ``worth`` its points here.
 
         In the order of ``check``, and behind that what grading alone asks. A check without points is asked as well, so
         that a graded report tells what ``check`` tells.
@@ -243,9 +243,9 @@ class Exercise:
             if stronger := alone.pop(each.name, None):
                 each = replace(stronger, needs=each.needs, guard=each.guard, graded_only=False)
             found.append(each)
-        return tuple(self._as_graded(each) for each in (*found, *alone.values()))
+        return tuple(self._make_graded(each) for each in (*found, *alone.values()))
 
-    def _as_graded(self, check: Check) -> Check:
+    def _make_graded(self, check: Check) -> Check:
         points = check.points.get(self.name, check.points.get(self.variant_of, 0.0))
         needs = tuple(f"test_{each}" for each in check.needs)
         first = check.first
@@ -359,7 +359,7 @@ class Exercise:
         """
 
         def register(wrong: Implementation) -> Implementation:
-            name, explanation = _readable_name(wrong.__name__), " ".join((wrong.__doc__ or "").split())
+            name, explanation = _make_readable(wrong.__name__), " ".join((wrong.__doc__ or "").split())
             cause, seen = self.cause_of(name, explanation, question, section, in_training, wrong.__module__)
             self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen, len(before), holds))
             return wrong
@@ -377,18 +377,18 @@ class Exercise:
             module: where it is written; by default beside the exercise.
         """
         known = training or self.in_training
-        seen = TrainingEffect(known) if known else effect_of(f"{self.name}: {name}")
+        seen = TrainingEffect(known) if known else find_effect(f"{self.name}: {name}")
         page = name, f"mistakes/{self.name}/{name.replace(' ', '-')}"
-        pages = (page,) if _is_of_the_course(module or f"{self.package}.claims") else ()
+        pages = (page,) if _belongs_to_course(module or f"{self.package}.claims") else ()
         return Cause(name, explanation, question, section, seen.sentence, pages), seen
 
 
-def _is_of_the_course(module: str) -> bool:
-    """Whether a module is of the course's package, and not a class's own file or a notebook."""
+def _belongs_to_course(module: str) -> bool:
+    """Say whether a module is of the course's package, and not a class's own file or a notebook."""
     file = getattr(sys.modules.get(module), "__file__", None)
-    return file is not None and Path(file).is_relative_to(str(files(package())))
+    return file is not None and Path(file).is_relative_to(str(files(read_package_name())))
 
 
-def _readable_name(name: str) -> str:
+def _make_readable(name: str) -> str:
     """ColumnOrder and column_order → "column order"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).strip("_").replace("_", " ").lower()

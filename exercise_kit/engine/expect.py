@@ -14,11 +14,11 @@ from exercise_kit.engine.compare import (
     close,
     expect_equal,
     expect_tensor,
-    first_difference,
-    tolerance_of,
+    find_first_difference,
+    get_tolerance,
 )
-from exercise_kit.engine.errors import alike
-from exercise_kit.engine.records import tensors_in
+from exercise_kit.engine.errors import find_invariant_text
+from exercise_kit.engine.records import iterate_tensors
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.quoting import quoted
@@ -53,7 +53,7 @@ def expect_gradients_of_inputs(
         expect_equal(gradient / scale, right / scale, f"the gradient of {name}", axes, look=follows)
 
 
-def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def compute_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """The gradient that ``input_gradients`` would find for ``x``, of an oracle."""
     leaf = x.detach().clone().requires_grad_()
     output = function(leaf)
@@ -79,7 +79,7 @@ def expect_same_twice(student: Student, run: Callable[[], Any], *shape: int) -> 
 
 def expect_left_alone(student: Student) -> None:
     """Fail when a call has changed one of its input tensors, or has given no tensor, so that nothing was done."""
-    answered = any(True for _ in tensors_in(student.record[-1:]))
+    answered = any(True for _ in iterate_tensors(student.record[-1:]))
     student.note(("changed inputs", tuple(student.changed_inputs)))
     if student.changed_inputs:
         raise Failure(
@@ -103,16 +103,18 @@ def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Se
         others: of the same kinds; best of the same shapes.
     """
     notes = student.run_fixture("in_a_row", inputs=tuple(inputs), others=tuple(others))
-    first, kept, again = (list(tensors_in(notes[name])) for name in ("first", "kept", "again"))
+    first, kept, again = (list(iterate_tensors(notes[name])) for name in ("first", "kept", "again"))
     settings = tuple(map(str, notes["settings"]))
-    student.note_instead(("results of their own", _same(first, kept), _same(first, again), settings))
+    student.note_instead(
+        ("results of their own", _have_same_numbers(first, kept), _have_same_numbers(first, again), settings)
+    )
     if settings:
         seen, look = f"a call of {student.name} changed {settings[0]}", "Which line sets something for good?"
         raise Failure(seen, "torch's settings as they were before the call", look)
     wanted, look = "a result of its own for every call", "Which tensor of yours outlives the call that made it?"
-    if not _same(first, kept):
+    if not _have_same_numbers(first, kept):
         raise Failure(f"the first result of {student.name} changed while it was called once more", wanted, look)
-    if not _same(first, again):
+    if not _have_same_numbers(first, again):
         seen = f"after the caller wrote into the first result, {student.name} gave another one for the same input"
         raise Failure(seen, wanted, look)
 
@@ -133,7 +135,7 @@ def expect_modes_kept(student: Student, arguments: Sequence[Any], *inputs: Any) 
         raise Failure(seen, "every part in training or evaluation, as the caller has put it", look)
 
 
-def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
+def _have_same_numbers(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
     same_shapes = [each.shape for each in some] == [each.shape for each in others]
     return same_shapes and all(map(close, some, others))
 
@@ -238,14 +240,16 @@ def expect_value_error(
             Reason.ACCEPTED,
         )
     if not error.is_a("ValueError"):
-        raise Failure(f"{student.name} raised {error}, on {described}", wanted, look, Reason.RAISED, alike(error))
+        raise Failure(
+            f"{student.name} raised {error}, on {described}", wanted, look, Reason.RAISED, find_invariant_text(error)
+        )
     named = set(re.findall(r"\d+", error.words))
     student.note(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
         text = quoted(error.words) or "no text"
         if error.line and not error.line.startswith("`raise "):  # Python's or torch's own, about something else
             seen, look = f"{student.name} raised ValueError with {text}, at {error.line}, on {described}", _NOT_MEANT
-            raise Failure(seen, wanted, look, Reason.RAISED, alike(error))
+            raise Failure(seen, wanted, look, Reason.RAISED, find_invariant_text(error))
         lacks = " and ".join(missing)
         others = " and ".join(sorted(named - {str(abs(number)) for number in numbers}, key=int))
         look = f"That message does not say {lacks}. How does an f-string put a number there?"
@@ -258,28 +262,28 @@ def expect_value_error(
 
 
 def apart_from_numbers(claim: CheckFunction) -> CheckFunction:
-    """What grading asks ``first`` of a refusal: a claim, or that nothing but the numbers of an answer are wrong.
+    """Make what grading asks ``first`` of a refusal: a claim, or that nothing but the numbers of an answer are wrong.
 
     So a refusal that was written counts where a formula is wrong. An answer that refuses everything, or that gives one
     and the same number wherever it is asked, does not do the exercise, and earns nothing for it.
     """
 
-    def asked(student: Student, probe: Probe) -> None:
+    def ask(student: Student, probe: Probe) -> None:
         try:
             claim(student, probe)
         except Failure as failure:
-            computes = any(each.numel() and each.min() < each.max() for each in tensors_in(student.record))
+            computes = any(each.numel() and each.min() < each.max() for each in iterate_tensors(student.record))
             if failure.reason != Reason.DIFFERENT or not computes:
                 raise
 
-    return asked
+    return ask
 
 
 _NOT_MEANT = "That error is about another line. Does your own test come before it?"
 
 
 def _names_other_side(words: str, side: str, number: int) -> bool:
-    """Whether a message says "width 30" where the height is 30, and says nothing of the height."""
+    """Say whether a message says "width 30" where the height is 30, and says nothing of the height."""
     other = {"height": "width", "width": "height"}[side]
     return side not in words.lower() and re.search(rf"\b{other}\W{{0,3}}{number}\b", words.lower()) is not None
 
@@ -287,7 +291,7 @@ def _names_other_side(words: str, side: str, number: int) -> bool:
 RANDOM = "it gives other numbers when it runs again on the same input", "one and the same result in every run"
 
 
-def located(
+def make_describe(
     module: StudentModule,
     right: StudentModule | Mapping[str, Tensor],
     names: Sequence[str],
@@ -323,34 +327,34 @@ def located(
             if there is None or there.shape != wanted[key].shape:  # not called, or fed in another layout
                 continue
             if not close(there, wanted[key]):
-                return _described(last, key, there, wanted[key], axes)
+                return _describe(last, key, there, wanted[key], axes)
             last = key
-        return _behind(last, actual, expected, axes) if last else None
+        return _describe_behind(last, actual, expected, axes) if last else None
 
     return describe
 
 
 def differs(again: object, before: Tensor) -> bool:
-    """Whether a second run has given other numbers than the one ``before``, of the same shape."""
+    """Say whether a second run has given other numbers than the one ``before``, of the same shape."""
     return isinstance(again, Tensor) and again.shape == before.shape and not close(again, before)
 
 
-def _described(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
-    before = f"{_named(last)} is still right and " if last else ""
-    seen, expected = _difference(found, wanted, axes)
-    return f"{before}{_named(key)} is wrong{'' if last else ' already'}: {seen}", expected
+def _describe(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+    before = f"{_name_part(last)} is still right and " if last else ""
+    seen, expected = _describe_difference(found, wanted, axes)
+    return f"{before}{_name_part(key)} is wrong{'' if last else ' already'}: {seen}", expected
 
 
-def _behind(last: str, actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
-    seen, wanted = _difference(actual, expected, axes)
-    return f"{_named(last)} is still right, and goes wrong behind that: {seen}", wanted
+def _describe_behind(last: str, actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+    seen, wanted = _describe_difference(actual, expected, axes)
+    return f"{_name_part(last)} is still right, and goes wrong behind that: {seen}", wanted
 
 
-def _difference(found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+def _describe_difference(found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
     names = axes if len(axes) == wanted.ndim else ()
-    return first_difference(found.cpu(), wanted.cpu(), tolerance_of(found, wanted), names)
+    return find_first_difference(found.cpu(), wanted.cpu(), get_tolerance(found, wanted), names)
 
 
-def _named(key: str) -> str:
+def _name_part(key: str) -> str:
     name, _, way = key.rpartition(":")
     return f"what enters `{name}`" if way == "in" else f"what `{name}` gives"

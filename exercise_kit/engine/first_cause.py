@@ -29,7 +29,7 @@ _FEWEST = 2
 _FOLLOWED_BY = (Reason.DTYPE, Reason.KIND, Reason.SHAPE)
 
 
-def with_first_causes(results: Sequence[CheckResult], slip: Slip | None = None) -> tuple[CheckResult, ...]:
+def put_first_causes_in_front(results: Sequence[CheckResult], slip: Slip | None = None) -> tuple[CheckResult, ...]:
     """The results, with first causes in front: failures over which several checks stumbled, which now wait for them.
 
     Args:
@@ -37,24 +37,24 @@ def with_first_causes(results: Sequence[CheckResult], slip: Slip | None = None) 
         slip: of Python, for which all failures wait that it :meth:`~exercise_kit.engine.slip_searches.Slip.explains`.
     """
     if slip:
-        return _behind(slip, results)
+        return _fold_behind(slip, results)
     leading: dict[object, CheckResult] = {}
     for result in results:
-        key = _key(result)
-        if key and key not in leading and _leads(result, results):
-            leading[key] = _lead(result, f"first_cause_{len(leading) + 1}")
+        key = _make_key(result)
+        if key and key not in leading and _is_lead(result, results):
+            leading[key] = _make_lead(result, f"first_cause_{len(leading) + 1}")
     wrong_kinds = (each for each in (*leading.values(), *results) if each.reason in _FOLLOWED_BY)
     followed = next((each for each in wrong_kinds if each.leads or each.causes), None)
     waiting = [
-        _waiting(each, lead) if (lead := leading.get(_key(each)) or _follows(each, followed)) else each
+        _make_waiting(each, lead) if (lead := leading.get(_make_key(each)) or _find_lead(each, followed)) else each
         for each in results
     ]
     waits_for = {each.name: each.waits_for for each in waiting}
     waiting = [replace(each, waits_for=waits_for.get(each.waits_for) or each.waits_for) for each in waiting]
-    return (*leading.values(), *_under_a_changed_input(waiting))
+    return (*leading.values(), *_fold_under_changed_input(waiting))
 
 
-def _under_a_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
+def _fold_under_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
     """The results, where failures without a name fold under a changed input: the numbers may follow from that."""
     changed = next((each for each in results if each.reason == Reason.CHANGED), None)
     if changed is None:
@@ -65,16 +65,16 @@ def _under_a_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
     ]
 
 
-def _behind(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+def _fold_behind(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
     told = CheckResult("first_cause_1", slip.claim, Verdict.FAIL, slip.seen, look=slip.look, reason=Reason.SLIP)
     lead = replace(told, worth=0.0, leads=True)
     waits = {each.name for each in results if each.verdict == Verdict.FAIL and slip.explains(each)}
-    behind = (_waiting(each, lead) if each.name in waits else each for each in results)
+    behind = (_make_waiting(each, lead) if each.name in waits else each for each in results)
     return lead, *(replace(each, waits_for=lead.name) if each.waits_for in waits else each for each in behind)
 
 
-def _key(result: CheckResult) -> object:
-    """What is alike in checks that stumbled over the same; None for those that found what they looked for.
+def _make_key(result: CheckResult) -> object:
+    """Make what is alike in checks that stumbled over the same; None for those that found what they looked for.
 
     A known mistake has its name and its explanation, in whichever check it is reported.
     """
@@ -86,7 +86,7 @@ def _key(result: CheckResult) -> object:
     return result.reason, over
 
 
-def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:
+def _find_lead(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:
     """``lead``, where it causes a failure that has no name of its own: numbers cut to integers, a printed example."""
     if lead is None or result.verdict != Verdict.FAIL or result.causes:
         return None
@@ -97,13 +97,13 @@ def _follows(result: CheckResult, lead: CheckResult | None) -> CheckResult | Non
     return lead if example or is_whole else None
 
 
-def _leads(first: CheckResult, results: Sequence[CheckResult]) -> bool:
-    """Whether a result is a first cause: whether it says more than its check claims.
+def _is_lead(first: CheckResult, results: Sequence[CheckResult]) -> bool:
+    """Say whether a result is a first cause: whether it says more than its check claims.
 
     That a call does not end, or the dtype of plain inputs, is claimed by no check. An exception may be what one or two
     checks are about ("Lists and tuples will do"), so it is a first cause where half of the checks met it.
     """
-    names = {each.name for each in results if _key(each) == _key(first)}
+    names = {each.name for each in results if _make_key(each) == _make_key(first)}
     stumbled = sum(each.name in names or each.waits_for in names for each in results)
     if first.reason in (Reason.TIME, Reason.DTYPE):
         return True
@@ -116,12 +116,12 @@ def _is_right(result: CheckResult) -> bool:
     return result.verdict == Verdict.PASS and not result.guard
 
 
-def _lead(result: CheckResult, name: str) -> CheckResult:
+def _make_lead(result: CheckResult, name: str) -> CheckResult:
     assert result.reason is not None
     return replace(result, name=name, claim=_CLAIMS[result.reason], worth=0.0, guard=False, leads=True)
 
 
-def _waiting(result: CheckResult, lead: CheckResult) -> CheckResult:
+def _make_waiting(result: CheckResult, lead: CheckResult) -> CheckResult:
     seen = f"it could not be decided because of the first cause: {lead.seen}"
     return CheckResult(
         *(result.name, result.claim, Verdict.UNDECIDED, seen),

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 
 TIE = 0.02  # twice the standard error of the difference between two models on 5,000 images
 STANDSTILL = 0.1  # of the way that the right model's loss falls from guessing
@@ -54,9 +54,9 @@ class Trained:
     guessing: float
 
 
-def what_was_trained() -> Trained | None:
-    """What the course has trained; None where nobody has measured."""
-    found = _findings()
+def read_what_was_trained() -> Trained | None:
+    """Read what the course has trained; None where nobody has measured."""
+    found = _read_findings()
     return Trained(**found["trained"], guessing=1 / found["right"]["classes"]) if "right" in found else None
 
 
@@ -77,7 +77,7 @@ class TrainingEffect:
     @property
     def sentence(self) -> str:
         """A sentence for the one who made the mistake; empty where training shows nothing, or nobody has measured."""
-        trained = what_was_trained()
+        trained = read_what_was_trained()
         if trained is None or self.accuracy is None or self.right is None or self.kind not in _SHOWN:
             return ""
         reached = f"{trained.model} reached {self.accuracy:.1%} on {trained.data}; without the bug, {self.right:.1%}"
@@ -89,27 +89,27 @@ _SHOWN = (InTraining.WORSE, InTraining.STUCK)
 NOT_MEASURED = TrainingEffect(InTraining.UNMEASURED)
 
 
-def effect_of(key: str, known: dict[str, Any] | None = None) -> TrainingEffect:
-    """What a training run with a mistake in it has shown.
+def find_effect(key: str, known: dict[str, Any] | None = None) -> TrainingEffect:
+    """Find what a training run with a mistake in it has shown.
 
     Args:
         key: the name of its exercise and its own, as "moving_average: summed up".
         known: what was found, by the course's package unless given.
     """
-    known = _findings() if known is None else known
+    known = _read_findings() if known is None else known
     found = known["mistakes"].get(key, {})
     if "stops" in found:
         return TrainingEffect(InTraining.STOPS)
     if found.get("same_as") == "right":
         return TrainingEffect(InTraining.UNSEEN)
     if "same_as" in found:
-        return effect_of(found["same_as"], known)
+        return find_effect(found["same_as"], known)
     if "accuracy" not in found:
         return NOT_MEASURED
-    return TrainingEffect(_kind(found, known["right"]), found["accuracy"], known["right"]["accuracy"])
+    return TrainingEffect(_classify(found, known["right"]), found["accuracy"], known["right"]["accuracy"])
 
 
-def _kind(found: dict[str, float], right: dict[str, float]) -> InTraining:
+def _classify(found: dict[str, float], right: dict[str, float]) -> InTraining:
     guessing = math.log(right["classes"])
     if guessing - found["loss"] < STANDSTILL * (guessing - right["loss"]):
         return InTraining.STUCK
@@ -120,7 +120,7 @@ def _kind(found: dict[str, float], right: dict[str, float]) -> InTraining:
 
 
 @cache
-def _findings() -> dict[str, Any]:
-    path = Path(str(files(package()))) / "exercises" / "in_training.json"
+def _read_findings() -> dict[str, Any]:
+    path = Path(str(files(read_package_name()))) / "exercises" / "in_training.json"
     findings: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"mistakes": {}}
     return findings

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
 
 _lent: WeakSet[Any] = WeakSet()
@@ -23,19 +23,19 @@ _lent: WeakSet[Any] = WeakSet()
 
 def lend(right: Any) -> Any:
     """A right function, or class, as one that shows nothing of its source; :func:`is_lent` knows it."""
-    lent = _lent_class(right) if inspect.isclass(right) else _calling(right)
+    lent = _lend_class(right) if inspect.isclass(right) else _make_calling(right)
     _lent.add(lent)
     return lent
 
 
 def is_lent(given: object) -> bool:
-    """Whether this is a lent part, or a class made from one."""
+    """Say whether this is a lent part, or a class made from one."""
     if inspect.isclass(given):
         return any(each in _lent for each in given.__mro__)
     return inspect.isfunction(given) and given in _lent
 
 
-def _calling(right: Callable[..., Any]) -> Callable[..., Any]:
+def _make_calling(right: Callable[..., Any]) -> Callable[..., Any]:
     def lent(*inputs: Any, **options: Any) -> Any:
         try:
             return right(*inputs, **options)
@@ -44,28 +44,35 @@ def _calling(right: Callable[..., Any]) -> Callable[..., Any]:
 
     functools.update_wrapper(lent, right)
     del lent.__wrapped__  # type: ignore[attr-defined]  # by which getsource would find the answer
-    lent.__module__ = package()
+    lent.__module__ = read_package_name()
     lent.__signature__ = inspect.signature(right)  # type: ignore[attr-defined]
     return lent
 
 
-def _lent_class(right: type) -> type:
+def _lend_class(right: type) -> type:
     """A class made from the right one whose methods show nothing; parameters keep their names."""
-    own: dict[str, Any] = {"__module__": package(), "__doc__": right.__doc__, "__qualname__": right.__qualname__}
+    own: dict[str, Any] = {
+        "__module__": read_package_name(),
+        "__doc__": right.__doc__,
+        "__qualname__": right.__qualname__,
+    }
     for name, value in vars(right).items():
         if inspect.isfunction(value):
-            own[name] = _calling(value)
+            own[name] = _make_calling(value)
         elif isinstance(value, property) and value.fget:
-            own[name] = property(_calling(value.fget))
+            own[name] = property(_make_calling(value.fget))
     return type(right)(right.__name__, (right,), own)
 
 
-def right_parts(exercise: Exercise) -> Mapping[str, Any]:
+def load_right_parts(exercise: Exercise) -> Mapping[str, Any]:
     """The course's own parts of an exercise by name; empty where students' package has none."""
     if exercise.file:
         return {}
     modules = course().modules
-    places = [package(), *(f"{package()}.{each.replace('/', '.')}" for each in (*modules.answers, *modules.tools))]
+    places = [
+        read_package_name(),
+        *(f"{read_package_name()}.{each.replace('/', '.')}" for each in (*modules.answers, *modules.tools)),
+    ]
     for place in places:
         module = import_module(place)
         if all(hasattr(module, each) for each in exercise.objects):

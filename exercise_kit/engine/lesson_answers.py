@@ -15,7 +15,7 @@ from exercise_kit.submission.slice import find_used_globals
 
 
 def right_objects(lesson: Path, names: Collection[str], package: str) -> tuple[Callable[..., Any], ...]:
-    """What a lesson's own source gives for names.
+    """Return what a lesson's own source gives for names.
 
     Args:
         lesson: in percent format, with its answers.
@@ -29,16 +29,16 @@ def right_objects(lesson: Path, names: Collection[str], package: str) -> tuple[C
     module = ModuleType(f"{package}.class_answers_{lesson.stem}")
     sys.modules[module.__name__] = module  # where a dataclass looks its module up
     namespace = vars(module)
-    for statement in needed(ast.parse(lesson.read_text("utf-8"), str(lesson)), names):
+    for statement in select_needed(ast.parse(lesson.read_text("utf-8"), str(lesson)), names):
         exec(compile(ast.Module([statement], []), str(lesson), "exec"), namespace)  # the teacher's own file
         if isinstance(statement, ast.ImportFrom) and statement.module == package and "own" in namespace:
-            namespace["own"] = _parts_of(package)
+            namespace["own"] = _make_own(package)
     if missing := [name for name in names if name not in namespace]:
         raise NameError(f"lessons/{lesson.name} defines no {missing[0]}, which is the answer to an exercise")
     return tuple(namespace[name] for name in names)
 
 
-def _parts_of(package: str) -> Callable[..., object]:
+def _make_own(package: str) -> Callable[..., object]:
     def own(*names: str) -> object:
         found = tuple(getattr(importlib.import_module(package), name) for name in names)
         return found[0] if len(found) == 1 else found
@@ -46,14 +46,14 @@ def _parts_of(package: str) -> Callable[..., object]:
     return own
 
 
-def needed(tree: ast.Module, names: Collection[str]) -> list[ast.stmt]:
+def select_needed(tree: ast.Module, names: Collection[str]) -> list[ast.stmt]:
     """The statements at the top of a module that define names, and what these use, in the module's order.
 
     Of a name that is defined as a function or class, what it is assigned elsewhere is left out.
     """
     statements: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
-        for name in _bound(statement):
+        for name in _iterate_bound_names(statement):
             statements.setdefault(name, []).append(statement)
     waiting, seen, chosen = list(names), set[str](), set[int]()
     while waiting:
@@ -67,7 +67,7 @@ def needed(tree: ast.Module, names: Collection[str]) -> list[ast.stmt]:
     return [each for each in tree.body if id(each) in chosen]
 
 
-def _bound(statement: ast.stmt) -> Iterator[str]:
+def _iterate_bound_names(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         yield statement.name
     elif isinstance(statement, ast.Import | ast.ImportFrom):
@@ -77,15 +77,15 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
         yield from (each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
 
 
-def cell_of(source: str, exercise: str) -> str | None:
+def find_cell(source: str, exercise: str) -> str | None:
     """The text of an exercise's cell in a lesson; None where it has none."""
     head = rf"""^# ?%% exercise=["']{re.escape(exercise)}["'][^\n]*\n"""
     found = re.search(rf"{head}(.*?)(?=^# ?%%|\Z)", source, re.MULTILINE | re.DOTALL)
     return found[1] if found else None
 
 
-def surroundings(source: str, objects: Collection[str], package: str, file: str = "<lesson>") -> list[str]:
-    """What the definitions of objects use of their lesson: its imports, the parts that it takes over, other answers.
+def list_surroundings(source: str, objects: Collection[str], package: str, file: str = "<lesson>") -> list[str]:
+    """List what the definitions of objects use of their lesson: its imports, parts that it takes over, other answers.
 
     What the package has, too, is imported from there.
 
@@ -94,8 +94,8 @@ def surroundings(source: str, objects: Collection[str], package: str, file: str 
     """
     public = getattr(importlib.import_module(package), "__all__", ())
     lines: list[str] = []
-    for statement in needed(ast.parse(source, file), objects):
-        names = [*_bound(statement)]
+    for statement in select_needed(ast.parse(source, file), objects):
+        names = [*_iterate_bound_names(statement)]
         if set(names).isdisjoint(objects):
             given = [name for name in names if name in public]
             lines += [f"from {package} import {name}" for name in given] or [ast.unparse(statement)]

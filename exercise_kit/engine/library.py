@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.in_training import InTraining, TrainingEffect, what_was_trained
-from exercise_kit.engine.verdict import addresses
+from exercise_kit.engine.in_training import InTraining, TrainingEffect, read_what_was_trained
+from exercise_kit.engine.verdict import list_addresses
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def as_json() -> str:
+def make_json() -> str:
     """A list with an object for every misconception: exercise, lesson, name, explanation, question, section.
 
     And how it looks ``in_training``; where a model was trained with it, its ``accuracy`` and that of the ``right`` one;
@@ -29,26 +29,26 @@ def as_json() -> str:
             "explanation": wrong.cause.explanation,
             "question": wrong.cause.question,
             "section": wrong.cause.section,
-            **_in_training(wrong.effect),
-            **_page(wrong),
+            **_write_training_effect(wrong.effect),
+            **_link_page(wrong),
         }
-        for exercise in with_own_misconceptions()
+        for exercise in iterate_with_own_mistakes()
         for wrong in exercise.misconceptions
     ]
     return json.dumps(entries, indent=2, ensure_ascii=False)
 
 
-def _page(wrong: Misconception) -> dict[str, str]:
-    found = addresses(wrong.cause.pages, course().site)
+def _link_page(wrong: Misconception) -> dict[str, str]:
+    found = list_addresses(wrong.cause.pages, course().site)
     return {"page": found[wrong.name]} if found else {}
 
 
-def _in_training(effect: TrainingEffect) -> dict[str, object]:
+def _write_training_effect(effect: TrainingEffect) -> dict[str, object]:
     entry: dict[str, object] = {"in_training": str(effect.kind)}
     return entry if effect.accuracy is None else entry | {"accuracy": effect.accuracy, "right": effect.right}
 
 
-def as_table() -> Table:
+def make_table() -> Table:
     """The same as a table for a terminal: a section for each exercise, a row for each of its misconceptions.
 
     The last column is a word for how it looks in training, and the accuracy where it was measured; a line for each
@@ -69,31 +69,31 @@ def as_table() -> Table:
     def row(name: str, text: str, word: str = "") -> None:
         table.add_row(Padding(Text(name), (0, 0, 0, 2)), Text(text), Text(word))
 
-    for exercise in with_own_misconceptions():
+    for exercise in iterate_with_own_mistakes():
         heading(exercise.name, exercise.lesson)
         for wrong in exercise.misconceptions:
-            row(wrong.name, wrong.cause.explanation, _word(wrong.effect))
+            row(wrong.name, wrong.cause.explanation, _pick_word(wrong.effect))
     if table.row_count:
-        heading("In training", f"what the last column says{_of_the_right_model()}")
+        heading("In training", f"what the last column says{_describe_right_model()}")
         for kind in InTraining:
             row(kind.name.lower(), f"{kind}.".capitalize())
     return table
 
 
-def _of_the_right_model() -> str:
+def _describe_right_model() -> str:
     measured = (wrong.effect.right for exercise in course().exercises.values() for wrong in exercise.misconceptions)
-    right, trained = next((each for each in measured if each is not None), None), what_was_trained()
+    right, trained = next((each for each in measured if each is not None), None), read_what_was_trained()
     if right is None or trained is None:
         return ""
     return f"; {trained.model} on {trained.data}, where the right one reaches {right:.1%}"
 
 
-def _word(effect: TrainingEffect) -> str:
+def _pick_word(effect: TrainingEffect) -> str:
     measured = "" if effect.accuracy is None else f" {effect.accuracy:.1%}"
     return f"{effect.kind.name.lower()}{measured}"
 
 
-def with_own_misconceptions() -> Iterator[Exercise]:
+def iterate_with_own_mistakes() -> Iterator[Exercise]:
     """Exercises whose misconceptions are their own: without the bug hunts that share another one's."""
     shown: list[object] = []
     for exercise in course().exercises.values():

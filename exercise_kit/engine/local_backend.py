@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.call_trace import Watch
 from exercise_kit.engine.course import course
-from exercise_kit.engine.errors import Raised, described
-from exercise_kit.engine.printed import printing_call
-from exercise_kit.engine.probes import settings_kept
-from exercise_kit.engine.training_fixtures import add, fixture_named
-from exercise_kit.engine.watchdog import TimeIsUpError, watched_call
+from exercise_kit.engine.errors import Raised, describe
+from exercise_kit.engine.printed import watch_printing
+from exercise_kit.engine.probes import keep_settings
+from exercise_kit.engine.training_fixtures import add, get_fixture
+from exercise_kit.engine.watchdog import TimeIsUpError, watch_call
 from exercise_kit.worker.observe import observe, observe_parts, pull_back
 from exercise_kit.worker.real_types import is_a, read_fields
 from exercise_kit.worker.torch_internals import Unseen
@@ -83,7 +83,7 @@ class Backend(Protocol):
     """The functions and classes that a student wrote, wherever they are."""
 
     def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
-        """What the function ``name`` gives for copies of ``inputs``, with the gradients of float tensors among them."""
+        """Call the function ``name`` with copies of ``inputs``, for the gradients of float tensors among them too."""
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """The ``module`` that the class ``name`` makes, or the ``result`` that it gives instead."""
@@ -106,11 +106,11 @@ class LocalBackend:
 
     def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """See :class:`Backend`."""
-        return _answer(self._watch, self._objects[name], inputs, NO_OPTIONS, gradients)
+        return _run(self._watch, self._objects[name], inputs, NO_OPTIONS, gradients)
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`Backend`."""
-        answer = _answer(self._watch, self._objects[name], arguments, options)
+        answer = _run(self._watch, self._objects[name], arguments, options)
         if not is_a(answer.result, nn.Module):
             return answer
         module = read_fields(answer.result)["_modules"].get("_orig_mod", answer.result)  # torch.compile keeps it there
@@ -120,8 +120,8 @@ class LocalBackend:
         """See :class:`Backend`."""
         add(course().training_fixtures)
         held = self._objects[name]
-        given = held if inspect.isclass(held) else _watched(self._watch, held)
-        return CallResult(*_attempt(self._watch, fixture_named(fixture), (given,), fields))
+        given = held if inspect.isclass(held) else _watch_function(self._watch, held)
+        return CallResult(*_attempt(self._watch, get_fixture(fixture), (given,), fields))
 
 
 class LocalModule:
@@ -133,12 +133,12 @@ class LocalModule:
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
         """See :class:`ModuleBackend`."""
-        return _answer(self._watch, self.module, inputs, options, gradients)
+        return _run(self._watch, self.module, inputs, options, gradients)
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`ModuleBackend`."""
         given = tuple(copy.deepcopy(each) for each in inputs)
-        called = _watched(self._watch, self.module)
+        called = _watch_function(self._watch, self.module)
         return CallResult(*_attempt(self._watch, observe_parts, (self.module, names, given, options, called)))
 
     def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
@@ -180,7 +180,7 @@ class LocalModule:
         return CallResult(raised=_attempt(self._watch, change, (state,))[1])
 
 
-def _unobserved(function: Callable[..., Any]) -> Callable[..., Any]:
+def _hide_from_observers(function: Callable[..., Any]) -> Callable[..., Any]:
     """A check's own function, for a student's to call: no observer sees what runs in it, so that none slows it down."""
 
     @functools.wraps(function)
@@ -196,8 +196,8 @@ def _unobserved(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _watched(watch: Watch | None, function: Callable[..., Any]) -> Callable[..., Any]:
-    return watch.around(function) if watch else function
+def _watch_function(watch: Watch | None, function: Callable[..., Any]) -> Callable[..., Any]:
+    return watch.wrap(function) if watch else function
 
 
 def _copy_into(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
@@ -206,15 +206,17 @@ def _copy_into(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> Non
             held[name].copy_(tensor)
 
 
-def _answer(
+def _run(
     watch: Watch | None,
     function: Callable[..., Any],
     inputs: tuple[Any, ...],
     options: Mapping[str, Any],
     gradients: bool = False,
 ) -> CallResult:
-    given = tuple(_unobserved(each) if watch and inspect.isfunction(each) else copy.deepcopy(each) for each in inputs)
-    seen, error = _attempt(watch, observe, (_watched(watch, function), given, options, gradients))
+    given = tuple(
+        _hide_from_observers(each) if watch and inspect.isfunction(each) else copy.deepcopy(each) for each in inputs
+    )
+    seen, error = _attempt(watch, observe, (_watch_function(watch, function), given, options, gradients))
     if seen is None:
         return CallResult(raised=error)
     changed = tuple(number for number, before in enumerate(inputs) if has_changed(before, seen.inputs[number]))
@@ -227,19 +229,19 @@ def _attempt(
     inputs: tuple[Any, ...],
     options: Mapping[str, Any] = NO_OPTIONS,
 ) -> tuple[Any, Raised | None]:
-    """What a student's code returns, or what it raises; torch's global settings are put back."""
-    with settings_kept(), watch.session() if watch else nullcontext():
+    """Return what a student's code returns, or what it raises; torch's global settings are put back."""
+    with keep_settings(), watch.session() if watch else nullcontext():
         try:
-            with watched_call(), printing_call():
+            with watch_call(), watch_printing():
                 return function(*inputs, **options), None
         except (KeyboardInterrupt, TimeIsUpError):
             raise
         except BaseException as error:  # SystemExit too must not end the student's session
-            return None, described(error)
+            return None, describe(error)
 
 
 def has_changed(given: object, after: object) -> bool:
-    """Whether an input, as it is after a call, is not to the last digit what was given."""
+    """Say whether an input, as it is after a call, is not to the last digit what was given."""
     if not isinstance(given, Tensor) or given.is_meta:
         return False
     if not isinstance(after, Tensor) or (given.shape, given.dtype) != (after.shape, after.dtype):

@@ -26,7 +26,7 @@ from typing import Any
 
 from exercise_kit.engine.exercise import Exercise, Holds, Misconception
 from exercise_kit.engine.in_training import InTraining
-from exercise_kit.engine.program import Bug, Implementations, Program, ProgramError, program_in
+from exercise_kit.engine.program import Bug, Implementations, Program, ProgramError, read_program_in
 
 TABLE = "mistakes.toml"
 _OF_A_LESSON = re.compile(r"\d\d_\w+, ")
@@ -59,7 +59,7 @@ def read_mistakes(exercise: Exercise, claims: str) -> None:
     """
     exercise.package = claims.rpartition(".")[0]
     folder = Path(str(sys.modules[claims].__file__)).parent
-    exercise.program = program = program_in(folder, f"{exercise.package}.program")
+    exercise.program = program = read_program_in(folder, f"{exercise.package}.program")
     table = tomllib.loads((folder / TABLE).read_text("utf-8"))
     add_mistakes(exercise, program, table, f"{folder.name}/{TABLE}", vars(sys.modules[claims]))
 
@@ -88,22 +88,22 @@ def add_mistakes(
         lacks = "no words in the table" if name in bugs else f'no line # bug "{name}": in the program'
         raise ProgramError(f'{where}: "{name}" has {lacks}')
     for name, words in table.items():
-        _check(where, name, words, beside)
+        _check_words(where, name, words, beside)
         holds = beside[words["holds"]] if "holds" in words else None
-        exercise.misconceptions.append(_edit(exercise, program, bugs[name], words, holds))
+        exercise.misconceptions.append(_make_edit(exercise, program, bugs[name], words, holds))
 
 
-def _edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, Any], holds: Holds | None) -> Edit:
+def _make_edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, Any], holds: Holds | None) -> Edit:
     section = words["section"] if _OF_A_LESSON.match(words["section"]) else f"{exercise.lesson}, {words['section']}"
     training = InTraining[words["training"]] if "training" in words else None
     cause, seen = exercise.cause_of(bug.name, words["explanation"], words["question"], section, training)
     objects = Implementations(program, (bug,), exercise.objects)
-    place = program.place_of(bug, exercise.objects)
+    place = program.find_place(bug, exercise.objects)
     hunt = words.get("hunt", False)
     return Edit(cause, effect=seen, place=place, objects=objects, holds=holds, program=program, bug=bug, hunt=hunt)
 
 
-def _check(table: str, name: str, words: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+def _check_words(table: str, name: str, words: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
     where = f'{table}: "{name}"'
     if missing := [each for each in _WORDS if not words.get(each)]:
         raise ProgramError(f"{where} lacks {' and '.join(missing)}")

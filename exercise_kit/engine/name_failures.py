@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
-from exercise_kit.engine.chance import with_chance_named
+from exercise_kit.engine.chance import name_chance
 from exercise_kit.engine.diagnosis import Compared, Observe, Record, explain, explain_by_two
 from exercise_kit.engine.evaluate_check import Outcome, evaluate_check
 from exercise_kit.engine.exercise import Check, Exercise, Misconception, is_example
@@ -17,7 +17,7 @@ from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
-# failures that nobody explains; two_mistakes.most_evaluated bounds the pairs, which are evaluated once each, as a rule
+# failures that nobody explains; two_mistakes.get_most_evaluated bounds the pairs, as a rule evaluated once each
 MOST_REPLAYS = 240
 MOST_UNEXPLAINED = 3
 _UNDIAGNOSED = (Reason.NOT_WRITTEN, Reason.TIME)
@@ -29,12 +29,12 @@ def name_failures(
     observe: Observe | None = None,
     student: Callable[[], Student] | None = None,
 ) -> list[Outcome]:
-    """What checks found about a student, each failure with the misconceptions that explain it, one or two at once.
+    """Give each failure the misconceptions that explain it, one or two at once.
 
     Args:
         exercise: whose checks and misconceptions these are.
         outcomes: in the order of the checks.
-        observe: what a misconception does in a check; None: as :func:`observed` finds it, where ``check`` asks.
+        observe: what a misconception does in a check; None: as :func:`observe_once` finds it, where ``check`` asks.
         student: makes the one that was asked, whom a misconception's sentence has to be true of, and who may have made
             wrong numbers by chance; None: that is not looked at.
     """
@@ -50,19 +50,19 @@ def name_failures(
     decisive = frozenset(each.check.name for each in asked if each.check.is_decisive)
     checks = {each.name: each for each in exercise.checks}
 
-    def where_check_asks(wrong: Misconception, name: str) -> tuple[bool, Record]:
-        return observed(wrong, exercise.objects, checks[name])
+    def observe_where_check_asks(wrong: Misconception, name: str) -> tuple[bool, Record]:
+        return observe_once(wrong, exercise.objects, checks[name])
 
-    observe = observe or where_check_asks
-    seen = Compared(records, at_most(MOST_REPLAYS, observe), holds)
+    observe = observe or observe_where_check_asks
+    seen = Compared(records, limit_replays(MOST_REPLAYS, observe), holds)
     found: dict[str, tuple[Cause, ...]] = {}
     with suppress(_TooManyReplays):
         for each in failed:
             found[each.check.name] = _explain(exercise, records, names, each.check.name, seen, found, decisive)
-    found = without_examples_alone(explain_by_two(exercise, records, names, found, observe, decisive, holds))
-    found = for_refusals(found, refusals_among(each.result for each in outcomes))
+    found = drop_examples_alone(explain_by_two(exercise, records, names, found, observe, decisive, holds))
+    found = drop_causes_of_refusals(found, find_refusals(each.result for each in outcomes))
     named = [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
-    return with_chance_named(exercise, named, student) if student else named
+    return name_chance(exercise, named, student) if student else named
 
 
 def _explain(
@@ -74,7 +74,7 @@ def _explain(
     found: Mapping[str, tuple[Cause, ...]],
     decisive: Set[str],
 ) -> tuple[Cause, ...]:
-    """What explains one failure: rather what has explained others already, so that few are evaluated."""
+    """Explain one failure: rather by what has explained others already, so that few are evaluated."""
     everyone, all_failed = exercise.misconceptions, dict.fromkeys(failed).keys()
     known = {cause for causes in found.values() for cause in causes}
     likely = [each for each in everyone if each.cause in known]
@@ -84,24 +84,24 @@ def _explain(
     return explain(everyone, records, all_failed, name, seen, decisive)
 
 
-def at_most(count: int, observe: Observe) -> Observe:
+def limit_replays(count: int, observe: Observe) -> Observe:
     """The same for so many misconceptions and checks; then the diagnosis goes on with what it has."""
     evaluated: set[tuple[str, str]] = set()
 
-    def bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
+    def observe_bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
         evaluated.add((wrong.name, name))
         if len(evaluated) > count:
             raise _TooManyReplays
         return observe(wrong, name)
 
-    return bounded
+    return observe_bounded
 
 
 class _TooManyReplays(Exception):
     """No more replays."""
 
 
-def refusals_among(results: Iterable[CheckResult]) -> set[str]:
+def find_refusals(results: Iterable[CheckResult]) -> set[str]:
     """Failed checks that are about errors alone: bad input was accepted, or a guard met an exception of its own."""
     failed = [each for each in results if each.verdict == Verdict.FAIL]
     met = Counter(each.stumbled_over for each in failed)
@@ -113,7 +113,7 @@ def refusals_among(results: Iterable[CheckResult]) -> set[str]:
     }
 
 
-def without_examples_alone(found: Mapping[str, tuple[Cause, ...]]) -> dict[str, tuple[Cause, ...]]:
+def drop_examples_alone(found: Mapping[str, tuple[Cause, ...]]) -> dict[str, tuple[Cause, ...]]:
     """``found`` without what only a docstring's example speaks for: it prints little, and many print the same.
 
     Args:
@@ -126,7 +126,9 @@ def without_examples_alone(found: Mapping[str, tuple[Cause, ...]]) -> dict[str, 
     }
 
 
-def for_refusals(found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]) -> dict[str, tuple[Cause, ...]]:
+def drop_causes_of_refusals(
+    found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]
+) -> dict[str, tuple[Cause, ...]]:
     """``found`` without the causes of a missing error that also explain another failure.
 
     To forget the error is a mistake of its own.
@@ -143,13 +145,13 @@ def for_refusals(found: Mapping[str, tuple[Cause, ...]], refusals: Collection[st
 
 
 @cache
-def observed(wrong: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
-    """Whether a misconception fails a check, and what the check wrote down on the way."""
+def observe_once(wrong: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
+    """Say whether a misconception fails a check, and what the check wrote down on the way."""
     outcome = evaluate_check(check, Student(dict(zip(names, wrong.objects, strict=True))))
     return outcome.result.verdict == Verdict.FAIL, outcome.record
 
 
-def first_failed(exercise: Exercise, wrong: Misconception) -> str:
+def find_first_failed(exercise: Exercise, wrong: Misconception) -> str:
     """The name of the check with which ``check`` begins to tell of a misconception; "" where no check fails."""
-    failed = (each.name for each in exercise.checks if observed(wrong, exercise.objects, each)[0])
+    failed = (each.name for each in exercise.checks if observe_once(wrong, exercise.objects, each)[0])
     return next(failed, "")

@@ -26,10 +26,10 @@ from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.verdict import Report
-from exercise_kit.engine.waiting_cells import CELL, take_back, waiting_line
+from exercise_kit.engine.waiting_cells import CELL, take_back, write_waiting_line
 
 _Error = TypeVar("_Error", bound=Exception)
 _FIRST = 2  # inputs that IPython has while the first cell runs: an empty one, and that cell
@@ -37,7 +37,7 @@ _FIRST = 2  # inputs that IPython has while the first cell runs: an empty one, a
 
 def install() -> None:
     """Explain what is missing in a cell of this process's IPython, if there is one and nothing else handles errors."""
-    shell = shell_here()
+    shell = find_shell()
     if shell is not None and not shell.custom_exceptions:
         shell.set_custom_exc((Exception,), _show)
         shell.events.register("post_run_cell", take_back)
@@ -54,7 +54,7 @@ def say_how_work_is_kept() -> None:
         print("To keep what keep(...) writes, too, mount your Drive: Files at the left, then Mount Drive.")
 
 
-def shell_here() -> Any:
+def find_shell() -> Any:
     """This process's IPython; None where there is none."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None
@@ -64,36 +64,36 @@ def _show(
     shell: Any, kind: type[Exception], error: Exception, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
     """IPython's handler: a method of the shell, which prints what it has to say."""
-    if line := waiting_line(error, trace):
+    if line := write_waiting_line(error, trace):
         print(line)
         return
-    words = sentence_on_missing_name(error.name, trace) if isinstance(error, NameError) else ""
+    words = explain_missing_name(error.name, trace) if isinstance(error, NameError) else ""
     if words:
         error._render_traceback_ = lambda: [words]  # type: ignore[attr-defined]  # IPython looks for it
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
-def in_a_sentence(error: _Error) -> _Error:
+def hide_traceback(error: _Error) -> _Error:
     """The same exception, of which a notebook shows the message alone: no line of the traceback is the student's."""
     error._render_traceback_ = lambda: [str(error)]  # type: ignore[attr-defined]  # IPython looks for it
     return error
 
 
-def sentence_on_missing_name(name: str | None, trace: TracebackType | None) -> str:
-    """Which cell to run, where ``name`` is missing in a cell itself and is the course's; "" elsewhere."""
+def explain_missing_name(name: str | None, trace: TracebackType | None) -> str:
+    """Say which cell to run, where ``name`` is missing in a cell itself and is the course's; "" elsewhere."""
     while trace and trace.tb_next:
         trace = trace.tb_next
     if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(CELL):
         return ""
     exercise = next((each for each in course().exercises.values() if name in each.objects), None)
-    shell = shell_here()
+    shell = find_shell()
     if exercise and shell is not None and len(shell.history_manager.input_hist_raw) <= _FIRST:
         where = "in JupyterLab by Run > Run All Above Selected Cell, on Colab by Runtime > Run before"
         return f"`{name}` is not defined: the kernel is new. Run the cells above from the top ({where}), then this one."
     if exercise:
         word = "class" if exercise.is_class else "def"
         return f"`{name}` is not defined yet. Run the cell that begins with `{word} {name}`, then this one again."
-    if name in getattr(import_module(package()), "__all__", ()):
+    if name in getattr(import_module(read_package_name()), "__all__", ()):
         return f"`{name}` is not imported yet. Run the cells from the top, from the setup on, then this one again."
     return ""
 
@@ -112,7 +112,7 @@ def note_cell(info: Any) -> None:
         _home_of.update(dict.fromkeys(_DEFINED.findall(source), cell))
 
 
-def _renamed_in_its_cell(word: str, name: str) -> str:
+def _explain_renamed(word: str, name: str) -> str:
     """A sentence where the cell that defined ``name`` defines another name now, so that ``name`` is an older one."""
     there = _DEFINED.findall(_last_run.get(_home_of.get(name, ""), name))
     if not there or name in there:
@@ -121,26 +121,26 @@ def _renamed_in_its_cell(word: str, name: str) -> str:
     return f"The cell with `{word} {name}` defines `{there[-1]}` now: {older}, then this one again."
 
 
-def older_than_its_cell(exercise: Exercise) -> str:
+def explain_older_than_cell(exercise: Exercise) -> str:
     """A sentence where the last cell that defines ``exercise`` changed nothing, or holds another name by now; else "".
 
     The first has a syntax error.
     """
-    shell = shell_here()
+    shell = find_shell()
     history = getattr(shell, "history_manager", None)
     word, name = "class" if exercise.is_class else "def", exercise.objects[0]
-    if renamed := _renamed_in_its_cell(word, name):
+    if renamed := _explain_renamed(word, name):
         return renamed
     defines = re.compile(rf"^{word}\s+{name}\b", re.MULTILINE)
     for source in reversed(history.input_hist_raw if history else []):  # the first one is the check's own cell
         if defines.search(source):
-            line = _line_of_syntax_error(shell, source)
+            line = _find_syntax_error(shell, source)
             older = f"this is about the `{name}` from before. Repair that cell, run it, then run this one again."
             return f"Line {line} of the last cell with `{word} {name}` has a syntax error: {older}" if line else ""
     return ""
 
 
-def _line_of_syntax_error(shell: Any, source: str) -> int:
+def _find_syntax_error(shell: Any, source: str) -> int:
     """1 for the first line of a cell; 0 where it has no syntax error."""
     try:
         compile(shell.transform_cell(source), "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -152,26 +152,26 @@ def _line_of_syntax_error(shell: Any, source: str) -> int:
 _Arguments = ParamSpec("_Arguments")
 
 
-def printed_in_a_script(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
+def print_in_script(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
     """Decorate a check that returns a report: the report is printed where a script calls it and drops the result."""
 
     @functools.wraps(check)
     def printing(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
         report = check(*arguments, **options)
         caller = sys._getframe(1)
-        if _is_of_a_script(caller) and _is_dropped(caller):
+        if _is_in_script(caller) and _is_dropped(caller):
             print(report)
         return report
 
     return printing
 
 
-def _is_of_a_script(caller: FrameType) -> bool:
-    """Whether Python runs a file, and this is a line of it; a notebook's module has no file."""
+def _is_in_script(caller: FrameType) -> bool:
+    """Say whether Python runs a file, and this is a line of it; a notebook's module has no file."""
     return caller.f_globals.get("__name__") == "__main__" and "__file__" in caller.f_globals
 
 
 def _is_dropped(caller: FrameType) -> bool:
-    """Whether the caller does nothing with what the call that it is at gives."""
+    """Say whether the caller does nothing with what the call that it is at gives."""
     following = (each.opname for each in dis.get_instructions(caller.f_code) if each.offset > caller.f_lasti)
     return next(following, "") == "POP_TOP"

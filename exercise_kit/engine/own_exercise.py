@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PACKED
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.lesson_answers import cell_of, surroundings
+from exercise_kit.engine.lesson_answers import find_cell, list_surroundings
 from exercise_kit.engine.mistakes import add_mistakes
 from exercise_kit.engine.program import ProgramError, read_program
 
@@ -37,18 +37,19 @@ def own_exercise(file: str, mistakes: str = "", **options: Any) -> Exercise:
     path = Path(file)
     packed = path.with_suffix(PACKED)
     text = zlib.decompress(packed.read_bytes()).decode() if packed.is_file() else ""
-    lesson = ast.get_docstring(ast.parse(text)) if text else lesson_of(path)
+    lesson = ast.get_docstring(ast.parse(text)) if text else find_lesson(path)
     found = Exercise(path.stem, lesson or "", **options)
     if not text:
-        text = _answer(path, found)
-    module = f"{package()}.{PACKAGE}.{path.stem}_answer"  # forgotten with the exercises when a class's files change
+        text = _read_answer(path, found)
+    # forgotten with the exercises when a class's files change
+    module = f"{read_package_name()}.{PACKAGE}.{path.stem}_answer"
     found.program = read_program(text, module, f"{LESSONS}/{found.lesson}.py")
     add_mistakes(found, found.program, tomllib.loads(mistakes), f"{EXERCISES}/{path.name}")
     return found
 
 
-def packed_answer(path: Path, exercise: Exercise) -> bytes:
-    """What a release has beside an exercise's file: its lesson, and the answer where mistakes are edits of it.
+def pack_answer(path: Path, exercise: Exercise) -> bytes:
+    """Pack what a release has beside an exercise's file: its lesson, and the answer where mistakes are edits of it.
 
     Args:
         path: of the exercise's file in the class folder.
@@ -58,27 +59,27 @@ def packed_answer(path: Path, exercise: Exercise) -> bytes:
     """
     if exercise.program is None:
         return b""
-    answer = _answer(path, exercise) if exercise.program.bugs else ""
+    answer = _read_answer(path, exercise) if exercise.program.bugs else ""
     return zlib.compress(f'"""{exercise.lesson}"""\n{answer}'.encode(), 9)
 
 
-def lesson_of(path: Path) -> str:
+def find_lesson(path: Path) -> str:
     """The lesson of the class that has the cell of an exercise.
 
     Raises:
         ProgramError: none has.
     """
     for lesson in sorted((path.parent.parent / LESSONS).glob("*.py")):
-        if cell_of(lesson.read_text("utf-8", "replace"), path.stem) is not None:
+        if find_cell(lesson.read_text("utf-8", "replace"), path.stem) is not None:
             return lesson.stem
     raise ProgramError(f'no lesson in {LESSONS}/ has its cell, which begins with # %% exercise="{path.stem}"')
 
 
-def _answer(path: Path, exercise: Exercise) -> str:
+def _read_answer(path: Path, exercise: Exercise) -> str:
     """The exercise's cell, below what it uses of its lesson."""
     lesson = path.parent.parent / LESSONS / f"{exercise.lesson}.py"
     source = lesson.read_text("utf-8")
-    cell = cell_of(source, path.stem) or ""
+    cell = find_cell(source, path.stem) or ""
     lines = [line for line in cell.splitlines() if not line.strip().endswith(_MARKERS)]
-    around = surroundings(source, exercise.objects, package(), str(lesson))
+    around = list_surroundings(source, exercise.objects, read_package_name(), str(lesson))
     return "\n".join([*around, "", "", *lines]) + "\n"

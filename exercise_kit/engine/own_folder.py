@@ -10,7 +10,7 @@ from exercise_kit.engine.course import course
 DRIVE = Path("/content/drive/MyDrive")  # of Colab, where it is mounted
 
 
-def own_folder() -> Path:
+def find_own_folder() -> Path:
     """In Drive, beside the notebooks, or beside their folders where each has its own."""
     here = Path.cwd()
     beside = here.parent if here.name in course().lessons else here

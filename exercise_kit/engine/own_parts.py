@@ -21,14 +21,14 @@ from types import ModuleType
 from typing import Any
 
 from exercise_kit.engine import own_folder
-from exercise_kit.engine.arguments import find, problem_with, unknown, usage
+from exercise_kit.engine.arguments import describe_unknown, find_exercise, find_problem, write_usage
 from exercise_kit.engine.compare import kind_of, listed
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.notebook_or_script import in_a_sentence
-from exercise_kit.engine.part_source import CannotKeepError, source_of
-from exercise_kit.engine.run import is_part, last_passed, report_on
+from exercise_kit.engine.notebook_or_script import hide_traceback
+from exercise_kit.engine.part_source import CannotKeepError, collect_source
+from exercise_kit.engine.run import can_be_kept, get_last_passed, make_report
 from exercise_kit.engine.verdict import Report
 from exercise_kit.files import write
 from exercise_kit.quoting import quoted
@@ -49,22 +49,25 @@ def keep(*names: str) -> None:
     Args:
         names: of exercises, as "one_hot".
     """
-    place = _place()
+    place = _find_place()
     kept = []
     for name in names:
-        known = find(name)
+        known = find_exercise(name)
         try:
             if known is None:
-                raise CannotKeepError(unknown(name, called="keep"))
-            if last_passed(known) is None and f"# %% {known.name}\n" in (_text_of(place) or ""):
-                print(f"{known.name} stays in {place.name} as it is. To replace it, check yours first: {usage(known)}.")
+                raise CannotKeepError(describe_unknown(name, called="keep"))
+            if get_last_passed(known) is None and f"# %% {known.name}\n" in (_read_text(place) or ""):
+                print(
+                    f"{known.name} stays in {place.name} as it is. To replace it, check yours first: "
+                    f"{write_usage(known)}."
+                )
                 continue
             _keep(known, place)
             kept.append(f"`{known.name}`")
         except CannotKeepError as why:
             print(f"{name} is not kept. {why}")
     if kept:
-        print(f"Kept in {_shown(place)}: {listed(kept)}. Later lessons begin with what is there.")
+        print(f"Kept in {_shorten_path(place)}: {listed(kept)}. Later lessons begin with what is there.")
         if "google.colab" in sys.modules and own_folder.DRIVE not in place.parents:
             print("Colab deletes its files at the end of a session: mount your Drive and keep again, or download it.")
 
@@ -81,20 +84,20 @@ def own(*names: str) -> Any:
     Raises:
         AttributeError: the course has no part of that name; it shows as a sentence.
     """
-    place = _place()
-    theirs = import_module(package())
+    place = _find_place()
+    theirs = import_module(read_package_name())
     if absent := [name for name in names if not (isinstance(name, str) and hasattr(theirs, name))]:
-        raise in_a_sentence(AttributeError(_no_part(absent[0])))
+        raise hide_traceback(AttributeError(_describe_no_part(absent[0])))
     parts = {name: getattr(theirs, name) for name in names}
-    mine, reasons = _passing(place, names)
+    mine, reasons = _select_passing(place, names)
     _say(place, mine, [name for name in names if name not in mine], reasons)
     found = tuple({**parts, **mine}[name] for name in names)
     return found[0] if len(found) == 1 else found
 
 
-def _no_part(name: object) -> str:
-    """What to say to who asks for a part that the course does not have."""
-    parts = sorted(_names_of_parts())
+def _describe_no_part(name: object) -> str:
+    """Say to who asks for it that the course has no such part."""
+    parts = sorted(_list_part_names())
     meant = getattr(name, "__name__", None)
     if not isinstance(name, str):
         usage = f'`own("{meant if meant in parts else parts[0]}")`'
@@ -116,7 +119,7 @@ class _File:
         front, *cells = _HEADER_OF_CELL.split(text)
         return cls(front, tuple(cells))
 
-    def with_cell(self, exercise: Exercise, cell: str, imports: list[str]) -> _File:
+    def replace_cell(self, exercise: Exercise, cell: str, imports: list[str]) -> _File:
         """The same with another cell for an exercise, in its place or at the end, and the imports that are missing."""
         missing = sorted(line for line in set(imports) if line not in self.front.split("\n"))
         front = "\n".join([self.front.rstrip("\n"), *([""] if "import " not in self.front else []), *missing])
@@ -131,22 +134,22 @@ class _File:
         return "".join(parts).rstrip("\n") + "\n"
 
     def holds(self, other: _File) -> bool:
-        """Whether nothing of another one is missing here."""
+        """Say whether nothing of another one is missing here."""
         return {each.strip() for each in other.cells} <= {each.strip() for each in self.cells}
 
 
 def _keep(exercise: Exercise, place: Path) -> None:
     """Write one answer, with the other parts that it calls, after it has passed its check from there too."""
-    objects = last_passed(exercise)
+    objects = get_last_passed(exercise)
     if objects is None:
-        raise CannotKeepError(f"It has to pass its check first: {usage(exercise)}.")
+        raise CannotKeepError(f"It has to pass its check first: {write_usage(exercise)}.")
     if all(_is_kept(each, place) for each in objects.values()):
         return
-    before = _File.read(_text_of(place) or _HEADER)
-    file = _with_part(before, exercise, objects, place)
-    report = _checked(exercise, _module(file.text(), place))
+    before = _File.read(_read_text(place) or _HEADER)
+    file = _add_part(before, exercise, objects, place)
+    report = _check(exercise, _make_module(file.text(), place))
     if not _is_right(report):
-        raise CannotKeepError(f"On its own, outside of this notebook, it is not right. {_why(report)}")
+        raise CannotKeepError(f"On its own, outside of this notebook, it is not right. {_explain(report)}")
     try:
         if not file.holds(before):
             write(place.with_suffix(".before.py"), before.text().encode())
@@ -156,45 +159,45 @@ def _keep(exercise: Exercise, place: Path) -> None:
         raise CannotKeepError(f"{place} cannot be written: {error.strerror or error}. {advice}") from None
 
 
-def _with_part(file: _File, exercise: Exercise, objects: Mapping[str, object], place: Path) -> _File:
+def _add_part(file: _File, exercise: Exercise, objects: Mapping[str, object], place: Path) -> _File:
     """The file with an answer, and before it with the student's other parts that it calls."""
-    found = source_of(objects, _names_of_parts() - set(objects), place.stem)
+    found = collect_source(objects, _list_part_names() - set(objects), place.stem)
     imports = list(found.imports)
     for name, value in found.calls.items():
-        if _is_of_the_course(value):
-            imports.append(f"from {package()} import {name}")
-        elif (other := _exercise_of(name)) and not _is_kept(value, place):
-            file = _with_part(file, other, _passed_parts(other), place)
-    return file.with_cell(exercise, "\n\n\n".join(found.definitions), imports)
+        if _belongs_to_course(value):
+            imports.append(f"from {read_package_name()} import {name}")
+        elif (other := _find_exercise(name)) and not _is_kept(value, place):
+            file = _add_part(file, other, _find_passed_parts(other), place)
+    return file.replace_cell(exercise, "\n\n\n".join(found.definitions), imports)
 
 
-def _passed_parts(other: Exercise) -> dict[str, object]:
-    held = last_passed(other)
+def _find_passed_parts(other: Exercise) -> dict[str, object]:
+    held = get_last_passed(other)
     if held is None:
-        raise CannotKeepError(f"It calls your `{other.name}`, which has to pass its check first: {usage(other)}.")
+        raise CannotKeepError(f"It calls your `{other.name}`, which has to pass its check first: {write_usage(other)}.")
     return dict(held)
 
 
-def _passing(place: Path, names: tuple[str, ...]) -> tuple[dict[str, object], list[str]]:
+def _select_passing(place: Path, names: tuple[str, ...]) -> tuple[dict[str, object], list[str]]:
     """Those of the names that the student's file holds and that pass, and why not of the others."""
     try:
-        text = _text_of(place)
-        module = _module(text, place) if text else None
+        text = _read_text(place)
+        module = _make_module(text, place) if text else None
     except CannotKeepError as why:
         return {}, [str(why)]
     mine: dict[str, object] = {}
     reasons: list[str] = []
-    exercises = {each.name: each for each in filter(None, map(_exercise_of, names))}
+    exercises = {each.name: each for each in filter(None, map(_find_exercise, names))}
     for exercise in exercises.values():
         held = [getattr(module, name, None) for name in exercise.objects]
-        if module is None or None in held or any(map(_is_of_the_course, held)):  # a kept part may import the course's
+        if module is None or None in held or any(map(_belongs_to_course, held)):  # a kept part may import the course's
             continue
-        report = _report(exercise, module)
+        report = _check_once(exercise, module)
         if _is_right(report):
             mine |= {name: getattr(module, name) for name in exercise.objects if name in names}
         else:
-            hint = f'`import {place.stem}`, then `check("{exercise.name}", {_dotted(exercise, place)})`'
-            reasons.append(f"`{exercise.name}` in {place.name} is not used. {_why(report)} See {hint}.")
+            hint = f'`import {place.stem}`, then `check("{exercise.name}", {_write_dotted_name(exercise, place)})`'
+            reasons.append(f"`{exercise.name}` in {place.name} is not used. {_explain(report)} See {hint}.")
     return mine, reasons
 
 
@@ -202,7 +205,7 @@ def _say(place: Path, mine: Mapping[str, object], others: list[str], reasons: li
     for reason in reasons:
         print(reason)
     if mine:
-        print(f"Your own, from {_shown(place)}: {listed([f'`{name}`' for name in mine])}.")
+        print(f"Your own, from {_shorten_path(place)}: {listed([f'`{name}`' for name in mine])}.")
     if others:
         print(f"The course's: {listed([f'`{name}`' for name in others])}.")
 
@@ -210,37 +213,37 @@ def _say(place: Path, mine: Mapping[str, object], others: list[str], reasons: li
 _reports: dict[tuple[str, str], Report] = {}
 
 
-def _report(exercise: Exercise, module: ModuleType) -> Report:
+def _check_once(exercise: Exercise, module: ModuleType) -> Report:
     """The check of an exercise on a module, asked once for each state of the file."""
     key = exercise.name, str(vars(module)["__digest__"])
     if key not in _reports:
-        _reports[key] = _checked(exercise, module)
+        _reports[key] = _check(exercise, module)
     return _reports[key]
 
 
-def _checked(exercise: Exercise, module: ModuleType) -> Report:
+def _check(exercise: Exercise, module: ModuleType) -> Report:
     objects = tuple(getattr(module, name, None) for name in exercise.objects)
-    problem = problem_with(exercise, objects)
-    return Report(exercise.name, problem=problem) if problem else report_on(exercise, objects)
+    problem = find_problem(exercise, objects)
+    return Report(exercise.name, problem=problem) if problem else make_report(exercise, objects)
 
 
 def _is_right(report: Report) -> bool:
-    """Whether a part is right, and the parts that it calls are: a check passes it with the course's in their place."""
+    """Say whether a part and those that it calls are right: a check passes it with the course's in their place."""
     return report.passed and report.note is None
 
 
-def _why(report: Report) -> str:
+def _explain(report: Report) -> str:
     if report.problem or report.note:
         return str(report.problem or report.note)
     failed = next((each for each in report.results if each.verdict != "pass"), None)
     return f'This check does not pass: "{failed.claim}"' if failed else "Nothing in it could be checked."
 
 
-def _dotted(exercise: Exercise, place: Path) -> str:
+def _write_dotted_name(exercise: Exercise, place: Path) -> str:
     return ", ".join(f"{place.stem}.{name}" for name in exercise.objects)
 
 
-def _module(text: str, place: Path) -> ModuleType:
+def _make_module(text: str, place: Path) -> ModuleType:
     """The file as a module, under its name.
 
     Raises:
@@ -258,25 +261,25 @@ def _module(text: str, place: Path) -> ModuleType:
     except SyntaxError as error:
         raise CannotKeepError(f"{place.name} is not Python in line {error.lineno}: {error.msg}. {advice}") from None
     except Exception as error:
-        line = _line_of(error, place)
+        line = _find_line(error, place)
         raise CannotKeepError(f"{place.name} stops{line} with {type(error).__name__}: {error}. {advice}") from None
     sys.modules[place.stem] = module
     return module
 
 
-def _line_of(error: Exception, place: Path) -> str:
-    numbers = [number for file, number in _frames(error) if file == str(place)]
+def _find_line(error: Exception, place: Path) -> str:
+    numbers = [number for file, number in _iterate_frames(error) if file == str(place)]
     return f" in line {numbers[-1]}" if numbers else ""
 
 
-def _frames(error: Exception) -> Iterator[tuple[str, int]]:
+def _iterate_frames(error: Exception) -> Iterator[tuple[str, int]]:
     trace = error.__traceback__
     while trace:
         yield trace.tb_frame.f_code.co_filename, trace.tb_lineno
         trace = trace.tb_next
 
 
-def _text_of(place: Path) -> str | None:
+def _read_text(place: Path) -> str | None:
     """The text of the student's file, None where there is none.
 
     Raises:
@@ -292,25 +295,25 @@ def _text_of(place: Path) -> str | None:
         raise CannotKeepError(f"{place.name} cannot be read: {error}.") from None
 
 
-def _place() -> Path:
-    return own_folder.own_folder() / course().own_parts
+def _find_place() -> Path:
+    return own_folder.find_own_folder() / course().own_parts
 
 
-def _shown(place: Path) -> str:
+def _shorten_path(place: Path) -> str:
     return str(place) if own_folder.DRIVE in place.parents else place.name
 
 
-def _names_of_parts() -> set[str]:
+def _list_part_names() -> set[str]:
     """The names of all objects that students write and the course has, too."""
-    return {name for each in course().exercises.values() for name in each.objects if is_part(each)}
+    return {name for each in course().exercises.values() for name in each.objects if can_be_kept(each)}
 
 
-def _exercise_of(name: str) -> Exercise | None:
+def _find_exercise(name: str) -> Exercise | None:
     return next((each for each in course().exercises.values() if name in each.objects), None)
 
 
-def _is_of_the_course(value: object) -> bool:
-    return str(getattr(value, "__module__", "")).partition(".")[0] == package()
+def _belongs_to_course(value: object) -> bool:
+    return str(getattr(value, "__module__", "")).partition(".")[0] == read_package_name()
 
 
 def _is_kept(value: object, place: Path) -> bool:

@@ -23,8 +23,8 @@ from torch.utils._pytree import tree_leaves
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.lent import right_parts
-from exercise_kit.engine.probes import quiet, settings_kept
+from exercise_kit.engine.lent import load_right_parts
+from exercise_kit.engine.probes import keep_settings, silence
 
 _FEWEST, _ROUNDS, _SECONDS = 3, 20, 0.05  # as many runs of both, unless they take longer together
 _MOST_SECONDS = 0.05  # that one run of an answer may take, by what a small one took
@@ -62,7 +62,7 @@ class _Counting(TorchDispatchMode):
         return result
 
 
-def pace_of(exercise: Exercise, objects: tuple[Any, ...]) -> str | None:
+def describe_pace(exercise: Exercise, objects: tuple[Any, ...]) -> str | None:
     """The line on a right answer; None where there is nothing to compare it with, or it cannot be called so.
 
     Args:
@@ -70,53 +70,59 @@ def pace_of(exercise: Exercise, objects: tuple[Any, ...]) -> str | None:
         objects: what passed its checks.
     """
     pace = course().paces.get(exercise.name)
-    right = right_parts(exercise)
+    right = load_right_parts(exercise)
     if pace is None or not right:
         return None
     reference = next(iter(right.values()))
     try:
         with (
             contextlib.redirect_stdout(io.StringIO()),  # what it prints was shown by its checks
-            quiet(),
-            settings_kept(),
+            silence(),
+            keep_settings(),
             torch.random.fork_rng(devices=[]),
             torch.no_grad(),
             sdpa_kernel(SDPBackend.MATH),  # what exercises forbid is no measure for what they ask for
         ):
-            return _line(pace, objects[0], reference)
+            return _write_line(pace, objects[0], reference)
     except Exception:  # it passed its checks: whatever this size brings up is no matter of them
         return None
 
 
-def _line(pace: Pace, answer: Any, reference: Any) -> str:
+def _write_line(pace: Pace, answer: Any, reference: Any) -> str:
     small = {name: max(2, count // 4) for name, count in pace.sizes.items()}
-    first = _ready(pace, answer, small)
+    first = _make_call(pace, answer, small)
     first()  # whatever is loaded at the first call
-    is_quick = _seconds_of(first) * math.prod(pace.sizes.values()) / math.prod(small.values()) < _MOST_SECONDS
+    is_quick = _measure_seconds(first) * math.prod(pace.sizes.values()) / math.prod(small.values()) < _MOST_SECONDS
     sizes = pace.sizes if is_quick else small
-    slower = _times_slower(_ready(pace, answer, sizes), _ready(pace, reference, sizes))
-    mine, ours = (_counted(pace, each, small).size for each in (answer, reference))
+    slower = _measure_ratio(_make_call(pace, answer, sizes), _make_call(pace, reference, sizes))
+    mine, ours = (_count_calls(pace, each, small).size for each in (answer, reference))
     loops = [each for each in small if _loops_over(pace, answer, small, each)] if slower >= _SLOW else []
     loops = [each for each in loops if not _loops_over(pace, reference, small, each)]
     because = f": a loop over {loops[0]}" if loops else ""
-    speed = f"{_times(slower)} the time of the course's own" if _times(slower) else "as fast as the course's own"
+    speed = (
+        f"{_write_ratio(slower)} the time of the course's own"
+        if _write_ratio(slower)
+        else "as fast as the course's own"
+    )
     memory = ", with a copy where none is needed" if mine else ""
     if ours:
-        memory = f", with {_times(mine / ours)} its memory" if _times(mine / ours) else ", with as much memory"
+        memory = (
+            f", with {_write_ratio(mine / ours)} its memory" if _write_ratio(mine / ours) else ", with as much memory"
+        )
     measured = ", ".join(f"{count} {name}" for name, count in sizes.items())
     costs = slower >= _SLOW or mine > 1.5 * ours
     why = " No points hang on this: it tells where a loop or a copy is left." if costs else ""
     return f"Right; {speed}{because}{memory}.{why} Measured with {measured}."
 
 
-def _times(ratio: float) -> str:
+def _write_ratio(ratio: float) -> str:
     """ "38 times", or "" where it is about the same."""
     if 0.67 <= ratio <= 1.5:
         return ""
     return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 
-def _ready(pace: Pace, of: Any, sizes: Mapping[str, int]) -> Callable[[], Any]:
+def _make_call(pace: Pace, of: Any, sizes: Mapping[str, int]) -> Callable[[], Any]:
     """A call without arguments."""
     generator_state = torch.random.get_rng_state()
     torch.manual_seed(0)
@@ -129,30 +135,30 @@ def _ready(pace: Pace, of: Any, sizes: Mapping[str, int]) -> Callable[[], Any]:
     return lambda: called(*inputs)
 
 
-def _times_slower(answer: Callable[[], Any], reference: Callable[[], Any]) -> float:
+def _measure_ratio(answer: Callable[[], Any], reference: Callable[[], Any]) -> float:
     """The ratio of the shortest of several runs, taken in turn."""
     rounds: list[tuple[float, float]] = []
     reference()  # neither pays for what is loaded at a first call: the answer has run before
     while len(rounds) < _FEWEST or (len(rounds) < _ROUNDS and sum(map(sum, rounds)) < _SECONDS):
-        rounds.append((_seconds_of(answer), _seconds_of(reference)))
+        rounds.append((_measure_seconds(answer), _measure_seconds(reference)))
     mine, ours = (min(of) for of in zip(*rounds, strict=True))
     return mine / ours
 
 
-def _seconds_of(call: Callable[[], Any]) -> float:
+def _measure_seconds(call: Callable[[], Any]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
 
 
-def _counted(pace: Pace, of: Any, sizes: Mapping[str, int]) -> _Counting:
-    call = _ready(pace, of, sizes)
+def _count_calls(pace: Pace, of: Any, sizes: Mapping[str, int]) -> _Counting:
+    call = _make_call(pace, of, sizes)
     with _Counting() as counting:
         call()
     return counting
 
 
 def _loops_over(pace: Pace, answer: Any, small: Mapping[str, int], name: str) -> bool:
-    """Whether an answer calls torch more often where there is more of something."""
-    before, after = (_counted(pace, answer, each).calls for each in (small, {**small, name: 2 * small[name]}))
+    """Say whether an answer calls torch more often where there is more of something."""
+    before, after = (_count_calls(pace, answer, each).calls for each in (small, {**small, name: 2 * small[name]}))
     return after >= _GROWS * before

@@ -36,8 +36,8 @@ class PartSource:
     calls: dict[str, object] = field(default_factory=dict)
 
 
-def source_of(objects: Mapping[str, object], parts: Collection[str], kept_in: str) -> PartSource:
-    """What a file needs to hold these objects.
+def collect_source(objects: Mapping[str, object], parts: Collection[str], kept_in: str) -> PartSource:
+    """Collect what a file needs to hold these objects.
 
     Args:
         objects: name → function or class of the student.
@@ -50,8 +50,8 @@ def source_of(objects: Mapping[str, object], parts: Collection[str], kept_in: st
     found, seen = PartSource(), set(objects)
 
     def add(name: str, value: Any) -> None:
-        text, namespace = _definition(name, value), _namespace_of(value)
-        for needed in _global_names(text):
+        text, namespace = _read_definition(name, value), _get_namespace(value)
+        for needed in _list_global_names(text):
             if needed in namespace and needed not in seen:
                 seen.add(needed)
                 require(name, needed, namespace[needed])
@@ -64,7 +64,7 @@ def source_of(objects: Mapping[str, object], parts: Collection[str], kept_in: st
             found.calls[needed] = value
         elif getattr(value, "__module__", None) == kept_in:
             return
-        elif statement := _import_of(needed, value):
+        elif statement := _write_import(needed, value):
             found.imports.append(statement)
         elif inspect.isfunction(value) or inspect.isclass(value):
             add(needed, value)
@@ -79,9 +79,9 @@ def source_of(objects: Mapping[str, object], parts: Collection[str], kept_in: st
     return found
 
 
-def _definition(name: str, value: Any) -> str:
+def _read_definition(name: str, value: Any) -> str:
     """The lines of a function or class, with its decorators and without the marks of a model solution."""
-    lines = _file_of(name, value)
+    lines = _read_file(name, value)
     try:
         tree = ast.parse("".join(lines))
     except SyntaxError:  # a cell with a line of IPython's own, as %time or !ls
@@ -96,15 +96,15 @@ def _definition(name: str, value: Any) -> str:
     return "".join([*text, *alias]).rstrip()
 
 
-def _file_of(name: str, value: Any) -> list[str]:
-    code = next((each.__code__ for each in _functions(value)), None)
+def _read_file(name: str, value: Any) -> list[str]:
+    code = next((each.__code__ for each in _iterate_functions(value)), None)
     lines = linecache.getlines(code.co_filename) if code else []
     if not lines:
         raise CannotKeepError(f"The lines of `{name}` were not found: run its cell again, and then the check.")
     return lines
 
 
-def _functions(value: Any) -> Iterator[Any]:
+def _iterate_functions(value: Any) -> Iterator[Any]:
     """A function itself, or the methods of a class that were written in it."""
     held = vars(value).values() if inspect.isclass(value) else (value,)
     for each in (getattr(one, "__func__", one) for one in held):  # a static method or a class method holds its own
@@ -112,12 +112,12 @@ def _functions(value: Any) -> Iterator[Any]:
             yield function
 
 
-def _namespace_of(value: Any) -> Mapping[str, Any]:
-    function = next(_functions(value), None)
+def _get_namespace(value: Any) -> Mapping[str, Any]:
+    function = next(_iterate_functions(value), None)
     return function.__globals__ if function else vars(sys.modules[value.__module__])
 
 
-def _global_names(text: str) -> list[str]:
+def _list_global_names(text: str) -> list[str]:
     """The names that source looks up outside of itself, in order."""
     table = symtable.symtable(text, "<part>", "exec")
     own = {each.get_name() for each in table.get_symbols() if each.is_assigned()}
@@ -130,10 +130,10 @@ def _global_names(text: str) -> list[str]:
     return [name for name in dict.fromkeys(outside(table, symtable.Symbol.is_referenced)) if name not in own]
 
 
-def _import_of(name: str, value: Any) -> str | None:
+def _write_import(name: str, value: Any) -> str | None:
     """The statement that gives ``value`` this name in another file; None where there is none."""
     if isinstance(value, ModuleType):
-        return f"import {value.__name__}" if value.__name__ == name else _from_module(name, value.__name__)
+        return f"import {value.__name__}" if value.__name__ == name else _write_from_import(name, value.__name__)
     module = getattr(value, "__module__", None)
     original = getattr(value, "__name__", None)
     if not isinstance(module, str) or not isinstance(original, str) or module == "__main__":
@@ -147,7 +147,7 @@ def _import_of(name: str, value: Any) -> str | None:
     return None
 
 
-def _from_module(name: str, module: str) -> str:
+def _write_from_import(name: str, module: str) -> str:
     parent, _, last = module.rpartition(".")
     return f"from {parent} import {last}" if parent and last == name else f"import {module} as {name}"
 

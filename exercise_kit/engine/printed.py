@@ -61,7 +61,7 @@ _current: _FirstCallAlone | None = None
 
 
 @contextlib.contextmanager
-def first_call_printed() -> Iterator[None]:
+def print_first_call_alone() -> Iterator[None]:
     """Inside, of what calls of an answer print only the first one's is shown; at the end how many others printed."""
     global _current
     outer, _current = _current, _FirstCallAlone(sys.stdout)
@@ -73,6 +73,6 @@ def first_call_printed() -> Iterator[None]:
         _current = outer
 
 
-def printing_call() -> contextlib.AbstractContextManager[None]:
+def watch_printing() -> contextlib.AbstractContextManager[None]:
     """Around a call of an answer: what it prints is shown or counted, where a check runs."""
     return _current.call() if _current else contextlib.nullcontext()

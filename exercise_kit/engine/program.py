@@ -50,7 +50,7 @@ class Bug:
     edits: Mapping[int, tuple[str, ...]] = field(hash=False)
 
     def touches(self, other: Bug) -> bool:
-        """Whether both spoil the same line, so that they cannot be made together."""
+        """Say whether both spoil the same line, so that they cannot be made together."""
         return not self.edits.keys().isdisjoint(other.edits.keys())
 
 
@@ -80,14 +80,14 @@ class Program:
         """The bug of that name."""
         return next((each for each in self.bugs if each.name == name), None)
 
-    def place_of(self, bug: Bug, names: Sequence[str]) -> int:
+    def find_place(self, bug: Bug, names: Sequence[str]) -> int:
         """In which of several objects a bug is first found; 0 where in none, as in a helper that they share."""
         spans = self.spans
         lines = sorted(bug.edits)
         return next((place for line in lines for place, name in enumerate(names) if line in spans.get(name, ())), 0)
 
     def defines(self, name: str) -> bool:
-        """Whether it defines a function or class of that name."""
+        """Say whether it defines a function or class of that name."""
         return name in self.spans
 
     @cached_property
@@ -100,11 +100,11 @@ class Program:
         """A module with these bugs in it; made once, so that its source can be looked up as that of any other."""
         name = f"{self.module}:{BETWEEN.join(each.name for each in bugs)}"
         if name not in sys.modules:
-            sys.modules[name] = module_from(name, self.text(bugs))
+            sys.modules[name] = make_module(name, self.text(bugs))
         return sys.modules[name]
 
 
-def module_from(name: str, source: str) -> ModuleType:
+def make_module(name: str, source: str) -> ModuleType:
     """A module of that name, made of its source; errors in it show its own lines."""
     file = f"<{name}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
@@ -144,7 +144,7 @@ class Implementations(Sequence[Callable[..., Any]]):
         return self._objects[index]
 
 
-def program_in(folder: Path, module: str) -> Program:
+def read_program_in(folder: Path, module: str) -> Program:
     """The program that stands in an exercise's folder, as text or, in a wheel, packed.
 
     Raises:
@@ -170,7 +170,7 @@ def read_program(source: str, module: str, file: str) -> Program:
     """
     lines: list[str] = []
     edits: dict[str, dict[int, tuple[str, ...]]] = {}
-    first = _first_line(source)
+    first = _find_first_line(source)
     for number, line in enumerate(source.splitlines(), 1):
         bug = _BUG.match(line)
         if not bug and not _MEANT.match(line):
@@ -189,8 +189,8 @@ def read_program(source: str, module: str, file: str) -> Program:
     return Program(module, tuple(lines), tuple(Bug(each, places) for each, places in edits.items()))
 
 
-def _first_line(source: str) -> int:
-    """Where the program begins: behind the module's own docstring."""
+def _find_first_line(source: str) -> int:
+    """Find where the program begins: behind the module's own docstring."""
     body = ast.parse(source).body
     if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         body = body[1:]

@@ -27,18 +27,18 @@ from exercise_kit.engine.verdict import BETWEEN, CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
 
-def definitions_of(objects: Sequence[object]) -> list[Definition]:
+def find_definitions(objects: Sequence[object]) -> list[Definition]:
     """The definitions of objects of this process, as far as their lines can be found."""
     found = []
     for each in objects:
-        written = _written(each)
+        written = _find_written_functions(each)
         namespace = next((function.__globals__ for _, function in written.values()), {})
         nodes = {name: node for name, (node, _) in written.items()}
         found.append(Definition(nodes, inspect.isclass(each), namespace, dir(each)))
     return found
 
 
-def definitions_in(source: str, names: Sequence[str]) -> list[Definition]:
+def parse_definitions(source: str, names: Sequence[str]) -> list[Definition]:
     """The definitions of these names in a student's text, of which nothing is run; none where it cannot be parsed."""
     try:
         body = ast.parse(source).body
@@ -49,10 +49,10 @@ def definitions_in(source: str, names: Sequence[str]) -> list[Definition]:
     }
     namespace = {**vars(nn), "nn": nn, "torch": torch, **known}
     nodes = {each.name: each for each in body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
-    return [_definition(nodes[name], namespace) for name in names if name in nodes]
+    return [_make_definition(nodes[name], namespace) for name in names if name in nodes]
 
 
-def _definition(node: ast.FunctionDef | ast.ClassDef, namespace: Mapping[str, Any]) -> Definition:
+def _make_definition(node: ast.FunctionDef | ast.ClassDef, namespace: Mapping[str, Any]) -> Definition:
     if isinstance(node, ast.FunctionDef):
         return Definition({node.name: node}, False, namespace)
     methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
@@ -65,7 +65,7 @@ def _definition(node: ast.FunctionDef | ast.ClassDef, namespace: Mapping[str, An
     return Definition(methods, True, namespace, {*dir(nn.Module), *methods, *assigned})
 
 
-def slip_in(definitions: Sequence[Definition], results: Sequence[CheckResult]) -> Slip | None:
+def find_slip(definitions: Sequence[Definition], results: Sequence[CheckResult]) -> Slip | None:
     """The slip that makes checks fail, the first of several; None where there is none.
 
     Args:
@@ -83,11 +83,11 @@ def slip_in(definitions: Sequence[Definition], results: Sequence[CheckResult]) -
     return next((slip for search in searches for each in definitions if (slip := search(each))), None)
 
 
-def line_left_over(definitions: Sequence[Definition]) -> str:
+def describe_line_left_over(definitions: Sequence[Definition]) -> str:
     """A sentence where ``raise NotImplementedError`` of the stub stands above an answer; "" elsewhere."""
     for each in definitions:
         for name, node in each.functions.items():
-            if _is_stub(node) and len(_statements(node)) > 1:
+            if _is_stub(node) and len(_list_statements(node)) > 1:
                 return (
                     f"`{name}` still begins with the stub's `raise NotImplementedError`, so no line below it runs. "
                     "Delete that line, run the cell, and check again."
@@ -95,19 +95,19 @@ def line_left_over(definitions: Sequence[Definition]) -> str:
     return ""
 
 
-def renamed(name: str, given: object) -> str:
+def describe_renamed(name: str, given: object) -> str:
     """A sentence where the stub called ``name`` stands beside an answer of nearly that name; "" elsewhere.
 
     The other one has the same parameters, and its name is that of no exercise.
     """
-    function = next((each for _, each in _written(given).values()), None)
+    function = next((each for _, each in _find_written_functions(given).values()), None)
     if function is None:
         return ""
     known = {each for exercise in course().exercises.values() for each in exercise.objects}
     values = (
         (key, each) for key, each in function.__globals__.items() if key not in known and type(each) is type(given)
     )
-    others = [key for key, each in values if _parameters(each) == _parameters(given) and _is_answer(each)]
+    others = [key for key, each in values if _list_parameters(each) == _list_parameters(given) and _is_answer(each)]
     near = [each for each in others if re.search(rf"(^|_){name}(_|$)", each)]
     near += difflib.get_close_matches(name, others, 1, ALIKE)
     if not near:
@@ -117,7 +117,7 @@ def renamed(name: str, given: object) -> str:
     )
 
 
-def _parameters(value: Any) -> list[str] | None:
+def _list_parameters(value: Any) -> list[str] | None:
     """The names of the parameters; None of what does not tell, as an exception's class without a method of its own."""
     try:
         return list(inspect.signature(value).parameters)
@@ -126,22 +126,22 @@ def _parameters(value: Any) -> list[str] | None:
 
 
 def _is_answer(value: object) -> bool:
-    written = _written(value)
+    written = _find_written_functions(value)
     return bool(written) and not any(_is_stub(node) for node, _ in written.values())
 
 
-def _written(value: object) -> Mapping[str, tuple[ast.FunctionDef, FunctionType]]:
+def _find_written_functions(value: object) -> Mapping[str, tuple[ast.FunctionDef, FunctionType]]:
     """The functions that a student wrote, by name: a function itself, or the methods of a class; with their lines."""
     held = vars(value).values() if inspect.isclass(value) else (value,)
     found = {}
     for each in held:
         function = inspect.unwrap(each) if callable(each) else None
-        if isinstance(function, FunctionType) and (node := _node_of(function)):
+        if isinstance(function, FunctionType) and (node := _parse_function(function)):
             found[function.__name__] = node, function
     return found
 
 
-def _node_of(function: FunctionType) -> ast.FunctionDef | None:
+def _parse_function(function: FunctionType) -> ast.FunctionDef | None:
     file, line = function.__code__.co_filename, function.__code__.co_firstlineno
     if file.startswith((*OURS, *LIBRARIES)):
         return None
@@ -154,11 +154,11 @@ def _node_of(function: FunctionType) -> ast.FunctionDef | None:
     return next((each for each in nodes if line in (each.lineno, *(one.lineno for one in each.decorator_list))), None)
 
 
-def _statements(node: ast.FunctionDef) -> list[ast.stmt]:
+def _list_statements(node: ast.FunctionDef) -> list[ast.stmt]:
     """Its statements without the docstring."""
     return [each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
 
 
 def _is_stub(node: ast.FunctionDef) -> bool:
-    first = next(iter(_statements(node)), None)
+    first = next(iter(_list_statements(node)), None)
     return isinstance(first, ast.Raise) and "NotImplementedError" in ast.unparse(first)

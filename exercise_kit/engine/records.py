@@ -58,7 +58,7 @@ class OpaqueList(list[None]):
 OpaqueList.__name__ = "list"
 
 
-def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
+def make_plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
     """``value``, an answer to ``inputs``, with plain tensors: the operators of a subclass cannot be trusted.
 
     Raises:
@@ -67,23 +67,23 @@ def plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) 
     """
     if is_a(value, list, tuple) and _is_small(value, depth):
         kind: Any = list if is_a(value, list) else tuple
-        return kind(plain(each, name, inputs, depth + 1) for each in kind.__iter__(value))
+        return kind(make_plain(each, name, inputs, depth + 1) for each in kind.__iter__(value))
     if isinstance(value, OddTensor):
-        raise _odd(name, value.seen)
+        raise _fail_as_odd(name, value.seen)
     if not is_a(value, Tensor):
         if type(value) is CoroutineType:
             value.close()  # or Python warns that nobody awaited it
         return value
     with torch_internals.Unseen():
         if torch_internals.has_operators_of_its_own(value):
-            raise _odd(name, f"a {read_name(type(value))}")
+            raise _fail_as_odd(name, f"a {read_name(type(value))}")
         tensor = value if type(value) in (Tensor, nn.Parameter) else torch_internals.as_plain(value)
-        if oddity := _oddity(tensor, inputs):
-            raise _odd(name, oddity)
+        if oddity := _describe_oddity(tensor, inputs):
+            raise _fail_as_odd(name, oddity)
         return tensor
 
 
-def _oddity(tensor: Tensor, inputs: Iterable[object]) -> str:
+def _describe_oddity(tensor: Tensor, inputs: Iterable[object]) -> str:
     if torch_internals.is_lazy(tensor):
         return "a tensor without a shape"
     if tensor.is_nested:
@@ -96,7 +96,7 @@ def _oddity(tensor: Tensor, inputs: Iterable[object]) -> str:
     return "" if tensor.device.type in {"cpu", *devices} else f"a tensor on the device {tensor.device}"
 
 
-def _odd(name: str, oddity: str) -> Failure:
+def _fail_as_odd(name: str, oddity: str) -> Failure:
     kind = next((kind for kind in _INSTEAD_OF if oddity.startswith(kind)), None)
     if kind is None:
         return Failure(f"{name} gave {oddity}", "a torch.Tensor")
@@ -108,8 +108,8 @@ def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
     return depth < _DEEPEST and kind.__len__(values) <= LONGEST and not is_a(values, OpaqueList)
 
 
-def snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None = None) -> object:
-    """What is kept of an answer: tensors as copies, numbers and text; of a giant tensor its shape, else the type.
+def take_snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None = None) -> object:
+    """Keep of an answer tensors as copies, numbers and text; of a giant tensor its shape, else the type.
 
     A tensor that occurs several times is copied once, in ``kept``.
     """
@@ -125,7 +125,7 @@ def snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None = Non
     if isinstance(value, tuple | list):
         if not _is_small(value, depth):
             return type(value).__name__, len(value)
-        return tuple(snapshot(each, depth + 1, kept) for each in value)
+        return tuple(take_snapshot(each, depth + 1, kept) for each in value)
     if isinstance(value, bool | int | float | str | None):
         return value
     if inspect.isroutine(value):
@@ -133,18 +133,18 @@ def snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None = Non
     return type(value).__name__
 
 
-def numbers_in(model: object) -> object:
-    """What is kept of a model that a call was given: names and numbers of its parameters; None for anything else."""
+def read_numbers(model: object) -> object:
+    """Read names and numbers of the parameters of a model that a call was given; None for anything else."""
     if not isinstance(model, nn.Module):
         return None
-    return tuple((name, snapshot(each)) for name, each in model.named_parameters())
+    return tuple((name, take_snapshot(each)) for name, each in model.named_parameters())
 
 
 def same_record(first: object, second: object) -> bool:
-    """Whether two students gave the same on the same inputs."""
+    """Say whether two students gave the same on the same inputs."""
     if isinstance(first, Tensor) and isinstance(second, Tensor):
         alike = first.shape == second.shape and first.dtype == second.dtype and first.device == second.device
-        return alike and _same_numbers(first, second)
+        return alike and _are_same_numbers(first, second)
     if isinstance(first, tuple | list) and isinstance(second, tuple | list):
         return len(first) == len(second) and all(map(same_record, first, second))
     if isinstance(first, float) and isinstance(second, float):
@@ -153,42 +153,44 @@ def same_record(first: object, second: object) -> bool:
     return type(first) is type(second) and first == second
 
 
-def _same_numbers(first: Tensor, second: Tensor) -> bool:
+def _are_same_numbers(first: Tensor, second: Tensor) -> bool:
     try:
         identical = torch.equal(first, second)
         if identical or not first.is_floating_point():
             return identical
-        scale = max(_largest(first), _largest(second), 1.0)  # sums of large numbers round by more
+        scale = max(_find_largest(first), _find_largest(second), 1.0)  # sums of large numbers round by more
         alike = torch.equal(first.isnan(), second.isnan())
         return alike and close(first.nan_to_num() / scale, second.nan_to_num() / scale)
     except (RuntimeError, TypeError):  # a check may have recorded a tensor that torch cannot compare
         return False
 
 
-def _largest(tensor: Tensor) -> float:
+def _find_largest(tensor: Tensor) -> float:
     """The largest finite number, without its sign."""
     finite = tensor.detach()[tensor.isfinite()]
     return float(finite.abs().max()) if finite.numel() else 0.0
 
 
-def incomparable(name: str, record: list[object], error: BaseException) -> Failure:
+def fail_as_incomparable(name: str, record: list[object], error: BaseException) -> Failure:
     """The failure for an answer at which a check broke off: by what is odd about the answer, or by the error."""
     expected = "an answer that this check can read"
-    for answer in tensors_in(record[-1:]):
+    for answer in iterate_tensors(record[-1:]):
         if answer.is_floating_point() and not answer.isfinite().all():
             kind = "NaN (not a number)" if answer.isnan().any() else "infinity"
             look = "Print the tensors on the way: which is the first that holds it?"
             return Failure(f"{name} gave {kind} among its numbers", "finite numbers everywhere", look)
-    kind = next((f"it is {brief(answer)}, and comparing it failed with: " for answer in tensors_in(record[-1:])), "")
+    kind = next(
+        (f"it is {brief(answer)}, and comparing it failed with: " for answer in iterate_tensors(record[-1:])), ""
+    )
     text = f"{type(error).__name__} {quoted(error)}".strip()
     look = "Print what your code gives back, with its type, shape and dtype. Is each what you meant?"
     return Failure(f"what {name} gave cannot be compared: {kind}{text}", expected, look, Reason.KIND)
 
 
-def tensors_in(value: object) -> Iterator[Tensor]:
+def iterate_tensors(value: object) -> Iterator[Tensor]:
     """Every tensor in an answer, or in a record."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from tensors_in(each)
+            yield from iterate_tensors(each)

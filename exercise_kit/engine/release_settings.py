@@ -12,7 +12,7 @@ from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 
 FILE = Path("exercises") / "release.json"  # in the course's package
 
@@ -41,9 +41,9 @@ class ReleaseSettings:
         return json.dumps(asdict(self), indent=1).encode() + b"\n"
 
 
-def release_settings() -> ReleaseSettings:
+def read_release_settings() -> ReleaseSettings:
     """The settings of the release that the course's package came with."""
-    place = files(package()).joinpath(*FILE.parts)
+    place = files(read_package_name()).joinpath(*FILE.parts)
     if not place.is_file():
         return ReleaseSettings()
     found = json.loads(place.read_text("utf-8"))

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from exercise_kit.engine.first_cause import with_first_causes
-from exercise_kit.engine.python_slips import slip_in
+from exercise_kit.engine.first_cause import put_first_causes_in_front
+from exercise_kit.engine.python_slips import find_slip
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.reasons import Reason
@@ -32,7 +32,7 @@ def make_report_lines(
         leads: the name of a mistake → the check that tells of it, where that is not the first that it fails.
     """
     lines = _abbreviate_repetitions(_put_first(_follow_needs(results, needs), leads or {}))
-    return with_first_causes(lines, slip_in(written, lines))
+    return put_first_causes_in_front(lines, find_slip(written, lines))
 
 
 def mark_waiting(each: CheckResult, waits_for: CheckResult) -> CheckResult:

@@ -7,28 +7,28 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from exercise_kit.engine.arguments import find, problem_with, unknown
-from exercise_kit.engine.call_rules import not_allowed
+from exercise_kit.engine.arguments import describe_unknown, find_exercise, find_problem
+from exercise_kit.engine.call_rules import describe_forbidden_call
 from exercise_kit.engine.call_trace import Watch
-from exercise_kit.engine.carry_forward import parts_of, reference_in_place_of, sentence_on_parts
+from exercise_kit.engine.carry_forward import describe_parts, find_called_parts, replace_by_reference
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.errors import LIBRARIES, OURS
 from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_line
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.lent import is_lent
 from exercise_kit.engine.local_backend import LocalBackend
 from exercise_kit.engine.name_failures import name_failures
-from exercise_kit.engine.notebook_or_script import older_than_its_cell, printed_in_a_script
-from exercise_kit.engine.pace import pace_of
-from exercise_kit.engine.printed import first_call_printed
-from exercise_kit.engine.probes import quiet, uncompiled
-from exercise_kit.engine.python_slips import definitions_of, line_left_over, renamed
+from exercise_kit.engine.notebook_or_script import explain_older_than_cell, print_in_script
+from exercise_kit.engine.pace import describe_pace
+from exercise_kit.engine.printed import print_first_call_alone
+from exercise_kit.engine.probes import disable_compilation, silence
+from exercise_kit.engine.python_slips import describe_line_left_over, describe_renamed, find_definitions
 from exercise_kit.engine.report_lines import make_report_lines, mark_waiting
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Report, Verdict
-from exercise_kit.engine.waiting_cells import noting_failures
-from exercise_kit.engine.watchdog import Watchdog, not_watched, watching
+from exercise_kit.engine.waiting_cells import note_failures
+from exercise_kit.engine.watchdog import Watchdog, note_claim, stop_watching
 from exercise_kit.progress.log import noting
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
@@ -39,9 +39,9 @@ _COURSE = str(Path(__file__).parents[2])
 _HIDDEN = "Grading uses more checks, and other numbers."
 
 
-@printed_in_a_script
+@print_in_script
 @noting
-@noting_failures
+@note_failures
 def check(exercise: str = "", *objects: object, points: float | None = None) -> Report:
     """Check what you wrote: one line for every check, and for a mistake its name and where to look.
 
@@ -59,8 +59,8 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     Raises:
         ValueError: when ``points`` is no number that can be earned.
     """
-    known = find(exercise)
-    problem = problem_with(known, objects) if known else unknown(exercise, objects)
+    known = find_exercise(exercise)
+    problem = find_problem(known, objects) if known else describe_unknown(exercise, objects)
     if known is None or problem:
         name = known.name if known else isinstance(exercise, str) and quoted(exercise, 60).strip("`")
         return Report(name or "(no name)", points=points, problem=problem)
@@ -69,8 +69,8 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         return Report(known.name, points=points, problem=lent)
     if known.file:
         objects = tuple(map(known.file.opened, objects))
-    report = report_on(known, objects, points)
-    older = older_than_its_cell(known)
+    report = make_report(known, objects, points)
+    older = explain_older_than_cell(known)
     if older and any(each.unwritten for each in report.results):  # what the cell holds now is written
         return replace(report, problem=older)
     report = replace(report, older=older or None)
@@ -78,27 +78,27 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         return report
     report = replace(report, hint=_HIDDEN)
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
-    report = replace(report, pace=pace_of(known, objects))
-    if report.note or known.lesson not in course().built_upon or not is_part(known):
+    report = replace(report, pace=describe_pace(known, objects))
+    if report.note or known.lesson not in course().built_upon or not can_be_kept(known):
         return report
     return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.')
 
 
-def report_on(known: Exercise, objects: Sequence[object], points: float | None = None) -> Report:
-    """What the public checks of an exercise find about objects of the right kind."""
-    watch = Watch(_COURSE, (package(), "exercise_kit"))
+def make_report(known: Exercise, objects: Sequence[object], points: float | None = None) -> Report:
+    """Report what the public checks of an exercise find about objects of the right kind."""
+    watch = Watch(_COURSE, (read_package_name(), "exercise_kit"))
     rule = course().rules.get(known.name)
-    with Watchdog(known.name, OURS, LIBRARIES), first_call_printed():
-        results, note = _with_right_parts(known, objects, watch if rule else None)
-    if problem := not_allowed(rule, watch.names()):
+    with Watchdog(known.name, OURS, LIBRARIES), print_first_call_alone():
+        results, note = _run_with_right_parts(known, objects, watch if rule else None)
+    if problem := describe_forbidden_call(rule, watch.names()):
         return Report(known.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
-    written = definitions_of(objects) if _passing(results) < len(results) else []
+    written = find_definitions(objects) if _count_passing(results) < len(results) else []
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
-        by_name = (renamed(name, each) for name, each in zip(known.objects, objects, strict=True))
-        problem = line_left_over(written) or next(filter(None, by_name), problem)
-    if unwritten and not problem and (left_over := line_left_over(written)):
+        by_name = (describe_renamed(name, each) for name, each in zip(known.objects, objects, strict=True))
+        problem = describe_line_left_over(written) or next(filter(None, by_name), problem)
+    if unwritten and not problem and (left_over := describe_line_left_over(written)):
         note = " ".join(filter(None, (left_over, note)))
     complete = not (unwritten and known.is_class)
     lines = make_report_lines(results, {each.name: each.needs for each in known.checks}, written)
@@ -106,17 +106,19 @@ def report_on(known: Exercise, objects: Sequence[object], points: float | None =
     return replace(report, site=course().site)
 
 
-def last_passed(exercise: Exercise) -> Mapping[str, object] | None:
-    """What passed the check of an exercise last in this process, by name; None where nothing did."""
+def get_last_passed(exercise: Exercise) -> Mapping[str, object] | None:
+    """Return what passed the check of an exercise last in this process, by name; None where nothing did."""
     return _passed_objects.get(exercise.name)
 
 
-def is_part(exercise: Exercise) -> bool:
-    """Whether the answer to an exercise can be kept: the course's package has a part of the same name."""
-    return not exercise.file and set(exercise.objects) <= set(getattr(import_module(package()), "__all__", ()))
+def can_be_kept(exercise: Exercise) -> bool:
+    """Say whether the answer to an exercise can be kept: the course's package has a part of the same name."""
+    return not exercise.file and set(exercise.objects) <= set(
+        getattr(import_module(read_package_name()), "__all__", ())
+    )
 
 
-def _with_right_parts(
+def _run_with_right_parts(
     exercise: Exercise, objects: Sequence[object], watch: Watch | None
 ) -> tuple[tuple[CheckResult, ...], str | None]:
     """Run the checks; where more pass with the reference in place of the student's other answers, those results count.
@@ -126,27 +128,27 @@ def _with_right_parts(
     """
     named = dict(zip(exercise.objects, objects, strict=True))
     results = run_checks(exercise, named, watch)
-    is_done = _passing(results) == len(results) or any(each.reason == Reason.TIME for each in results)
-    parts = {} if is_done else parts_of(exercise, objects)
+    is_done = _count_passing(results) == len(results) or any(each.reason == Reason.TIME for each in results)
+    parts = {} if is_done else find_called_parts(exercise, objects)
     if not parts:
         return results, None
-    with reference_in_place_of(parts, objects):
+    with replace_by_reference(parts, objects):
         again = run_checks(exercise, named, watch)
-    gained = _passing(again) - _passing(results)
+    gained = _count_passing(again) - _count_passing(results)
     if gained <= 0:
         return results, None
     exercises = course().exercises
-    wrong = {name for name, held in parts.items() if not all(map(_passed, run_checks(exercises[name], held)))}
+    wrong = {name for name, held in parts.items() if not all(map(_has_passed, run_checks(exercises[name], held)))}
     failed = sum(each.verdict == Verdict.FAIL for each in again)
-    return again, sentence_on_parts(exercise.name, list(parts), wrong, gained, failed)
+    return again, describe_parts(exercise.name, list(parts), wrong, gained, failed)
 
 
-def _passed(result: CheckResult) -> bool:
+def _has_passed(result: CheckResult) -> bool:
     return result.verdict == Verdict.PASS
 
 
-def _passing(results: Sequence[CheckResult]) -> int:
-    return sum(map(_passed, results))
+def _count_passing(results: Sequence[CheckResult]) -> int:
+    return sum(map(_has_passed, results))
 
 
 def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | None = None) -> tuple[CheckResult, ...]:
@@ -159,22 +161,22 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
     """
     found: dict[str, Outcome] = {}
     late: CheckResult | None = None  # the check in which the answer did not come back; nothing is called after it
-    with quiet(), uncompiled():
+    with silence(), disable_compilation():
         for each in exercise.checks:
             first = (found[name].result for name in each.needs)
             if waits_for := next((result for result in first if result.verdict != Verdict.PASS), late):
                 found[each.name] = Outcome(each, mark_waiting(make_line(each), waits_for))
                 continue
-            watching(each.claim)
+            note_claim(each.claim)
             found[each.name] = evaluate_check(each, Student(objects, LocalBackend(objects, watch)))
             late = found[each.name].result if found[each.name].result.reason == Reason.TIME else None
-        with not_watched():
+        with stop_watching():
             named = name_failures(exercise, [*found.values()], student=lambda: Student(objects))
             return tuple(each.result for each in named)
 
 
-def unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
-    """Why two mistakes at once, of :func:`exercise_kit.engine.two_mistakes.pairs_of`, are not recognized.
+def explain_unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
+    """Say why two mistakes at once, of :func:`exercise_kit.engine.two_mistakes.pairs_of`, are not recognized.
 
     Returns: "" for a pair that fails public checks and is named by them; else a clause that says what becomes of it.
     """

@@ -37,7 +37,7 @@ class Slip:
     cause: bool = False
 
     def explains(self, result: CheckResult) -> bool:
-        """Whether a failure may come from it: whether no known mistake, or no single one, explains that."""
+        """Say whether a failure may come from it: whether no known mistake, or no single one, explains that."""
         if self.cause:
             return result.reason not in UNTOUCHED
         if self.certain:
@@ -62,7 +62,7 @@ class Definition:
     attributes: Collection[str] = ()
 
 
-def _without_self(given: Definition) -> Slip | None:
+def _find_missing_self(given: Definition) -> Slip | None:
     """A method that has forgotten ``self``."""
     written = given.functions if given.is_class else {}
     firsts = {name: next((each.arg for each in node.args.args), "") for name, node in written.items()}
@@ -80,18 +80,20 @@ def _without_self(given: Definition) -> Slip | None:
     return None
 
 
-def _kept_in_a_local_name(given: Definition) -> Slip | None:
+def _find_local_name(given: Definition) -> Slip | None:
     """A part that ``__init__`` makes under a name that ends with it."""
     written = given.functions if given.is_class else {}
     if "__init__" not in written:
         return None
-    read, stored = (set().union(*(_attributes(each, of) for each in written.values())) for of in (ast.Load, ast.Store))
+    read, stored = (
+        set().union(*(_collect_attributes(each, of) for each in written.values())) for of in (ast.Load, ast.Store)
+    )
     begin = written["__init__"]
-    for name in _made_locally(begin):
+    for name in _iterate_local_names(begin):
         if name in read and name not in stored and name not in given.attributes:
             seen = f"`__init__` makes `{name}` and forgets it when it ends: there is no `self.{name}`"
             return Slip("What `__init__` makes is lost.", seen, "Where does a module keep its parts?")
-    given_to_base = any(each.startswith("super().__init__(") and each[-2:] != "()" for each in _calls(begin))
+    given_to_base = any(each.startswith("super().__init__(") and each[-2:] != "()" for each in _list_calls(begin))
     for each in () if given_to_base else begin.args.args:
         if each.arg in read and each.arg not in stored and each.arg not in given.attributes:
             seen = f"`__init__` is given `{each.arg}` and does not keep it: there is no `self.{each.arg}`"
@@ -99,27 +101,27 @@ def _kept_in_a_local_name(given: Definition) -> Slip | None:
     return None
 
 
-def _calls(node: ast.AST) -> list[str]:
+def _list_calls(node: ast.AST) -> list[str]:
     return [ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
 
 
-def _made_locally(node: ast.FunctionDef) -> Iterator[str]:
+def _iterate_local_names(node: ast.FunctionDef) -> Iterator[str]:
     for each in ast.walk(node):
         if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call):
             yield from (target.id for target in each.targets if isinstance(target, ast.Name))
 
 
-def _plain_list(given: Definition) -> Slip | None:
+def _find_plain_list(given: Definition) -> Slip | None:
     """Modules in a list or dict of Python's, where torch does not look for them."""
     for node in given.functions.values() if given.is_class else ():
-        for name in _lists_of_modules(node, given.namespace):
+        for name in _find_lists_of_modules(node, given.namespace):
             seen = f"`{name}` is a plain list or dict of Python's, and torch looks for modules in no such thing"
             look = "Which container of torch.nn is a list that torch looks into?"
             return Slip("torch does not see modules that it holds.", seen, look)
     return None
 
 
-def _lists_of_modules(node: ast.FunctionDef, namespace: Mapping[str, Any]) -> list[str]:
+def _find_lists_of_modules(node: ast.FunctionDef, namespace: Mapping[str, Any]) -> list[str]:
     """The attributes of ``self``, as "self.blocks", that a method makes lists of modules."""
     assigned = [each for each in ast.walk(node) if isinstance(each, ast.Assign)]
     added = {
@@ -139,7 +141,7 @@ def _lists_of_modules(node: ast.FunctionDef, namespace: Mapping[str, Any]) -> li
 
 
 def _makes_a_module(value: ast.expr, namespace: Mapping[str, Any]) -> bool:
-    """Whether a class of modules is called in an expression."""
+    """Say whether a class of modules is called in an expression."""
     for each in ast.walk(value):
         if isinstance(each, ast.Call):
             first, *rest = ast.unparse(each.func).split(".")
@@ -151,7 +153,7 @@ def _makes_a_module(value: ast.expr, namespace: Mapping[str, Any]) -> bool:
     return False
 
 
-def _forward_misspelled(given: Definition) -> Slip | None:
+def _find_misspelled_forward(given: Definition) -> Slip | None:
     """A module without ``forward`` that has a method of nearly that name."""
     written = given.functions if given.is_class else {}
     if "forward" in written or not (near := difflib.get_close_matches("forward", written, 1, ALIKE)):
@@ -160,26 +162,25 @@ def _forward_misspelled(given: Definition) -> Slip | None:
     return Slip("No method has the name that torch calls.", seen, "Is its name spelled right?")
 
 
-def _returns_in_a_loop(given: Definition) -> Slip | None:
+def _find_return_in_loop(given: Definition) -> Slip | None:
     """A loop that gathers something and ends in its first round, since `return` stands inside it."""
     for node in given.functions.values():
         for loop in (each for each in ast.walk(node) if isinstance(each, ast.For)):
             last = loop.body[-1]
             if isinstance(last, ast.Return) and not loop.orelse and _gathers(node, loop):
-                seen = (
-                    f"`{ast.unparse(last)}` stands inside the loop `for {_head(loop)}`, which ends in its first round"
-                )
+                line, head = ast.unparse(last), _write_head(loop)
+                seen = f"`{line}` stands inside the loop `for {head}`, which ends in its first round"
                 look = "How far is `return` indented, and how often does that loop run?"
                 return Slip("A loop ends in its first round.", seen, look, certain=True)
     return None
 
 
-def _head(loop: ast.For) -> str:
+def _write_head(loop: ast.For) -> str:
     return f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
 
 
 def _gathers(node: ast.FunctionDef, loop: ast.For) -> bool:
-    """Whether a loop goes on with what stood in a name before it, and leaves out no round by a test."""
+    """Say whether a loop goes on with what stood in a name before it, and leaves out no round by a test."""
     inside = [each for part in loop.body for each in ast.walk(part)]
     if any(isinstance(each, ast.Continue | ast.Break) for each in inside):
         return False
@@ -188,24 +189,24 @@ def _gathers(node: ast.FunctionDef, loop: ast.For) -> bool:
         for each in inside
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _ADDS
     }
-    before = _stored(each for each in ast.walk(node) if getattr(each, "lineno", loop.lineno) < loop.lineno)
-    return bool((_stored(inside) | added) & (before | {each.arg for each in node.args.args}))
+    before = _collect_stored(each for each in ast.walk(node) if getattr(each, "lineno", loop.lineno) < loop.lineno)
+    return bool((_collect_stored(inside) | added) & (before | {each.arg for each in node.args.args}))
 
 
-def _stored(nodes: Iterable[ast.AST]) -> set[str]:
+def _collect_stored(nodes: Iterable[ast.AST]) -> set[str]:
     return {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
 
 
-def _loaded(node: ast.AST) -> set[str]:
+def _collect_loaded(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
 
 
-def _own_names(node: ast.AST) -> set[str]:
+def _collect_own_names(node: ast.AST) -> set[str]:
     """The names that a function binds itself: its arguments, and what it writes into."""
-    return _stored(ast.walk(node)) | {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    return _collect_stored(ast.walk(node)) | {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
 
 
-def _power_before_division(given: Definition) -> Slip | None:
+def _find_power_before_division(given: Definition) -> Slip | None:
     """``d**1/2``, where ``**`` binds first."""
     for node in given.functions.values():
         for each in ast.walk(node):
@@ -218,7 +219,7 @@ def _power_before_division(given: Definition) -> Slip | None:
 
 
 def _is_one_over_two(division: ast.BinOp) -> bool:
-    """Whether what is divided by 2 ends in a power of 1 or -1."""
+    """Say whether what is divided by 2 ends in a power of 1 or -1."""
     power = division.left
     while isinstance(power, ast.BinOp) and not isinstance(power.op, ast.Pow):
         power = power.right
@@ -227,14 +228,14 @@ def _is_one_over_two(division: ast.BinOp) -> bool:
     )
 
 
-def _other_than_its_argument(given: Definition) -> Slip | None:
+def _find_unread_argument(given: Definition) -> Slip | None:
     """A function that never reads one of its parameters, and reads a tensor of the notebook in its place."""
     if given.is_class:
         return None
     for node in given.functions.values():
-        loaded, held = _loaded(node), given.namespace
+        loaded, held = _collect_loaded(node), given.namespace
         unread = [each.arg for each in node.args.args if each.arg not in loaded]
-        others = sorted(loaded - _own_names(node))
+        others = sorted(loaded - _collect_own_names(node))
         tensors = [each for each in others if isinstance(held.get(each), Tensor)]
         if unread and tensors:
             seen = f"`{unread[0]}` is never read, and `{tensors[0]}`, a tensor of the notebook, is"
@@ -246,7 +247,7 @@ def _other_than_its_argument(given: Definition) -> Slip | None:
     return None
 
 
-def _result_dropped(given: Definition) -> Slip | None:
+def _find_dropped_result(given: Definition) -> Slip | None:
     """A line that makes a tensor of another one, and gives it to nobody: ``x.permute(0, 2, 1)``."""
     for node in given.functions.values():
         for each in ast.walk(node):
@@ -263,18 +264,18 @@ def _result_dropped(given: Definition) -> Slip | None:
     return None
 
 
-def _local_for_an_attribute(given: Definition) -> Slip | None:
+def _find_local_for_attribute(given: Definition) -> Slip | None:
     """A method that writes into a name of its own what only ``self`` would keep: ``best = loss`` for ``self.best``."""
     written = given.functions if given.is_class and "__init__" in given.functions else {}
     for name, node in written.items():
-        local = _stored(ast.walk(node)) - _loaded(node)
-        for each in sorted(local & (_attributes(written["__init__"]) - _attributes(node))):
+        local = _collect_stored(ast.walk(node)) - _collect_loaded(node)
+        for each in sorted(local & (_collect_attributes(written["__init__"]) - _collect_attributes(node))):
             seen = f"`{name}` writes into `{each}`, a name that ends with the call, and `self.{each}` stays as it was"
             return Slip("What a method writes is lost.", seen, "Where does an object keep what it knows?", cause=True)
     return None
 
 
-def _attributes(node: ast.AST, context: type[ast.expr_context] = ast.Store) -> set[str]:
+def _collect_attributes(node: ast.AST, context: type[ast.expr_context] = ast.Store) -> set[str]:
     """The attributes of ``self`` that are written, or read, in a method."""
     return {
         each.attr
@@ -283,10 +284,12 @@ def _attributes(node: ast.AST, context: type[ast.expr_context] = ast.Store) -> s
     }
 
 
-def _made_anew_in_each_call(given: Definition) -> Slip | None:
+def _find_layer_made_anew(given: Definition) -> Slip | None:
     """A layer with weights that ``forward`` makes: new ones in every call, which nobody trains."""
     forward = given.functions.get("forward") if given.is_class else None
-    kept = forward is not None and _attributes(forward)  # what becomes a part there is made too late, and not in vain
+    kept = forward is not None and _collect_attributes(
+        forward
+    )  # what becomes a part there is made too late, and not in vain
     for each in ast.walk(forward) if forward and not kept else ():
         if isinstance(each, ast.Call) and (name := ast.unparse(each.func)).removeprefix("nn.") in _WITH_WEIGHTS:
             seen = f"`forward` makes a new `{name}` in every call, with weights that no call before has seen"
@@ -296,12 +299,12 @@ def _made_anew_in_each_call(given: Definition) -> Slip | None:
     return None
 
 
-def _never_kept(given: Definition) -> Slip | None:
+def _find_argument_never_kept(given: Definition) -> Slip | None:
     """A method that reads an argument of ``__init__`` by its bare name, and so finds one of the notebook, or none."""
     written = given.functions if given.is_class and "__init__" in given.functions else {}
     arguments = {each.arg for each in written["__init__"].args.args} - {"self"} if written else set()
     for name, node in written.items():
-        for each in sorted(_loaded(node) & arguments - _own_names(node)) if name != "__init__" else ():
+        for each in sorted(_collect_loaded(node) & arguments - _collect_own_names(node)) if name != "__init__" else ():
             seen = f"`{name}` reads `{each}`, a name of the notebook: what `__init__` was given under that name is gone"
             return Slip(
                 "It does not compute with what it is given.",
@@ -318,12 +321,17 @@ _MAKES_ANOTHER = re.compile(
     "permute|transpose|movedim|swapaxes|reshape|view|(un)?flatten|(un)?squeeze|expand|repeat(_interleave)?|softmax|mean|"
     "sqrt|exp|mul|div|masked_fill"
 )
-CAUSES: tuple[Search, ...] = (_result_dropped, _local_for_an_attribute, _made_anew_in_each_call, _never_kept)
-CERTAIN: tuple[Search, ...] = (_returns_in_a_loop, _power_before_division, _other_than_its_argument)
+CAUSES: tuple[Search, ...] = (
+    _find_dropped_result,
+    _find_local_for_attribute,
+    _find_layer_made_anew,
+    _find_argument_never_kept,
+)
+CERTAIN: tuple[Search, ...] = (_find_return_in_loop, _find_power_before_division, _find_unread_argument)
 # what to search for, and the failures that it makes
 SEARCHES: tuple[tuple[Search, tuple[Reason, ...]], ...] = (
-    (_without_self, (Reason.RAISED,)),
-    (_kept_in_a_local_name, (Reason.PARAMETERS, Reason.RAISED)),
-    (_plain_list, (Reason.PARAMETERS, Reason.DIFFERENT, Reason.RAISED)),
-    (_forward_misspelled, (Reason.RAISED,)),
+    (_find_missing_self, (Reason.RAISED,)),
+    (_find_local_name, (Reason.PARAMETERS, Reason.RAISED)),
+    (_find_plain_list, (Reason.PARAMETERS, Reason.DIFFERENT, Reason.RAISED)),
+    (_find_misspelled_forward, (Reason.RAISED,)),
 )

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import kind_of, listed, shape
 from exercise_kit.engine.course import NamedArgument, course
-from exercise_kit.engine.errors import Raised, failure_of, fingerprint
+from exercise_kit.engine.errors import Raised, make_failure, make_fingerprint
 from exercise_kit.engine.local_backend import NO_OPTIONS, Backend, CallResult, LocalBackend, ModuleBackend
-from exercise_kit.engine.records import LONGEST, numbers_in, plain, snapshot
+from exercise_kit.engine.records import LONGEST, make_plain, read_numbers, take_snapshot
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.observe import draw_cotangent
@@ -89,7 +89,7 @@ class Student:
         answer = self._backend.call(self.name, inputs)
         result = self.read(self.name, answer, inputs)
         seen = ObservedCall(result, answer.inputs, answer.shares)
-        self.note(("left behind", tuple(map(numbers_in, seen.inputs))))
+        self.note(("left behind", tuple(map(read_numbers, seen.inputs))))
         return seen
 
     def input_gradients(self, *inputs: Any, of: str = "") -> tuple[Tensor | None, ...]:
@@ -101,8 +101,8 @@ class Student:
         name = of or self.name
         answer = self._backend.call(name, inputs, gradients=True)
         self.read(name, answer, inputs)
-        gradients = tuple(plain(each, f"the gradient of {name}", inputs) for each in answer.gradients)
-        self.note(("gradients", snapshot(gradients)))
+        gradients = tuple(make_plain(each, f"the gradient of {name}", inputs) for each in answer.gradients)
+        self.note(("gradients", take_snapshot(gradients)))
         return gradients
 
     def error_of(self, *inputs: Any) -> Raised | None:
@@ -112,8 +112,8 @@ class Student:
             self._keep(answer.result, self.name, inputs)
             return None
         if answer.raised.is_a("NotImplementedError"):
-            raise failure_of(self.name, answer.raised, inputs, NO_OPTIONS)
-        self.note(("raised", str(fingerprint(answer.raised))))  # bad input may fail at any line
+            raise make_failure(self.name, answer.raised, inputs, NO_OPTIONS)
+        self.note(("raised", str(make_fingerprint(answer.raised))))  # bad input may fail at any line
         return answer.raised
 
     def build(self, *arguments: Any, **options: Any) -> StudentModule:
@@ -138,8 +138,8 @@ class Student:
             The fixture's notes.
         """
         answer = self._run_fixture(self.name, fixture, fields)
-        notes = {name: self._noted(each, fields) for name, each in answer.result.items()}
-        self.note(tuple((name, _written(notes[name])) for name in judged or notes))
+        notes = {name: self._note_fixture(each, fields) for name, each in answer.result.items()}
+        self.note(tuple((name, _convert_note(notes[name])) for name in judged or notes))
         return notes
 
     def example(self, name: str, source: str) -> list[Any]:
@@ -156,14 +156,14 @@ class Student:
         answer = self._run_fixture(name, "example", {"name": name, "source": source, "imports": used})
         begin = len(self.record)
         values = [self._keep(each, name, ()) for each in answer.result["values"]]
-        self.record[begin:] = map(_with_floats, self.record[begin:])
+        self.record[begin:] = map(_convert_floats, self.record[begin:])
         return values
 
     def _run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
         answer = self._backend.run_fixture(name, fixture, fields)
         if answer.raised is not None:
-            self.note(("raised", fingerprint(answer.raised)))
-            raise failure_of(name, answer.raised, _given(fields), NO_OPTIONS)
+            self.note(("raised", make_fingerprint(answer.raised)))
+            raise make_failure(name, answer.raised, _list_given(fields), NO_OPTIONS)
         return answer
 
     def read(
@@ -171,16 +171,16 @@ class Student:
     ) -> Any:
         """The result of a call of ``name``, written down and made plain; Failure when it raised."""
         if answer.raised is not None:
-            self.note(("raised", fingerprint(answer.raised)))
-            raise failure_of(name, answer.raised, inputs, options)
+            self.note(("raised", make_fingerprint(answer.raised)))
+            raise make_failure(name, answer.raised, inputs, options)
         self.changed_inputs += [shape(inputs[number]) for number in answer.changed]
         return self._keep(answer.result, name, inputs)
 
-    def _noted(self, note: Any, fields: Mapping[str, Any]) -> Any:
+    def _note_fixture(self, note: Any, fields: Mapping[str, Any]) -> Any:
         if isinstance(note, dict):
-            return {name: self._noted(each, fields) for name, each in note.items()}
+            return {name: self._note_fixture(each, fields) for name, each in note.items()}
         try:
-            return plain(note, self.name, (torch.empty(0, device=fields.get("device", "cpu")),))
+            return make_plain(note, self.name, (torch.empty(0, device=fields.get("device", "cpu")),))
         except Failure as odd:
             self.note(("returned", odd.seen))
             raise
@@ -188,36 +188,36 @@ class Student:
     def _keep(self, result: Any, name: str, inputs: tuple[Any, ...]) -> Any:
         """Write an answer down and give it back with plain tensors; Failure when those cannot be compared."""
         try:
-            answer = plain(result, name, inputs)
+            answer = make_plain(result, name, inputs)
         except Failure as odd:
             self.note(("returned", odd.seen))
             raise
         is_made = type(answer).__name__ in self._classes
-        self.note(("returned", "an object of the class" if is_made else snapshot(answer)))
+        self.note(("returned", "an object of the class" if is_made else take_snapshot(answer)))
         return answer
 
 
-def _given(fields: Mapping[str, Any]) -> tuple[object, ...]:
-    """What a training fixture with these fields passes to a student's code, for a message."""
+def _list_given(fields: Mapping[str, Any]) -> tuple[object, ...]:
+    """List what a training fixture with these fields passes to a student's code, for a message."""
     if "source" in fields:
         return (NamedArgument("what the docstring's example gives it"),)
     made = course().fixture_inputs(fields)
     return tuple(fields.get("inputs", fields.values()) if made is None else made)
 
 
-def _with_floats(entry: object) -> object:
+def _convert_floats(entry: object) -> object:
     if isinstance(entry, tuple):
-        return tuple(map(_with_floats, entry))
+        return tuple(map(_convert_floats, entry))
     return float(entry) if type(entry) is int and abs(entry) < 1 << 53 else entry
 
 
-def _written(note: object) -> object:
+def _convert_note(note: object) -> object:
     """A note of a training fixture for the record: names and what stands under them."""
     if isinstance(note, dict):
-        return tuple((name, _written(each)) for name, each in note.items())
+        return tuple((name, _convert_note(each)) for name, each in note.items())
     if isinstance(note, list | tuple) and len(note) <= LONGEST:
-        return tuple(map(_written, note))
-    return snapshot(note)
+        return tuple(map(_convert_note, note))
+    return take_snapshot(note)
 
 
 _SHARED = "refers to a single memory location"  # torch's words, where it is asked to write into such a tensor
@@ -237,7 +237,7 @@ class StudentModule:
         wanted = {name: tuple(tensor.shape) for name, tensor in weights.items()}
         if found != wanted:
             reason = Reason.DIFFERENT if set(found) == set(wanted) else Reason.PARAMETERS
-            raise Failure(*_layout_failure(self.name, found, wanted), reason)
+            raise Failure(*_describe_layout(self.name, found, wanted), reason)
         answer = self._backend.load(weights)
         if answer.raised is not None and _SHARED in answer.raised.words:
             seen = (
@@ -245,11 +245,11 @@ class StudentModule:
             )
             look = "Which line makes few numbers look like many, as `expand` does?"
             raise Failure(seen, "a place of its own for every number", look, Reason.RAISED, _SHARED)
-        self._described("load", answer)
+        self._get_result("load", answer)
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every parameter by its name; Failure when one has no shape yet."""
-        held = self._described("state_dict", self._backend.parameter_info())
+        held = self._get_result("state_dict", self._backend.parameter_info())
         found = {name: size for name, (size, is_parameter) in held.items() if is_parameter}
         if lazy := [name for name, size in found.items() if size is None]:
             look = "Which layer of yours waits for its first input before it knows its size?"
@@ -259,8 +259,8 @@ class StudentModule:
 
     def tensors(self) -> dict[str, Tensor]:
         """A copy of every parameter and buffer by its name."""
-        held = self._described("state_dict", self._backend.tensors())
-        tensors = {name: plain(each, f"`{name}` of {self.name}") for name, each in held.items()}
+        held = self._get_result("state_dict", self._backend.tensors())
+        tensors = {name: make_plain(each, f"`{name}` of {self.name}") for name, each in held.items()}
         described = tuple((name, tuple(each.shape), str(each.dtype)) for name, each in sorted(tensors.items()))
         self._student.note(("tensors", described))
         return tensors
@@ -270,7 +270,7 @@ class StudentModule:
         return self._student.read(f"{self.name}.forward", self._backend.forward(inputs, options), inputs, options)
 
     def parts(self, names: Sequence[str], *inputs: Any, **options: Any) -> dict[str, Tensor]:
-        """What enters and leaves the parts of these names when forward runs on copies of ``inputs``, in that order.
+        """Give what enters and leaves the parts of these names as forward runs on copies of ``inputs``, in that order.
 
         Keys are "norm1:in" and "norm1:out". Only messages use it, so none of it is recorded. A part that is missing
         or not called is left out; where forward raises, nothing is returned.
@@ -279,26 +279,26 @@ class StudentModule:
         found: dict[str, Tensor] = {}
         for key, tensor in ({} if answer.raised else answer.result).items():
             with contextlib.suppress(Failure):
-                found[key] = plain(tensor, key, inputs)
+                found[key] = make_plain(tensor, key, inputs)
         return found
 
     def input_gradients(self, *inputs: Any, **options: Any) -> tuple[Tensor | None, ...]:
         """The gradient for every input; see :meth:`exercise_kit.engine.student.Student.input_gradients`."""
         answer = self._backend.forward(inputs, options, gradients=True)
         self._student.read(f"{self.name}.forward", answer, inputs, options)
-        gradients = tuple(plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)
-        self._student.note(("gradients", snapshot(gradients)))
+        gradients = tuple(make_plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)
+        self._student.note(("gradients", take_snapshot(gradients)))
         return gradients
 
     def gradients(self, output: Tensor) -> dict[str, Tensor | None]:
         """The gradient of every parameter by its name, by a backward pass of random cotangents from ``output``."""
-        gradients = self._gradients(output)
-        self._student.note(("gradients", snapshot(tuple(sorted(gradients.items())))))
+        gradients = self._compute_gradients(output)
+        self._student.note(("gradients", take_snapshot(tuple(sorted(gradients.items())))))
         return gradients
 
     def without_gradient(self, output: Tensor) -> list[str]:
         """Names of the parameters that ``output`` does not depend on, by a backward pass of random cotangents."""
-        gradients = self._gradients(output)
+        gradients = self._compute_gradients(output)
         names = [name for name, gradient in gradients.items() if gradient is None or not gradient.any()]
         wild = [name for name, gradient in gradients.items() if gradient is not None and not gradient.isfinite().all()]
         self._student.note(("without gradient", tuple(names)))
@@ -307,17 +307,17 @@ class StudentModule:
             raise Failure(f"the gradient of {listed(wild)} is not finite", "finite numbers", look)
         return names
 
-    def _gradients(self, output: Tensor) -> dict[str, Tensor | None]:
+    def _compute_gradients(self, output: Tensor) -> dict[str, Tensor | None]:
         answer = self._backend.backward(output, draw_cotangent(output))
         if answer.raised is not None:
             self._student.note(("backward raised", answer.raised.kind))
             look = "Which operation changes in place a tensor that the gradient still needs?"
             raise Failure(f"the backward pass raised {answer.raised}", "a gradient", look, Reason.RAISED)
-        return {name: plain(each, f"the gradient of `{name}`", (output,)) for name, each in answer.result.items()}
+        return {name: make_plain(each, f"the gradient of `{name}`", (output,)) for name, each in answer.result.items()}
 
     def to(self, target: torch.dtype | torch.device) -> None:
         """Give it another dtype, or put it on another device."""
-        self._described("to", self._backend.set(target), target)
+        self._get_result("to", self._backend.set(target), target)
 
     def double(self) -> None:
         """Make it compute in float64."""
@@ -325,21 +325,21 @@ class StudentModule:
 
     def train(self) -> None:
         """Put it into training mode."""
-        self._described("train", self._backend.set(True))
+        self._get_result("train", self._backend.set(True))
 
     def eval(self) -> None:
         """Put it into evaluation mode."""
-        self._described("eval", self._backend.set(False))
+        self._get_result("eval", self._backend.set(False))
 
-    def _described(self, method: str, answer: CallResult, *arguments: object) -> Any:
+    def _get_result(self, method: str, answer: CallResult, *arguments: object) -> Any:
         """The result of an answer; Failure when there is none, for the student's own ``method`` raised."""
         if answer.raised is not None:
-            self._student.note(("raised", fingerprint(answer.raised)))
-            raise failure_of(f"{self.name}.{method}", answer.raised, arguments, {})
+            self._student.note(("raised", make_fingerprint(answer.raised)))
+            raise make_failure(f"{self.name}.{method}", answer.raised, arguments, {})
         return answer.result
 
 
-def _layout_failure(
+def _describe_layout(
     name: str, found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]
 ) -> tuple[str, str, str]:
     missing = [f"`{each}` {shape(wanted[each])}" for each in wanted if each not in found]
@@ -355,13 +355,13 @@ def _layout_failure(
         f"has {listed(other, 3)}" if other else "",
     ]
     requested = f"the parameters {listed([f'`{each}` {shape(size)}' for each, size in wanted.items()], 14)}"
-    return f"{name} " + " and ".join(filter(None, clauses)), requested, _layout_question(found, wanted)
+    return f"{name} " + " and ".join(filter(None, clauses)), requested, _ask_about_layout(found, wanted)
 
 
-def _layout_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+def _ask_about_layout(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
     if set(found) != set(wanted) and sorted(found.values()) == sorted(wanted.values()):
         return "The shapes are right. What does the exercise call these parts?"
-    if question := _lists_question(found, wanted) or _joined_question(found, wanted):
+    if question := _ask_about_lists(found, wanted) or _ask_about_joined(found, wanted):
         return question
     if set(wanted) - set(found):
         return "A tensor is a parameter when it is an nn.Parameter, or part of a module, that is an attribute of self."
@@ -370,25 +370,25 @@ def _layout_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, 
     return "How many numbers go into that part, and how many come out?"
 
 
-def _lists_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+def _ask_about_lists(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
     """A question where a numbered part, as ``blocks`` of "blocks.2.norm1.weight", is there too often or too seldom."""
-    numbers = {name: _numbered(found, name) for name in _numbered_parts(wanted)}
+    numbers = {name: _collect_numbers(found, name) for name in _list_numbered_parts(wanted)}
     for name, there in numbers.items():
-        asked = _numbered(wanted, name)
+        asked = _collect_numbers(wanted, name)
         if there and there != asked:
             return f"`{name}` has {len(there)}, and {len(asked)} are asked for. How often does your loop over them run?"
     return ""
 
 
-def _numbered_parts(names: Mapping[str, object]) -> list[str]:
+def _list_numbered_parts(names: Mapping[str, object]) -> list[str]:
     return list(dict.fromkeys(match[1] for each in names if (match := re.match(r"(\w+)\.\d+\.", each))))
 
 
-def _numbered(names: Mapping[str, object], part: str) -> set[str]:
+def _collect_numbers(names: Mapping[str, object], part: str) -> set[str]:
     return {each.split(".")[1] for each in names if each.startswith(f"{part}.")}
 
 
-def _joined_question(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+def _ask_about_joined(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
     """A question where several parts together have the rows of the one that is asked for."""
     extra = [each for each in found if each not in wanted and len(found[each]) > 1]
     for name in (each for each in wanted if each not in found and len(wanted[each]) > 1):

@@ -37,20 +37,20 @@ def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequen
         Lists of tensors: "first", the first result at once; "kept", the same after the second call; "again", the last
         result. "settings", torch's settings that the calls have changed.
     """
-    before = _settings()
-    given = function(*_copied(inputs))
-    first = _copied(list(tensors_in(given)))
-    function(*_copied(others))
-    kept = _copied(list(tensors_in(given)))
-    for each in tensors_in(given):
+    before = _read_settings()
+    given = function(*_copy(inputs))
+    first = _copy(list(iterate_tensors(given)))
+    function(*_copy(others))
+    kept = _copy(list(iterate_tensors(given)))
+    for each in iterate_tensors(given):
         with torch.no_grad(), suppress(RuntimeError):  # an expanded tensor cannot be written to
             each.fill_(3)
-    again = _copied(list(tensors_in(function(*_copied(inputs)))))
-    changed = [name for name, value in _settings().items() if value != before[name]]
+    again = _copy(list(iterate_tensors(function(*_copy(inputs)))))
+    changed = [name for name, value in _read_settings().items() if value != before[name]]
     return {"first": first, "kept": kept, "again": again, "settings": changed}
 
 
-def _settings() -> dict[str, Any]:
+def _read_settings() -> dict[str, Any]:
     return {
         "the default dtype": torch.get_default_dtype(),
         "the default device": torch.get_default_device(),
@@ -59,10 +59,10 @@ def _settings() -> dict[str, Any]:
     }
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach().clone()
-    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
+    return type(value)(map(_copy, value)) if type(value) in (list, tuple) else value
 
 
 def modes(function: Callable[..., Any], arguments: Sequence[Any], inputs: Sequence[Any]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def modes(function: Callable[..., Any], arguments: Sequence[Any], inputs: Sequen
     changed: dict[str, None] = {}
     for training in (True, False):
         module.train(training)
-        module(*_copied(inputs))
+        module(*_copy(inputs))
         changed |= dict.fromkeys(name for name, part in module.named_modules() if part.training is not training)
     return {"changed": list(changed)}
 
@@ -123,25 +123,25 @@ class OtherDevice(TorchDispatchMode):
         options = options or {}
         packet = getattr(operator, "overloadpacket", operator)
         if packet in _COPIES:
-            self.copied |= _is_copied_to_the_cpu(packet, inputs, options)
-            return _copied_to(operator, packet, inputs, options)
-        given = [*tensors_in((*inputs, options))]
+            self.copied |= _copies_to_cpu(packet, inputs, options)
+            return _copy_to(operator, packet, inputs, options)
+        given = [*iterate_tensors((*inputs, options))]
         if packet in _INDEXED and inputs[0].device.type == DEVICE:
-            given = [inputs[0], *tensors_in(inputs[2:])]
+            given = [inputs[0], *iterate_tensors(inputs[2:])]
         here = [each for each in given if each.device.type == "cpu" and each.dim()]
         there = any(each.device.type == DEVICE for each in given)
-        if (here and there) or (_is_of_the_cpu(options.get("generator")) and (there or _makes_there(options))):
+        if (here and there) or (_is_on_cpu(options.get("generator")) and (there or _makes_there(options))):
             self.refused = True
             raise TwoDevicesError("Expected all tensors to be on the same device, but found at least two devices")
         in_place = _is_in_place(operator, inputs)
         if there and options.get("device") is None and (in_place or _is_a_function(operator, inputs)):
-            made = operator(*tree_map(_zeros_of, inputs), **tree_map(_zeros_of, options))
-            return inputs[0] if in_place else tree_map(_moved, made)
+            made = operator(*tree_map(_make_zeros, inputs), **tree_map(_make_zeros, options))
+            return inputs[0] if in_place else tree_map(_move, made)
         return operator(*inputs, **options)
 
 
 def _is_a_function(operator: Any, inputs: Any) -> bool:
-    """Whether an operator makes new tensors, of shapes that no number decides: zeros on the CPU give the same ones.
+    """Say whether an operator makes new tensors, of shapes that no number decides: zeros on the CPU give the same ones.
 
     Meta's own way to them goes through torch's compiler for a division or a product of matrices, and to import that
     takes longer than all checks.
@@ -156,7 +156,7 @@ def _is_a_function(operator: Any, inputs: Any) -> bool:
 
 
 def _is_in_place(operator: Any, inputs: Any) -> bool:
-    """Whether an operator writes float numbers into its first tensor, which is there, and gives it back, as ``div_``.
+    """Say whether an operator writes float numbers into its first tensor, which is there, and returns it, as ``div_``.
 
     Indexing is left to meta: how many numbers a mask takes depends on its own. So are integers: zeros would be divided.
     """
@@ -171,13 +171,13 @@ def _is_in_place(operator: Any, inputs: Any) -> bool:
 
 
 def _indexes_by_place(operator: Any, inputs: Any) -> bool:
-    """Whether it is an indexing without a mask, whose numbers would decide how many are taken."""
+    """Say whether it is an indexing without a mask, whose numbers would decide how many are taken."""
     return operator.overloadpacket is _aten.index and all(
-        each.dtype not in (torch.bool, torch.uint8) for each in tensors_in(inputs[1])
+        each.dtype not in (torch.bool, torch.uint8) for each in iterate_tensors(inputs[1])
     )
 
 
-def _zeros_of(value: Any) -> Any:
+def _make_zeros(value: Any) -> Any:
     if not isinstance(value, Tensor) or value.device.type != DEVICE:
         return value
     sides = list(zip(value.shape, value.stride(), strict=True))
@@ -185,24 +185,24 @@ def _zeros_of(value: Any) -> Any:
     return torch.zeros(reach, dtype=value.dtype).as_strided(value.shape, value.stride())
 
 
-def _is_of_the_cpu(generator: Any) -> bool:
+def _is_on_cpu(generator: Any) -> bool:
     return isinstance(generator, torch.Generator) and generator.device.type == "cpu"
 
 
 def _makes_there(options: Mapping[str, Any]) -> bool:
-    """Whether an operator of these options makes a tensor on the other device."""
+    """Say whether an operator of these options makes a tensor on the other device."""
     device = options.get("device")
     return device is not None and torch.device(device).type == DEVICE
 
 
-def _is_copied_to_the_cpu(packet: Any, inputs: Any, options: Mapping[str, Any]) -> bool:
+def _copies_to_cpu(packet: Any, inputs: Any, options: Mapping[str, Any]) -> bool:
     source = inputs[1] if packet is _aten.copy_ else inputs[0]
     target = inputs[0].device if packet is _aten.copy_ else options.get("device")
     return source.device.type == DEVICE and target is not None and torch.device(target).type == "cpu"
 
 
-def _copied_to(operator: Any, packet: Any, inputs: Any, options: Mapping[str, Any]) -> Any:
-    if not _is_copied_to_the_cpu(packet, inputs, options):
+def _copy_to(operator: Any, packet: Any, inputs: Any, options: Mapping[str, Any]) -> Any:
+    if not _copies_to_cpu(packet, inputs, options):
         return operator(*inputs, **options)
     if packet is _aten.copy_:
         return inputs[0]
@@ -239,8 +239,8 @@ class Calls(TorchFunctionMode):
             if self._there and self._there.copied and not self.stopped:
                 self.stopped = name
 
-    def is_for_want_of_numbers(self, error: Exception, here: Calls) -> bool:
-        """Whether code ended in ``error`` since it reads numbers, as it has done ``here``, on the CPU, too.
+    def lacks_numbers(self, error: Exception, here: Calls) -> bool:
+        """Say whether code ended in ``error`` since it reads numbers, as it has done ``here``, on the CPU, too.
 
         What it raises by itself, or does on the other device alone, is its own.
         """
@@ -249,10 +249,10 @@ class Calls(TorchFunctionMode):
 
 
 def note_exception(error: Exception, there: OtherDevice, calls: Calls, here: Calls) -> dict[str, Any]:
-    """What :func:`device` notes of an exception on the other device."""
+    """Note of an exception on the other device what :func:`device` tells."""
     words = str(error)
     mixed = any(each in words for each in _REFUSED) or (there.refused and _SCRIPT in words)
-    read = calls.is_for_want_of_numbers(error, here)
+    read = calls.lacks_numbers(error, here)
     return {"raised": type(error).__name__, "mixed": mixed, "read": read, "devices": []}
 
 
@@ -280,30 +280,30 @@ def device(
     try:
         with suppress(Exception), nullcontext() if is_opaque else here:
             on_the_cpu = function if arguments is None else function(*arguments)
-            on_the_cpu(*[_moved(each, "cpu") for each in inputs], **(options or {}))
+            on_the_cpu(*[_move(each, "cpu") for each in inputs], **(options or {}))
         called = function if arguments is None else function(*arguments).to(DEVICE)
-        moved = [_moved(each) for each in inputs]
+        moved = [_move(each) for each in inputs]
         with nullcontext() if is_opaque else calls, there:
             result = called(*moved, **(options or {}))
     except Exception as error:
         notes = note_exception(error, there, calls, here)
         return notes | {"read": notes["read"] or is_opaque}
     with torch._C.DisableTorchFunctionSubclass():
-        places = [each.device.type for each in tensors_in(result)]
+        places = [each.device.type for each in iterate_tensors(result)]
     return {"raised": "", "mixed": False, "read": False, "devices": places}
 
 
-def _moved(value: Any, to: str = DEVICE) -> Any:
+def _move(value: Any, to: str = DEVICE) -> Any:
     if isinstance(value, Tensor):
         return value.detach().clone() if to == "cpu" else value.detach().to(to)
     if isinstance(value, nn.Module):
         return copy.deepcopy(value).to(to)
     if type(value) in (list, tuple):
-        return type(value)(_moved(each, to) for each in value)
-    return {name: _moved(each, to) for name, each in value.items()} if type(value) is dict else value
+        return type(value)(_move(each, to) for each in value)
+    return {name: _move(each, to) for name, each in value.items()} if type(value) is dict else value
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
+def iterate_tensors(value: Any) -> Iterator[Tensor]:
     """Every tensor in a value: itself, or those of a list, tuple, dict or module."""
     if isinstance(value, Tensor):
         yield value
@@ -311,9 +311,9 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
         yield from value.state_dict(keep_vars=True).values()
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from tensors_in(each)
+            yield from iterate_tensors(each)
     elif isinstance(value, Mapping):
-        yield from tensors_in(list(value.values()))
+        yield from iterate_tensors(list(value.values()))
 
 
 _DEVICES: dict[str, Callable[..., dict[str, Any]]] = {"device": device}
@@ -339,7 +339,7 @@ def example(
     names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math}
     for each, module in (imports or {}).items():
         names[each] = getattr(import_module(module), each) if module else import_module(each)
-    names[name] = _alone(function)
+    names[name] = _isolate(function)
     values = []
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.Expr):
@@ -349,7 +349,7 @@ def example(
     return {"values": values}
 
 
-def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+def _isolate(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function; a default dtype or device that a call of it sets is not the example's."""
 
     def called(*inputs: Any, **options: Any) -> Any:
@@ -383,7 +383,7 @@ def add(modules: Iterable[str]) -> None:
                 raise
 
 
-def fixture_named(name: str) -> Callable[..., dict[str, Any]]:
+def get_fixture(name: str) -> Callable[..., dict[str, Any]]:
     """The training fixture of that name: it takes the student's function and named inputs, and returns what it saw.
 
     Raises:

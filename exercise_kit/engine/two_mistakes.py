@@ -39,33 +39,33 @@ class Layout:
 
 
 def rearranges(layout: Layout, wrong: Function) -> bool:
-    """Whether a wrong answer has the numbers of the right one in other places."""
+    """Say whether a wrong answer has the numbers of the right one in other places."""
     answer = _attempt(wrong, layout.inputs)
-    order = None if answer is None else _order(layout, answer, layout.inputs)
+    order = None if answer is None else _find_order(layout, answer, layout.inputs)
     return order is not None and not (order == torch.arange(len(order))).all()
 
 
-def alike(layout: Layout, one: Function, other: Function) -> bool:
-    """Whether two answer alike on numbered inputs."""
+def agree_on_numbers(layout: Layout, one: Function, other: Function) -> bool:
+    """Say whether two answer alike on numbered inputs."""
     first, second = (_attempt(each, layout.inputs) for each in (one, other))
     return first is not None and second is not None and first.shape == second.shape and torch.equal(first, second)
 
 
 def _attempt(function: Function, inputs: tuple[Any, ...]) -> Tensor | None:
     try:
-        answer = function(_numbered(inputs[0]), *inputs[1:])
+        answer = function(_number_like(inputs[0]), *inputs[1:])
     except (RuntimeError, ValueError, IndexError):
         return None
     return answer if isinstance(answer, Tensor) else None
 
 
-def _numbered(like: Tensor) -> Tensor:
+def _number_like(like: Tensor) -> Tensor:
     return torch.arange(like.numel(), dtype=torch.float64).reshape(like.shape)
 
 
-def _order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | None:
+def _find_order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | None:
     """For each number of an answer to numbered inputs its place in the right answer; None where one has none."""
-    right = layout.right(_numbered(inputs[0]), *inputs[1:]).flatten().long()
+    right = layout.right(_number_like(inputs[0]), *inputs[1:]).flatten().long()
     found = answer.flatten().long()
     if not torch.equal(found.sort().values, right.sort().values):
         return None
@@ -74,13 +74,13 @@ def _order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | No
     return places[found]
 
 
-def rearranged(layout: Layout, outer: Function, inner: Function, *inputs: Any) -> Any:
-    """What ``inner`` gives, rearranged as ``outer`` rearranges the right answer; alone where that cannot be."""
-    pattern = outer(_numbered(inputs[0]), *inputs[1:])
+def rearrange(layout: Layout, outer: Function, inner: Function, *inputs: Any) -> Any:
+    """Rearrange what ``inner`` gives as ``outer`` rearranges the right answer; leave it where that cannot be."""
+    pattern = outer(_number_like(inputs[0]), *inputs[1:])
     answer = inner(*inputs)
     try:
-        order = _order(layout, pattern, inputs)
-        shape = layout.right(_numbered(inputs[0]), *inputs[1:]).shape
+        order = _find_order(layout, pattern, inputs)
+        shape = layout.right(_number_like(inputs[0]), *inputs[1:]).shape
     except (RuntimeError, ValueError):
         return answer
     if order is None or not isinstance(answer, Tensor) or answer.numel() != len(order):
@@ -131,39 +131,40 @@ def declare(exercise: Exercise, source: Source) -> None:
 def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
     """Every two mistakes of an exercise that can be made at once, as one implementation; built once.
 
-    Some may do no more than one of the two, or than nothing: :func:`exercise_kit.engine.run.unrecognized_pair` tells.
+    Some may do no more than one of the two, or than nothing: see
+    :func:`exercise_kit.engine.run.explain_unrecognized_pair`.
     """
     library = exercise.misconceptions
     count, built = _BUILT.get(id(library), (-1, ()))
     if count != len(library):
-        built = tuple(_built(exercise))
+        built = tuple(_build_pairs(exercise))
         _BUILT[id(library)] = len(library), built
     return built
 
 
-def most_evaluated(exercise: Exercise) -> int:
-    """How many pairs may be evaluated for one answer; each takes a check's time."""
+def get_most_evaluated(exercise: Exercise) -> int:
+    """Return how many pairs may be evaluated for one answer; each takes a check's time."""
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
     if any(isinstance(each, Edits) and each.slow for each in sources):
         return MOST_OF_SLOW
     return MOST_OF_QUICK if any(isinstance(each, Layout) or each.quick for each in sources) else MOST_PAIRS
 
 
-def cause_of(first: Cause, second: Cause) -> Cause:
+def join_causes(first: Cause, second: Cause) -> Cause:
     """The cause of both at once, with the question that leads out of the first."""
     explanation = f"Two mistakes at once. {first.explanation} {second.explanation}"
     name, pages = f"{first.name}{BETWEEN}{second.name}", first.pages + second.pages
     return Cause(name, explanation, first.question, first.section, pages=pages)
 
 
-def _built(exercise: Exercise) -> Iterator[Pair]:
+def _build_pairs(exercise: Exercise) -> Iterator[Pair]:
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
-    layouts: list[Way] = [partial(_of_two_layouts, each, {}) for each in sources if isinstance(each, Layout)]
+    layouts: list[Way] = [partial(_combine_layouts, each, {}) for each in sources if isinstance(each, Layout)]
     for first, second in combinations(exercise.misconceptions, 2):
-        for way in (*layouts, _of_two_edits):
+        for way in (*layouts, _combine_edits):
             made = list(way(first, second))
             for objects in made:
-                yield Pair(cause=cause_of(first.cause, second.cause), objects=objects, first=first, second=second)
+                yield Pair(cause=join_causes(first.cause, second.cause), objects=objects, first=first, second=second)
             if made:
                 break
 
@@ -172,15 +173,15 @@ Objects = Sequence[Function]
 Way = Callable[[Misconception, Misconception], Iterator[Objects]]
 
 
-def _wrong(wrong: Misconception) -> Function:
+def _make_wrong(wrong: Misconception) -> Function:
     return wrong.objects[wrong.place]
 
 
-def _with(wrong: Misconception, function: Function) -> Objects:
+def _make_objects(wrong: Misconception, function: Function) -> Objects:
     return (*wrong.objects[: wrong.place], function, *wrong.objects[wrong.place + 1 :])
 
 
-def _of_two_edits(first: Misconception, second: Misconception) -> Iterator[Objects]:
+def _combine_edits(first: Misconception, second: Misconception) -> Iterator[Objects]:
     """Both edits of one program, where they touch different lines.
 
     The program's names are those of the mistakes: a bug hunt that shares them calls its own objects otherwise.
@@ -189,17 +190,20 @@ def _of_two_edits(first: Misconception, second: Misconception) -> Iterator[Objec
         yield Implementations(first.program, (first.bug, second.bug), first.objects.names)
 
 
-def _of_two_layouts(
+def _combine_layouts(
     layout: Layout, known: dict[str, bool], first: Misconception, second: Misconception
 ) -> Iterator[Objects]:
     """Both rearrangements, in both orders where these differ; a layout and any other mistake in one order."""
     if {first.place, second.place} != {layout.place}:
         return
     for each in (first, second):
-        known.setdefault(each.name, rearranges(layout, _wrong(each)))
+        known.setdefault(each.name, rearranges(layout, _make_wrong(each)))
     orders = [pair for pair in ((first, second), (second, first)) if known[pair[1].name]]
-    made = [_with(inner, partial(rearranged, layout, _wrong(outer), _wrong(inner))) for inner, outer in orders]
-    if len(made) == 2 and alike(layout, made[0][layout.place], made[1][layout.place]):
+    made = [
+        _make_objects(inner, partial(rearrange, layout, _make_wrong(outer), _make_wrong(inner)))
+        for inner, outer in orders
+    ]
+    if len(made) == 2 and agree_on_numbers(layout, made[0][layout.place], made[1][layout.place]):
         del made[1]
     yield from made
 
@@ -220,14 +224,14 @@ class Evidence:
     """
 
     def __init__(self, student: Record, others: Mapping[Cause, Record]) -> None:
-        taken_apart = {cause: dict(_leaves(record)) for cause, record in others.items()}
+        taken_apart = {cause: dict(_iterate_leaves(record)) for cause, record in others.items()}
         self._places = [
             _Place(value, {cause: leaves[path] for cause, leaves in taken_apart.items() if path in leaves})
-            for path, value in _leaves(student)
+            for path, value in _iterate_leaves(student)
         ]
 
     def contradicts(self, first: Cause, second: Cause) -> bool:
-        """Whether there is a place at which the student's value cannot come from these two.
+        """Say whether there is a place at which the student's value cannot come from these two.
 
         Where one of the two is right, the pair gives what the other gives alone. Where both are wrong, it may give
         anything; where neither gives a value, the pair gives none.
@@ -235,7 +239,7 @@ class Evidence:
         return any(place.contradicts(first, second) for place in self._places)
 
     def supports(self, first: Cause, second: Cause) -> bool:
-        """Whether one of the two, and not most of the others, gives the student's value at some place."""
+        """Say whether one of the two, and not most of the others, gives the student's value at some place."""
         return any(place.supports(first) or place.supports(second) for place in self._places)
 
 
@@ -265,15 +269,15 @@ class _Place:
         return next(iter(numbers - {self._right}), self._right) != _STUDENT
 
 
-def _leaves(record: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+def _iterate_leaves(record: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
     if isinstance(record, list | tuple):
         for number, each in enumerate(record):
-            yield from _leaves(each, (*path, number))
+            yield from _iterate_leaves(each, (*path, number))
     else:
         yield path, record
 
 
-def likeliest_first(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[Cause]) -> list[Pair]:
+def sort_by_likelihood(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[Cause]) -> list[Pair]:
     """The pairs, the likeliest first: those that nothing speaks against.
 
     Args:
@@ -284,9 +288,9 @@ def likeliest_first(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: 
     if not evidence:
         return [pair for pair in pairs if all(each.cause in named for each in pair.both)]
 
-    def doubt(pair: Pair) -> tuple[int, int]:
+    def rate_doubt(pair: Pair) -> tuple[int, int]:
         causes = pair.first.cause, pair.second.cause
         against = sum(each.contradicts(*causes) for each in evidence)
         return against, -sum(each.supports(*causes) for each in evidence) - sum(each in named for each in causes)
 
-    return sorted(pairs, key=doubt)
+    return sorted(pairs, key=rate_doubt)

@@ -240,7 +240,7 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether every check that could be decided passed, and at least one did, and it is not older than its cell."""
-        passing = all(each.verdict == Verdict.PASS for each in self._counted())
+        passing = all(each.verdict == Verdict.PASS for each in self._select_counted())
         return self.problem is None and self.older is None and self.fraction > 0 and passing
 
     @property
@@ -253,15 +253,15 @@ class Report:
         """
         if not self.complete:
             return 0.0
-        guards = [each for each in self._counted() if each.guard]
-        others = [each for each in self._counted() if not each.guard]
+        guards = [each for each in self._select_counted() if each.guard]
+        others = [each for each in self._select_counted() if not each.guard]
         core, beside = (sum(each.worth for each in some if each.verdict == Verdict.PASS) for some in (others, guards))
         total = sum(each.worth for each in others)
         right = core / total if total else 1.0
         earned = core + right * beside
         return earned / (total + sum(each.worth for each in guards)) if earned else 0.0
 
-    def _counted(self) -> list[CheckResult]:
+    def _select_counted(self) -> list[CheckResult]:
         return [each for each in self.results if each.verdict != Verdict.UNDECIDED or each.waits]
 
     @property
@@ -274,9 +274,9 @@ class Report:
         """Names of the misconceptions found, each once, in the order of the checks."""
         return tuple(dict.fromkeys(each.misconception for each in self.results if each.misconception))
 
-    def pages_to_read(self) -> dict[str, str]:
+    def map_pages_to_read(self) -> dict[str, str]:
         """By the names of the misconceptions that the report mentions, the addresses of their pages."""
-        return addresses((page for each in self.results for page in each.pages().items()), self.site)
+        return list_addresses((page for each in self.results for page in each.pages().items()), self.site)
 
     def as_dict(self) -> dict[str, object]:
         """The report as JSON types, in the form of an exercise in ``vit-course grade --json``."""
@@ -312,25 +312,25 @@ class Report:
         return line if self.complete else f"{line}; something in it is not written yet"
 
     def __str__(self) -> str:
-        return str(_rendering().as_text(self))
+        return str(_import_rendering().render_text(self))
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        return dict(_rendering().as_mimebundle(self))
+        return dict(_import_rendering().make_mimebundle(self))
 
 
-def agreeing(count: int, word: str) -> str:
+def agree(count: int, word: str) -> str:
     """A count and its word, which may be a verb: "1 holds", "42 hold", "3 wrong"."""
     return f"{count} {word if count == 1 else word.removesuffix('s')}"
 
 
-def _rendering() -> Any:
+def _import_rendering() -> Any:
     """The module that shows reports, which needs this one."""
     return import_module("exercise_kit.engine.rendering")
 
 
-def addresses(pages: Iterable[tuple[str, str]], site: str) -> dict[str, str]:
+def list_addresses(pages: Iterable[tuple[str, str]], site: str) -> dict[str, str]:
     """The addresses of pages, given as names with paths, by their names; none where there is no site."""
     return {name: f"{site}{quote(path)}.html" for name, path in pages} if site else {}

@@ -30,7 +30,7 @@ _failed: dict[str, tuple[object, ...]] = {}
 _Arguments = ParamSpec("_Arguments")
 
 
-def noting_failures(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
+def note_failures(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
     """Decorate a check that returns a report: cells that need what failed wait for it."""
 
     @functools.wraps(check)
@@ -44,27 +44,27 @@ def noting_failures(check: Callable[_Arguments, Report]) -> Callable[_Arguments,
     return noted
 
 
-def waiting_line(error: BaseException, trace: TracebackType | None) -> str:
+def write_waiting_line(error: BaseException, trace: TracebackType | None) -> str:
     """The line of a cell that waits, where this exception means that; else ""."""
-    frames = _frames(trace)
+    frames = _list_frames(trace)
     cell = next((each for each in frames if each.f_code.co_name.startswith(CELL)), None)
-    tree = _tree(_lines(cell)) if cell else None
-    if cell is None or tree is None or _checks(tree):
+    tree = _parse(_read_lines(cell)) if cell else None
+    if cell is None or tree is None or _has_check(tree):
         return ""
-    unwritten = _waits_for(error, frames[-1])
-    name = unwritten or _failed_part(error, tree, frames, cell.f_globals)
+    unwritten = _find_unwritten(error, frames[-1])
+    name = unwritten or _find_failed_part(error, tree, frames, cell.f_globals)
     if name is None:
         return ""
-    for each in _made_by(tree, cell.f_lineno):
+    for each in _collect_made_names(tree, cell.f_lineno):
         _missing[each] = name
         cell.f_globals.pop(each, None)
     _excused.append(error)
-    why, to_do = (".", "Write") if unwritten and name not in _failed else (_what_failed(error, frames), "Repair")
+    why, to_do = (".", "Write") if unwritten and name not in _failed else (_describe_failure(error, frames), "Repair")
     return f"○ This cell waits for `{name}`{why} {to_do} it, run its cell and its check, then run this cell again."
 
 
-def _what_failed(error: BaseException, frames: list[FrameType]) -> str:
-    """What a student needs of the traceback: the exception, and the last line of theirs."""
+def _describe_failure(error: BaseException, frames: list[FrameType]) -> str:
+    """Describe what a student needs of the traceback: the exception, and the last line of theirs."""
     if isinstance(error, NameError | NotImplementedError):
         return "."
     theirs = next(each for each in reversed(frames) if each.f_globals.get("__name__") == "__main__")
@@ -79,7 +79,7 @@ def take_back(result: Any) -> None:
     _excused.clear()
 
 
-def _frames(trace: TracebackType | None) -> list[FrameType]:
+def _list_frames(trace: TracebackType | None) -> list[FrameType]:
     frames = []
     while trace:
         frames.append(trace.tb_frame)
@@ -87,41 +87,43 @@ def _frames(trace: TracebackType | None) -> list[FrameType]:
     return frames
 
 
-def _waits_for(error: BaseException, last: FrameType) -> str | None:
+def _find_unwritten(error: BaseException, last: FrameType) -> str | None:
     """The exercise that is not written, by name."""
     if last.f_globals.get("__name__") != "__main__":
         return None
     if isinstance(error, NameError):
         return _missing.get(error.name or "")
-    known = _exercise_of(last.f_code.co_qualname.partition(".")[0]) if isinstance(error, NotImplementedError) else None
+    known = (
+        _find_exercise(last.f_code.co_qualname.partition(".")[0]) if isinstance(error, NotImplementedError) else None
+    )
     return known.name if known else None
 
 
-def _failed_part(
+def _find_failed_part(
     error: BaseException, tree: ast.Module, frames: list[FrameType], namespace: Mapping[str, Any]
 ) -> str | None:
     """The exercise that failed and that a cell needs: one in which it stopped, or the first in the course's order."""
-    found = [each for each in course().exercises.values() if _is_failed(each, namespace)]
+    found = [each for each in course().exercises.values() if _has_failed(each, namespace)]
     if isinstance(error, NameError) or not found:
         return None
     inside = {each.f_code.co_qualname.partition(".")[0] for each in frames}
     near = next((each for each in found if inside.intersection(each.objects)), None)
-    needed = set() if near else _needed(tree, namespace)
+    needed = set() if near else _collect_needed(tree, namespace)
     near = near or next((each for each in found if needed.intersection(each.objects)), None)
     return near.name if near else None
 
 
-def _is_failed(exercise: Exercise, namespace: Mapping[str, Any]) -> bool:
-    """Whether what a notebook holds now is what its check was about: it may have been written anew since."""
+def _has_failed(exercise: Exercise, namespace: Mapping[str, Any]) -> bool:
+    """Say whether what a notebook holds now is what its check was about: it may have been written anew since."""
     checked = _failed.get(exercise.name, ())
     here = [namespace.get(name) for name in exercise.objects]
     return len(checked) == len(here) and all(one is other for one, other in zip(here, checked, strict=True))
 
 
-def _needed(tree: ast.Module, namespace: Mapping[str, Any]) -> set[str]:
+def _collect_needed(tree: ast.Module, namespace: Mapping[str, Any]) -> set[str]:
     """The names that a cell uses, those that the cells that made these used, and so on."""
-    cells = filter(None, map(_tree, namespace.get("In", ())))
-    made_in = {name: each for each in cells for name in _bound(each.body)}
+    cells = filter(None, map(_parse, namespace.get("In", ())))
+    made_in = {name: each for each in cells for name in _collect_bound(each.body)}
     found: set[str] = set()
     waiting = [tree]
     while waiting:
@@ -131,42 +133,42 @@ def _needed(tree: ast.Module, namespace: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _exercise_of(name: str) -> Exercise | None:
+def _find_exercise(name: str) -> Exercise | None:
     return next((each for each in course().exercises.values() if name in each.objects), None)
 
 
-def _lines(cell: FrameType) -> str:
+def _read_lines(cell: FrameType) -> str:
     return "".join(linecache.getlines(cell.f_code.co_filename))
 
 
-def _tree(source: str) -> ast.Module | None:
+def _parse(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError):
         return None
 
 
-def _checks(tree: ast.Module) -> bool:
+def _has_check(tree: ast.Module) -> bool:
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(each, ast.Name) and each.id == "check" for each in calls)
 
 
-def _made_by(tree: ast.Module, line: int) -> set[str]:
+def _collect_made_names(tree: ast.Module, line: int) -> set[str]:
     """The names to which a cell gives something from a line on, and those made before that it was about to fill."""
     before = [each for each in tree.body if (each.end_lineno or 0) < line]
     after = [each for each in tree.body if each not in before]
-    filled = {each.value.id for each in _nodes(after) if isinstance(each, ast.Attribute | ast.Subscript)
+    filled = {each.value.id for each in _iterate_nodes(after) if isinstance(each, ast.Attribute | ast.Subscript)
               and isinstance(each.value, ast.Name)}  # fmt: skip
-    return _bound(after) | (_bound(before) & filled)
+    return _collect_bound(after) | (_collect_bound(before) & filled)
 
 
-def _bound(statements: list[ast.stmt]) -> set[str]:
-    nodes = list(_nodes(statements))
+def _collect_bound(statements: list[ast.stmt]) -> set[str]:
+    nodes = list(_iterate_nodes(statements))
     stored = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     return stored | {each.name for each in nodes if isinstance(each, ast.FunctionDef | ast.ClassDef)}
 
 
-def _nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
+def _iterate_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
     """Everything in statements but the bodies of functions and classes."""
     waiting: list[ast.AST] = [*statements]
     while waiting:

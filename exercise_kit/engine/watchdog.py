@@ -202,7 +202,7 @@ class Watchdog:
         self._raise_pending()
 
     def _is_students(self, frame: FrameType | None) -> bool:
-        """Whether the code that runs is the student's, or a library's that it calls, and nobody steps through it."""
+        """Say whether what runs is the student's, or a library's that it calls, unless somebody steps through it."""
         theirs: bool | None = None
         while frame:
             file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
@@ -214,7 +214,7 @@ class Watchdog:
         return bool(theirs)
 
     def _raise_in_handlers(self, frame: FrameType | None) -> None:
-        """What caught the exception before by a bare `except:` gets another one on the first line of its handler."""
+        """Give what caught the exception before by a bare `except:` another one on the first line of its handler."""
 
         def trace(where: FrameType, event: str, _: object) -> Callable[..., Any] | None:
             if where.f_code.co_filename.startswith(self._ours):
@@ -231,7 +231,7 @@ class Watchdog:
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Whether a module is being imported: torch does so late, it may take long, and it must not be broken off."""
+    """Say whether a module is being imported: torch does so late, it may take long, and it must not be broken off."""
     while frame:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
@@ -242,19 +242,19 @@ def _imports(frame: FrameType | None) -> bool:
 _current: Watchdog | None = None
 
 
-def watched_call() -> contextlib.AbstractContextManager[None]:
+def watch_call() -> contextlib.AbstractContextManager[None]:
     """Around a call of a student's code: the watchdog of the check that runs looks on, where there is one."""
     return _current.call() if _current else contextlib.nullcontext()
 
 
-def watching(claim: str) -> None:
+def note_claim(claim: str) -> None:
     """From now on the check with that claim runs."""
     if _current:
         _current.claim = claim
 
 
 @contextlib.contextmanager
-def not_watched() -> Iterator[None]:
+def stop_watching() -> Iterator[None]:
     """While known mistakes are called in the student's place, their time does not count."""
     if _current:
         _current.paused = True
@@ -276,7 +276,7 @@ def _raise_sigint() -> None:
 
 
 def _can_overwrite(out: TextIO) -> bool:
-    """Whether a carriage return goes back to the begin of the line: in a terminal, and in Jupyter's cells."""
+    """Say whether a carriage return goes back to the begin of the line: in a terminal, and in Jupyter's cells."""
     with contextlib.suppress(Exception):
         return out.isatty() or type(out).__module__.startswith("ipykernel")
     return False

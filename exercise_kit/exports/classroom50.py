@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from exercise_kit.engine.rendering import as_text
+from exercise_kit.engine.rendering import render_text
 from exercise_kit.exports.grades import ExportError, choose_submission
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
@@ -62,5 +62,5 @@ def _test(exercise: ExerciseResult) -> dict[str, Any]:
         "passed": exercise.score >= exercise.max_score,
         "score": min(round(PER_POINT * exercise.score), round(PER_POINT * exercise.max_score)),
         "max-score": round(PER_POINT * exercise.max_score),
-        "output": as_text(graded_report(exercise)),
+        "output": render_text(graded_report(exercise)),
     }

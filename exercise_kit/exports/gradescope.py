@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-from exercise_kit.engine.rendering import as_text
+from exercise_kit.engine.rendering import render_text
 from exercise_kit.exports.grades import choose_submission
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import Result
@@ -53,7 +53,7 @@ def _render_result(result: Result) -> dict[str, Any]:
             "score": in_hundredths(each.score),
             "max_score": in_hundredths(each.max_score),
             "status": "passed" if each.score >= each.max_score else "failed",
-            "output": "\n".join(filter(None, (as_text(graded_report(each)), legible(each.comment)))),
+            "output": "\n".join(filter(None, (render_text(graded_report(each)), legible(each.comment)))),
             "output_format": "text",
         }
         for each in result.exercises

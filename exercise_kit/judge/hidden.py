@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import torch
 
 from exercise_kit.conventions import marked_exercises
-from exercise_kit.engine.class_exercises import EXERCISES, with_line
+from exercise_kit.engine.class_exercises import EXERCISES, describe_with_line
 from exercise_kit.engine.course import Measure, course
 from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_line
 from exercise_kit.engine.exercise import Check, Given
@@ -127,7 +127,7 @@ class HiddenChecks:
             found = self._ask(exercise, check, reference_student(exercise), key)
             failure, folder = found.failure, check.file.parent
             if failure and failure.error:
-                place = f"{folder.name}/{with_line(failure.error, folder, check.file.name)}"
+                place = f"{folder.name}/{describe_with_line(failure.error, folder, check.file.name)}"
                 self._refusals[of] = f"{place}; {check.name} breaks off with the lesson's own answer"
             else:
                 self._refusals[of] = f"{check.place} {REFUSES}. {found.result.message}" if failure else ""

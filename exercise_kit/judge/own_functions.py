@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from exercise_kit.engine.class_exercises import with_line, without_bytecode
+from exercise_kit.engine.class_exercises import describe_with_line, suppress_bytecode
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
@@ -73,10 +73,10 @@ def _imported(file: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with without_bytecode():
+        with suppress_bytecode():
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise HiddenChecksError(with_line(error, file.parent, file.name), file) from error
+        raise HiddenChecksError(describe_with_line(error, file.parent, file.name), file) from error
     finally:
         del sys.modules[name]
     return module

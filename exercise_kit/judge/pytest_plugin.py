@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.engine.class_exercises import in_use, use_class_here
+from exercise_kit.engine.class_exercises import get_files_in_use, use_class_here
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks, reference_student
@@ -159,7 +159,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _read(path: Path, device: str) -> Submission:
     if list_missing_protections(device):
         raise ValueError("this machine has no sandbox for a student's code; 'vit-course doctor' says what is missing")
-    lessons = Lessons(in_use().folder)
+    lessons = Lessons(get_files_in_use().folder)
     handed_in = find([path], lessons.names)
     if len(handed_in) != 1:
         raise ValueError(f"{path} is not one submission: name a notebook, or a .py file with an exercise's names")

@@ -13,8 +13,8 @@ from dataclasses import replace
 from exercise_kit.engine.course import course
 from exercise_kit.engine.evaluate_check import Outcome, make_line
 from exercise_kit.engine.exercise import Check
-from exercise_kit.engine.name_failures import first_failed
-from exercise_kit.engine.python_slips import line_left_over
+from exercise_kit.engine.name_failures import find_first_failed
+from exercise_kit.engine.python_slips import describe_line_left_over
 from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
@@ -98,7 +98,7 @@ def score_checks(
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
         problem, kind = (f"{what.format(whose)} is not written yet" for whose in (exercise, "the answer"))
-        problem = line_left_over(written) or problem
+        problem = describe_line_left_over(written) or problem
         results = tuple(
             replace(each, seen="", kind="", same_as="") if each.unwritten and not each.leads else each
             for each in results
@@ -141,7 +141,9 @@ def _told(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definiti
         return results  # nothing is written, or was evaluated: that is all there is to say
     named = {each.misconception for each in results}
     known = course().exercises[exercise]
-    leads = {wrong.name: f"test_{first_failed(known, wrong)}" for wrong in known.misconceptions if wrong.name in named}
+    leads = {
+        wrong.name: f"test_{find_first_failed(known, wrong)}" for wrong in known.misconceptions if wrong.name in named
+    }
     return make_report_lines(results, {each.check.name: each.check.needs for each in outcomes}, written, leads)
 
 

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.call_rules import not_allowed
-from exercise_kit.engine.carry_forward import sentence_on_parts
+from exercise_kit.engine.call_rules import describe_forbidden_call
+from exercise_kit.engine.carry_forward import describe_parts
 from exercise_kit.engine.compare import listed
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
 from exercise_kit.engine.evaluate_check import Outcome, make_line
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.name_failures import name_failures
-from exercise_kit.engine.python_slips import definitions_in
+from exercise_kit.engine.python_slips import parse_definitions
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
@@ -148,7 +148,7 @@ class GradingSession:
         if nothing:
             return unevaluated(answer.name, answer.max_score, checks, problem, reason, kind)
         outcomes, called, answered = self._outcomes(answer.name, checks, worker)
-        if why := not_allowed(course().rules.get(answer.name), called):
+        if why := describe_forbidden_call(course().rules.get(answer.name), called):
             self.findings.flag(FORBIDDEN_FUNCTION, answer.name, why)
             kind = course().rules[answer.name].why.rstrip(".")
             return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, kind)
@@ -179,7 +179,7 @@ class GradingSession:
         if not gained:
             return result
         parts = [part.exercise for part in answer.parts]
-        note = sentence_on_parts(answer.name, parts, wrong, gained, len(failed) - gained)
+        note = describe_parts(answer.name, parts, wrong, gained, len(failed) - gained)
         named = self._named(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
         reason = reason or Reason.REMARK
@@ -188,7 +188,7 @@ class GradingSession:
 
     def _written(self, answer: ExerciseAnswer) -> list[Definition]:
         """What the answer's cell defines for the exercise; it is read, and not run."""
-        return definitions_in(answer.source or "", course().exercises[answer.name].objects)
+        return parse_definitions(answer.source or "", course().exercises[answer.name].objects)
 
     def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
@@ -199,7 +199,11 @@ class GradingSession:
             for check in checks:
                 student = RemoteStudent(worker, course().exercises[answer.name].objects)
                 outcome = self._checks.evaluate(answer.name, check, student, self._key)
-                if worker.lost or worker.failure or not_allowed(course().rules.get(answer.name), worker.called):
+                if (
+                    worker.lost
+                    or worker.failure
+                    or describe_forbidden_call(course().rules.get(answer.name), worker.called)
+                ):
                     break
                 if self._unlike_shown(answer.name, worker.answered):
                     break

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.files import why_closed
 
 TEMPLATES = files("exercise_kit") / "templates"
@@ -103,14 +103,14 @@ def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
         "nbgrader_config.py.txt",
         code_stub=repr(CODE_STUB),
         text_stub=repr(TEXT_STUB),
-        package=package(),
+        package=read_package_name(),
         lesson=names[0],
     )
     results = course().results
     _write(
         folder / "README.md",
         "README.md",
-        package=package(),
+        package=read_package_name(),
         results=results.readme if results else "",
         lesson=names[0],
         lessons=", ".join(names),

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from exercise_kit.engine import own_folder
 from exercise_kit.engine.course import course
-from exercise_kit.engine.rendering import in_notebook_kernel
+from exercise_kit.engine.rendering import is_in_notebook_kernel
 from exercise_kit.engine.verdict import Report, Verdict
 from exercise_kit.reasons import Reason
 
@@ -66,7 +66,7 @@ class LogError(Exception):
 def is_on() -> bool:
     """Say whether something is noted in a file here."""
     by_nbgrader = "NBGRADER_EXECUTION" in os.environ
-    return in_notebook_kernel() and not by_nbgrader and not is_switched_off()
+    return is_in_notebook_kernel() and not by_nbgrader and not is_switched_off()
 
 
 def is_switched_off() -> bool:
@@ -77,7 +77,7 @@ def is_switched_off() -> bool:
 def place() -> Path:
     """The file of the student who works here."""
     try:
-        return own_folder.own_folder() / FILE
+        return own_folder.find_own_folder() / FILE
     except OSError:  # the folder that this kernel stood in is gone
         return Path(FILE)
 

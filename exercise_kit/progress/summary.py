@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
-from exercise_kit.engine.release_settings import Route, release_settings
+from exercise_kit.engine.course_named import read_package_name
+from exercise_kit.engine.release_settings import Route, read_release_settings
 from exercise_kit.progress import log
 from exercise_kit.progress.predictions import Prediction, read_predictions
 
@@ -184,7 +184,7 @@ def summarize(
 def _list_lessons(worked_on: Collection[str]) -> list[str]:
     """The lessons of this release, and those that a student has worked on all the same."""
     every = dict.fromkeys((*_read_outline(), *course().lessons))
-    if release_settings().route is Route.ALL:
+    if read_release_settings().route is Route.ALL:
         return [*every]
     return [name for name in every if _read_outline().get(name, {}).get("core") or name in worked_on]
 
@@ -283,6 +283,6 @@ def _find_kept_parts(folder: Path) -> frozenset[str]:
 @cache
 def _read_outline() -> dict[str, Any]:
     """The outline that the builder has put into the course's package; empty where there is none."""
-    path = files(package()) / "exercises" / "outline.json"
+    path = files(read_package_name()) / "exercises" / "outline.json"
     known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     return known

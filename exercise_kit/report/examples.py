@@ -21,7 +21,7 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.verdict import Part
 from exercise_kit.judge.result import CheckOutcome
 from exercise_kit.report.answers import GradedAnswer
@@ -155,7 +155,7 @@ def _is_short(word: str) -> bool:
 @lru_cache(maxsize=1)
 def collect_course_words() -> frozenset[str]:
     """All words of the course's own code, and of the names that Python and torch have."""
-    folder = Path(str(files(package())))
+    folder = Path(str(files(read_package_name())))
     patterns = ("*.py", "exercises/**/*.py", "training/**/*.py")
     texts = [path.read_text("utf-8") for pattern in patterns for path in folder.glob(pattern)]
     names = [*dir(builtins), *keyword.kwlist, "self", "cls"]
@@ -284,7 +284,7 @@ def _is_irrelevant(statement: ast.stmt) -> bool:
 
 
 def _is_known(module: str) -> bool:
-    return module.partition(".")[0] in {*_MODULES, package()} and _is_course_text(module)
+    return module.partition(".")[0] in {*_MODULES, read_package_name()} and _is_course_text(module)
 
 
 MOST_READ = 8  # answers of which one is shown

@@ -15,8 +15,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from exercise_kit.engine.compare import listed
-from exercise_kit.engine.in_training import what_was_trained
-from exercise_kit.engine.rendering import rich
+from exercise_kit.engine.in_training import read_what_was_trained
+from exercise_kit.engine.rendering import render_rich
 from exercise_kit.files import write
 from exercise_kit.quoting import legible
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost
@@ -179,7 +179,7 @@ def render_lecture_page(found: Tally, title: str, today: date) -> str:
         students=students,
         questions=rank_discriminations(found.exercises),
         LEAST_STUDENTS=LEAST_STUDENTS,
-        trained=what_was_trained(),
+        trained=read_what_was_trained(),
         flagged=sum(bool(each.result and each.result.flags) for each in found.work.handed_in),
         next=found.mistakes[:NEXT],
         cards=[_make_card(each, examples) for each in found.mistakes[:EXAMPLES]],
@@ -221,7 +221,7 @@ def load_templates() -> Environment:
         "points": format_points,
         "signed": with_sign,
         "plural": format_count,
-        "rich": lambda text: Markup(rich(legible(text))),
+        "rich": lambda text: Markup(render_rich(legible(text))),
         "median": median,
         "indent": lambda line: len(line) - len(line.lstrip()),
     }

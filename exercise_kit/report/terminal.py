@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from exercise_kit.engine.rendering import entries_in_text
+from exercise_kit.engine.rendering import render_entries
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import LogKind, Result
@@ -48,7 +48,7 @@ def sheet(result: Result, width: int = 100) -> RenderableType:
     if said := remarks(result):
         lines.append(Text(said))
     for exercise in result.exercises:
-        first, *others = entries_in_text(graded_report(exercise), width)
+        first, *others = render_entries(graded_report(exercise), width)
         lines.append(Text(first[0], style="bold"))
         lines += [Text(text, style=COLORS[verdict] if verdict else "") for text, verdict in others]
     return Group(*lines, *map(Text, advice([result.waits_for])))

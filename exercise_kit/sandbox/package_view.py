@@ -24,7 +24,7 @@ from importlib import resources
 from pathlib import Path
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.files import user_folder
 from exercise_kit.submission.slice import list_definitions
 
@@ -143,7 +143,7 @@ def _collect_files(lesson: str) -> dict[str, bytes]:
     """File of the view → what stands in it."""
     if not re.match("[0-9]{2}", lesson):
         raise ValueError(f"a lesson begins with two digits, as 03_attention does; {lesson!r} does not")
-    number, ours, modules = int(lesson[:2]), package(), course().modules
+    number, ours, modules = int(lesson[:2]), read_package_name(), course().modules
     files = {f"{_KIT}/__init__.py": b"", f"{_KIT}/engine/__init__.py": _CHECK.replace("{package}", ours).encode()}
     for name in _OF_THE_KIT:
         files |= _read_sources(_KIT, name)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.local_backend import CallResult
-from exercise_kit.engine.records import tensors_in
+from exercise_kit.engine.records import iterate_tensors
 from exercise_kit.engine.student import Student
 from exercise_kit.quoting import as_name
 from exercise_kit.sandbox.reply import Reply, WorkerConnection, read_shape, restore_value
@@ -88,7 +88,7 @@ class RemoteModule:
         with self._line.reading():
             reply = self._request("forward", inputs=inputs, options=dict(options), gradients=gradients)
             answer = reply.answer(inputs, gradients)
-            self._outputs = [each for each in tensors_in(answer.result) if each.requires_grad]
+            self._outputs = [each for each in iterate_tensors(answer.result) if each.requires_grad]
             return answer
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.worker import fork_server, readable_paths
 from exercise_kit.worker.filesystem import clear_folder
@@ -117,7 +117,7 @@ class WarmProcess:
             "limits": asdict(limits),
             "withheld": withheld,
             "device": self._device,
-            "packages": [package(), __name__.partition(".")[0]],
+            "packages": [read_package_name(), __name__.partition(".")[0]],
             "records": dict(course().records),
             "training_fixtures": list(course().training_fixtures),
         }
@@ -219,7 +219,7 @@ def _lock_folder(folder: Path) -> int | None:
 
 def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool, device: str) -> dict[str, Any]:
     gpu = device.startswith("cuda")
-    own = [*readable_paths.readable_paths([package()]), _HERE / "worker"]
+    own = [*readable_paths.readable_paths([read_package_name()]), _HERE / "worker"]
     own += readable_paths.list_gpu_readable() if gpu else ()
     return {
         "packages": [str(folder) for folder in readable_paths.list_package_folders()],

@@ -8,9 +8,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.run import unrecognized_pair
+from exercise_kit.engine.run import explain_unrecognized_pair
 from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, make_crashing, make_hostile
 from exercise_kit.simulate.cells import write_cell
@@ -93,7 +93,9 @@ class AnswerPool:
     def answer_with_pair(self, pair: Misconception) -> SimulatedAnswer | None:
         """Two mistakes at once as an answer; None where no cell can be made of them, or where one hides the other."""
         made = self._make_wrong(pair, Kind.TWO)
-        return made if isinstance(made, SimulatedAnswer) and not unrecognized_pair(self.exercise, pair) else None
+        return (
+            made if isinstance(made, SimulatedAnswer) and not explain_unrecognized_pair(self.exercise, pair) else None
+        )
 
     def alone(self, answer: SimulatedAnswer) -> SimulatedAnswer:
         """The same answer with its own copy of what it takes from other exercises of the lesson."""
@@ -190,7 +192,7 @@ class LessonPools:
 
     def keeps(self, module: str) -> bool:
         """Say whether a module of the package is there when this lesson is graded."""
-        name = module.removeprefix(package()).lstrip(".").replace(".", "/") or "__init__"
+        name = module.removeprefix(read_package_name()).lstrip(".").replace(".", "/") or "__init__"
         return course().modules.are_there(name, self._number)
 
     def find_used(self, pool: AnswerPool, source: str) -> tuple[str, ...]:

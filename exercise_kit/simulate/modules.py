@@ -15,7 +15,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 
 _KIT = __name__.partition(".")[0]
 # what stands in every class, whatever its body
@@ -102,7 +102,7 @@ def read_module(name: str) -> Module:
 
 def is_inlined(module: str) -> bool:
     """Say whether a module is the course's own, or the kit's, so that what it holds is copied into cells."""
-    return module.partition(".")[0] in (package(), _KIT, "tests")
+    return module.partition(".")[0] in (read_package_name(), _KIT, "tests")
 
 
 def is_ours(module: str, root: str) -> bool:

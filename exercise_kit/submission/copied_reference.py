@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.slice import parse
 
@@ -142,7 +142,7 @@ def _model_functions(source: str) -> tuple[Function, ...]:
 @cache
 def _package_functions(name: str) -> tuple[Function, ...]:
     """Those of the package's own definition of a name."""
-    folder = Path(str(files(package())))
+    folder = Path(str(files(read_package_name())))
     found: list[Function] = []
     for module in course().copied_from:
         for node in ast.parse((folder / f"{module}.py").read_text(encoding="utf-8")).body:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.submission.slice import find_used_globals, parse
 from exercise_kit.submission.submission import CellSource
 
@@ -186,7 +186,7 @@ def _changes_package(statement: ast.stmt, names: Mapping[str, str]) -> bool:
             continue  # torch.manual_seed(0)
         target = _find_changed_object(node)
         dotted = (resolve_dotted_name(target, names) or "") if target is not None else ""
-        if dotted.partition(".")[0] in {*PATCHED, package()} and not dotted.startswith("torch.backends"):
+        if dotted.partition(".")[0] in {*PATCHED, read_package_name()} and not dotted.startswith("torch.backends"):
             return True
     return False
 

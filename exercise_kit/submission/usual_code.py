@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.submission.static_rules import (
     find_called_name,
     find_globals,
@@ -201,7 +201,7 @@ def _find_containers(node: ast.AST) -> Iterator[ast.expr]:
 def _is_usual(dotted: str) -> bool:
     """Say whether a module, and the part of it, is one that answers use."""
     root, *parts = _by_its_own_name(dotted).split(".")
-    if root in _USUAL or root in (package(), "builtins"):
+    if root in _USUAL or root in (read_package_name(), "builtins"):
         return True
     if root not in _PARTS or not parts:
         return root in _PARTS
@@ -286,7 +286,7 @@ def _find_unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, st
         not in ("__name__", "__doc__", "__qualname__", "__wrapped__", "__module__", "__annotations__", *_SHOWN)
     )
     is_of_shell = "get_ipython()" in text
-    is_library = dotted.partition(".")[0] in {*_CHANGED, package()} and not f"{dotted}.".startswith(_SETTINGS)
+    is_library = dotted.partition(".")[0] in {*_CHANGED, read_package_name()} and not f"{dotted}.".startswith(_SETTINGS)
     if odd_attribute or is_of_shell or is_library or text.startswith(_VARIABLES):
         yield Use(dotted or text, node)
 

@@ -153,9 +153,9 @@ class RequestServer:
     def _run_fixture(self, name: str, fixture: str, fields: dict[str, Any]) -> dict[str, Any]:
         if fields.get("device") == "cpu":  # as the judge calls the device of the student's code
             fields["device"] = str(self._device)
-        from exercise_kit.engine.training_fixtures import fixture_named  # the student's view of the course
+        from exercise_kit.engine.training_fixtures import get_fixture  # the student's view of the course
 
-        return {"result": fixture_named(fixture)(self._find_object(name), **fields)}
+        return {"result": get_fixture(fixture)(self._find_object(name), **fields)}
 
     def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
         made = self._find_object(name)(*inputs, **options)

@@ -19,12 +19,12 @@ from exercise_kit.engine import borrow_and_reset as lending
 from exercise_kit.engine import run
 from exercise_kit.engine.borrow_and_reset import borrow, reset
 from exercise_kit.engine.course import course
-from exercise_kit.engine.lent import is_lent, right_parts
+from exercise_kit.engine.lent import is_lent, load_right_parts
 from exercise_kit.engine.own_parts import keep
 from exercise_kit.engine.release_settings import ReleaseSettings
 from vit_course import check
 
-LENDABLE = [name for name, each in course().exercises.items() if right_parts(each)]
+LENDABLE = [name for name, each in course().exercises.items() if load_right_parts(each)]
 NO_PART = {name for name in course().exercises if name not in LENDABLE}
 STUBS = json.loads((files("vit_course") / "exercises" / "stubs.json").read_text("utf-8"))
 
@@ -61,7 +61,7 @@ def test_what_can_be_borrowed_is_what_lessons_build_upon():
 @pytest.mark.parametrize("name", LENDABLE)
 def test_a_borrowed_part_shows_nothing_of_its_source(name):
     for part_name, part in borrow_objects(name).items():
-        hidden = lines_of_the_answer(right_parts(course().exercises[name])[part_name])
+        hidden = lines_of_the_answer(load_right_parts(course().exercises[name])[part_name])
         assert hidden
         seen = [part, *(each for each in vars(part).values() if callable(each))] if inspect.isclass(part) else [part]
         for each in seen:
@@ -130,7 +130,7 @@ def test_a_borrowed_part_is_not_kept(tmp_path, monkeypatch, capsys):
 
 
 def test_an_instructor_can_forbid_it(monkeypatch, capsys):
-    monkeypatch.setattr(lending, "release_settings", lambda: ReleaseSettings(borrow=False))
+    monkeypatch.setattr(lending, "read_release_settings", lambda: ReleaseSettings(borrow=False))
     assert borrow("patchify") is None
     assert "Your teacher has switched borrowing off." in capsys.readouterr().out
 
@@ -164,7 +164,7 @@ def test_reset_puts_the_empty_cell_below_in_jupyter(monkeypatch, capsys):
             self.asked = text, replace
 
     shell = Shell()
-    monkeypatch.setattr(lending, "shell_here", lambda: shell)
+    monkeypatch.setattr(lending, "find_shell", lambda: shell)
     reset("Patchify")
     assert shell.asked == (STUBS["patchify"], False)
     assert capsys.readouterr().out.startswith("The empty cell of patchify is below.")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.probes import Probe, fresh_settings, quiet
+from exercise_kit.engine.probes import Probe, silence, use_fresh_settings
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from vit_course.exercises.catalog import EXERCISES
@@ -23,7 +23,7 @@ def failed_by_secret(exercise, make):
     found = set()
     for claim in EXERCISES[exercise].checks:
         student = Student(dict(zip(EXERCISES[exercise].objects, make(), strict=True)))
-        with fresh_settings(), quiet():
+        with use_fresh_settings(), silence():
             try:
                 claim.function(student, Probe(f"{claim.name}, by a secret"))
             except Failure:

@@ -11,8 +11,8 @@ import torch
 
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining
-from exercise_kit.engine.name_failures import observed
-from exercise_kit.engine.probes import quiet
+from exercise_kit.engine.name_failures import observe_once
+from exercise_kit.engine.probes import silence
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict
 from tests.course.test_checks import choose_mistakes
@@ -52,9 +52,9 @@ def with_the_right_one(exercise):
 
 def in_public(exercise):
     """Return what each of them does in each public check, as the diagnosis sees it."""
-    with quiet():
+    with silence():
         return {
-            wrong.name: [observed(wrong, exercise.objects, check) for check in exercise.checks]
+            wrong.name: [observe_once(wrong, exercise.objects, check) for check in exercise.checks]
             for wrong in with_the_right_one(exercise)
         }
 

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit import engine
-from exercise_kit.engine.cause_groups import grouped
+from exercise_kit.engine.cause_groups import group_by_cause
 from exercise_kit.engine.name_failures import name_failures
-from exercise_kit.engine.rendering import as_text
-from exercise_kit.engine.run import report_on
+from exercise_kit.engine.rendering import render_text
+from exercise_kit.engine.run import make_report
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge import hidden
@@ -88,7 +88,7 @@ def problem_with(exercise, wrong, key):
 
 def first_causes(report):
     """The names of the mistakes with which a report begins."""
-    (first, *_), _ = grouped(report.results)
+    (first, *_), _ = group_by_cause(report.results)
     return list(first.first.pages())
 
 
@@ -99,15 +99,17 @@ def test_grading_tells_of_a_misconception_what_check_tells(exercise):
     for wrong in choose_mistakes(known):
         outcomes = name_failures(known, outcomes_of(exercise, wrong.objects, KEYS[0]), make_observer(exercise, KEYS[0]))
         graded = graded_report(score_checks(exercise, 10.0, outcomes))
-        (first, *_), _ = grouped(graded.results)
-        (of_check, *_), _ = grouped(report_on(known, wrong.objects).results)
+        (first, *_), _ = group_by_cause(graded.results)
+        (of_check, *_), _ = group_by_cause(make_report(known, wrong.objects).results)
         if len(first_causes(graded)) == 1:  # a check that tells two apart may be asked behind one that fails
-            assert first.first.parts()["Likely cause"] == of_check.first.parts()["Likely cause"], as_text(graded)
-        assert of_check.first.misconception in first_causes(graded), as_text(graded)
+            assert first.first.parts()["Likely cause"] == of_check.first.parts()["Likely cause"], render_text(graded)
+        assert of_check.first.misconception in first_causes(graded), render_text(graded)
         failed = {each.name for each in graded.results if each.verdict == "fail"}  # the others wait, or pass there
         assert first.first.name == f"test_{of_check.first.name}" or f"test_{of_check.first.name}" not in failed
         alone = replace(graded, results=(first.first, *first.same, *first.waiting))
-        assert len(as_text(alone).splitlines()) - len(alone.pages_to_read()) <= FIRST_SCREEN, as_text(graded)
+        assert len(render_text(alone).splitlines()) - len(alone.map_pages_to_read()) <= FIRST_SCREEN, render_text(
+            graded
+        )
 
 
 @EACH_EXERCISE

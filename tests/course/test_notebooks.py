@@ -44,7 +44,7 @@ def notebook_of(folder: Path, name: str) -> nbformat.NotebookNode:
     return nbformat.read(ROOT / folder / f"{name}.ipynb", as_version=nbformat.NO_CONVERT)
 
 
-def marked_cells(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
+def collect_marked_cells(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
     """The cells that nbgrader knows, by grade id."""
     return {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if "nbgrader" in cell.metadata}
 
@@ -190,7 +190,7 @@ def test_a_notebook_opened_alone_lacks_no_file(name, folder):
 def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
     lesson = source_of(name)
     for folder in (SOURCES, STUDENT_FOLDER):
-        cells = marked_cells(notebook_of(folder, name))
+        cells = collect_marked_cells(notebook_of(folder, name))
         wanted = {"setup"}
         for check in lesson.of_role(Role.CHECK):
             wanted |= {check.name, check_grade_id(check.name)}
@@ -226,7 +226,7 @@ def run(notebook: nbformat.NotebookNode, folder: Path) -> dict[str, nbformat.Not
         resources={"metadata": {"path": str(folder)}},
     )
     client.execute()
-    return {name: cell for name, cell in marked_cells(notebook).items() if cell.metadata.nbgrader.grade}
+    return {name: cell for name, cell in collect_marked_cells(notebook).items() if cell.metadata.nbgrader.grade}
 
 
 @every_lesson

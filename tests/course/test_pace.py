@@ -14,9 +14,9 @@ import torch
 import vit_course
 from exercise_kit.engine import pace as timing
 from exercise_kit.engine.course import course
-from exercise_kit.engine.lent import right_parts
-from exercise_kit.engine.pace import pace_of
-from exercise_kit.engine.rendering import as_html
+from exercise_kit.engine.lent import load_right_parts
+from exercise_kit.engine.pace import describe_pace
+from exercise_kit.engine.rendering import render_html
 from vit_course import check
 
 
@@ -43,13 +43,13 @@ def split_and_copy(x, num_heads):
 
 def passing(name, answer):
     """The line on an answer to a function's exercise."""
-    return pace_of(course().exercises[name], (answer,))
+    return describe_pace(course().exercises[name], (answer,))
 
 
 @pytest.fixture
 def slow(monkeypatch):
     """Every answer takes 38 times as long, whatever the clock of this machine says."""
-    monkeypatch.setattr(timing, "_times_slower", lambda answer, reference: 38.4)
+    monkeypatch.setattr(timing, "_measure_ratio", lambda answer, reference: 38.4)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_attention_written_out_is_measured_by_attention_written_out(slow):
 
 
 def test_why_it_is_told_stands_where_something_is_slow_or_large(monkeypatch):
-    monkeypatch.setattr(timing, "_times_slower", lambda answer, reference: 1.0)
+    monkeypatch.setattr(timing, "_measure_ratio", lambda answer, reference: 1.0)
     why = "No points hang on this: it tells where a loop or a copy is left."
     assert why not in passing("patchify", vit_course.patchify)
     assert why in passing("patchify", over_images)
@@ -95,17 +95,17 @@ def test_why_it_is_told_stands_where_something_is_slow_or_large(monkeypatch):
 
 @pytest.mark.parametrize("name", list(course().paces))
 def test_every_size_fits_the_course_s_own_part(name):
-    objects = tuple(right_parts(course().exercises[name]).values())
+    objects = tuple(load_right_parts(course().exercises[name]).values())
     assert objects
     assert course().paces[name].arguments is None or inspect.isclass(objects[0])
-    assert pace_of(course().exercises[name], objects).startswith("Right; ")
+    assert describe_pace(course().exercises[name], objects).startswith("Right; ")
 
 
 def test_the_line_stands_in_the_report_and_counts_for_nothing(slow):
     report = check("patchify", over_images_named(), points=8)
     assert report.score == 8
     assert "38 times the time" in str(report)
-    assert "38 times the time" in as_html(report)
+    assert "38 times the time" in render_html(report)
     assert replace(report, pace=None).as_dict() == report.as_dict()
 
 

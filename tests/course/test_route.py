@@ -74,7 +74,7 @@ def test_progress_says_that_what_comes_next_may_be_skipped(tmp_path):
 
 
 def test_of_a_release_of_the_core_progress_shows_its_lessons(tmp_path, monkeypatch):
-    monkeypatch.setattr(summarizing, "release_settings", lambda: ReleaseSettings(Route.CORE))
+    monkeypatch.setattr(summarizing, "read_release_settings", lambda: ReleaseSettings(Route.CORE))
     assert [each.name for each in summarize([], tmp_path).lessons] == CORE
     known = [make_passed_event("split_indices", "06_training")]
     assert "06_training" in [each.name for each in summarize(known, tmp_path).lessons]

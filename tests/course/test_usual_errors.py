@@ -8,7 +8,7 @@ import re
 import pytest
 
 from exercise_kit.engine import check
-from exercise_kit.engine.program import module_from
+from exercise_kit.engine.program import make_module
 from vit_course.exercises.catalog import EXERCISES
 
 FUNCTIONS = ("patchify", "layer_norm", "scaled_dot_product_attention")
@@ -71,7 +71,7 @@ EDITS = [
 def spoil(exercise, edit):
     """The right program of an exercise, its text edited, as the objects of a student."""
     known = EXERCISES[exercise]
-    module = module_from(f"usual errors of {exercise}", edit(known.program.text()))
+    module = make_module(f"usual errors of {exercise}", edit(known.program.text()))
     return [vars(module)[name] for name in known.objects]
 
 

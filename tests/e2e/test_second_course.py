@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.proof
-SOURCE = Path(__file__).parents[1] / "second_course"
+SOURCE = Path(__file__).parents[1] / "kit" / "numbers"
 LESSON = "00_numbers"
 # sitecustomize.py, which Python runs before anything else
 WITHOUT_OURS = """
@@ -43,7 +43,7 @@ def without_ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of processes that cannot import vit_course."""
     folder = tmp_path_factory.mktemp("without ours")
     (folder / "sitecustomize.py").write_text(WITHOUT_OURS)
-    paths = os.pathsep.join([str(folder), str(SOURCE.parents[1])])
+    paths = os.pathsep.join([str(folder), str(SOURCE.parents[2])])
     return os.environ | {"PYTHONPATH": paths, "XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"}
 
 

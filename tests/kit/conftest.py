@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from exercise_kit.engine import class_exercises
+from exercise_kit.engine.course_named import VARIABLE
 from exercise_kit.judge.judge import Judge
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
@@ -21,8 +23,8 @@ settings.register_profile(
 )
 settings.load_profile("vit_course")
 
-# the first cell of a submission, which runs in a worker
-collect_ignore = ["judge/fake_gpu.py"]
+# the first cell of a submission, which runs in a worker; the clone of a course with hidden checks of its own
+collect_ignore = ["judge/fake_gpu.py", "numbers"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,6 +95,14 @@ class Work:
 
     def read(self, exercise=None, **handed_in):
         return read(FoundFile(self.write(), **handed_in), self.lessons, exercise)
+
+
+@pytest.fixture
+def numbers(monkeypatch):
+    """The kit's own course, of three exercises, in the place of the one that it is installed with."""
+    monkeypatch.syspath_prepend(Path(__file__).parent / "numbers")
+    monkeypatch.setenv(VARIABLE, "numbers_course.course:COURSE")
+    return import_module("numbers_course.answers")
 
 
 @pytest.fixture

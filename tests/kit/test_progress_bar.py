@@ -17,7 +17,7 @@ from exercise_kit import progress_bar as module
 from exercise_kit.authoring import build
 from exercise_kit.cli import commands
 from exercise_kit.cli import simulate as command
-from exercise_kit.engine.probes import quiet
+from exercise_kit.engine.probes import silence
 from exercise_kit.progress_bar import SECONDS, Count, progress_bar, unsilenced, write_lines
 from tests.waiting import wait_until
 
@@ -83,7 +83,7 @@ def test_short_work_leaves_nothing_in_a_log_and_no_thread():
 
 
 def test_what_silences_the_process_does_not_silence_it(capfd):
-    with unsilenced(Console(stderr=True)) as console, quiet():
+    with unsilenced(Console(stderr=True)) as console, silence():
         console.print("grading: 1 of 2 after 0:10")
     assert capfd.readouterr().err == "grading: 1 of 2 after 0:10\n"
 

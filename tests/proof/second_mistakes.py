@@ -40,7 +40,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.diagnosis import Record
 from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.name_failures import observed
+from exercise_kit.engine.name_failures import observe_once
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Verdict
@@ -193,10 +193,10 @@ def _public(exercise: Exercise, wrong: Misconception, right: Misconception) -> I
         if not lost.isdisjoint(check.needs):
             lost.add(check.name)
             continue
-        fails, record = observed(wrong, exercise.objects, check)
+        fails, record = observe_once(wrong, exercise.objects, check)
         if fails:
             lost.add(check.name)
-            yield Failed(check.name, kind_of_failure(record, observed(right, exercise.objects, check)[1]))
+            yield Failed(check.name, kind_of_failure(record, observe_once(right, exercise.objects, check)[1]))
 
 
 def _outcomes(exercise: Exercise, wrong: Misconception) -> list[Outcome]:

@@ -6,7 +6,7 @@ a public check each, which other tests hold.
 
 import pytest
 
-from exercise_kit.engine.probes import quiet
+from exercise_kit.engine.probes import silence
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.scoring import fraction
@@ -33,7 +33,7 @@ class InPublic:
     def passes(self, objects):
         for check in self._order:
             try:
-                with quiet(), time_limit():
+                with silence(), time_limit():
                     check.ask(Student(dict(zip(self._names, objects, strict=True))))
             except (Failure, OutOfTime):
                 self._order.remove(check)

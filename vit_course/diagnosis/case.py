@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from vit_course.diagnosis.anatomy import Anatomy, Site, Step, find_anatomy
 from vit_course.diagnosis.answers import NotAsked
 from vit_course.diagnosis.subject import Subject, find_logits
-from vit_course.diagnosis.watch import Watch, pull
+from vit_course.diagnosis.watch import Watch, compute_gradient
 
 _ROWS = 24  # tokens that are looked at one by one where there are more than _ALL
 _ALL = 65
@@ -131,7 +131,7 @@ class Case:
     @cached_property
     def seen(self) -> dict[int, Tensor]:
         """For tokens by number, the gradient to the images (batch, channels, height, width)."""
-        return {row: pull(self.start[0, row], self.pixels) for row in self.rows}
+        return {row: compute_gradient(self.start[0, row], self.pixels) for row in self.rows}
 
     @cached_property
     def special(self) -> list[int]:

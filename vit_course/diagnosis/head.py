@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.watch import NORMS, pull
+from vit_course.diagnosis.watch import NORMS, compute_gradient
 
 _MODEL = "VisionTransformer: "
 
@@ -30,7 +30,7 @@ def final_norm(case: Case) -> Remarks:
 
 def _measure_slopes(case: Case) -> Tensor:
     """Of the first image's logits, for the stream behind the last block (batch, tokens, width)."""
-    return case.tokens(pull(case.answers[:1], case.anatomy.end.out))
+    return case.tokens(compute_gradient(case.answers[:1], case.anatomy.end.out))
 
 
 def _read_tokens(case: Case) -> list[int]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from vit_course.diagnosis.anatomy import Site, find_result_axis, is_linear
 from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close, find_influential_rows
-from vit_course.diagnosis.watch import list_between, pull, trace_source
+from vit_course.diagnosis.watch import compute_gradient, list_between, trace_source
 
 _MODULE = "MultiHeadSelfAttention: "
 
@@ -45,7 +45,7 @@ def norm_over_features(case: Case) -> Remarks:
     normed = next((each for each in map(case.tokens, shapes) if each.shape[1] == case.start.shape[1]), None)
     if normed is None:
         raise NotAsked("the tokens before attention are not those of the stream")
-    reach = case.tokens(pull(normed[0, normed.shape[1] // 2], case.anatomy.start[0]))
+    reach = case.tokens(compute_gradient(normed[0, normed.shape[1] // 2], case.anatomy.start[0]))
     mixing, images = len(find_influential_rows(reach[0])), len(reach) > 1 and bool(reach[1:].any())
     seen = "before attention a token depends on {}: the norm takes its statistics over {}, too"
     if mixing > 1:
@@ -64,7 +64,7 @@ def heads_merged_within_token(case: Case) -> Remarks:
     axis, branch = find_result_axis(site), case.tokens(step.branch[0])
     if axis is None or mixed.shape[axis] != branch.shape[1]:
         raise NotAsked("the tokens of what attention gives are not on an axis of their own")
-    reach = pull(branch[0, 1], mixed)
+    reach = compute_gradient(branch[0, 1], mixed)
     rows = find_influential_rows(reach.movedim(axis, 0).flatten(1))
     if mixed.ndim == 4 and len(mixed) == len(case.images) and reach[1:].any():
         seen = "what attention gives for one image lands in another"
@@ -99,7 +99,7 @@ def _alike(site: Site, query: Tensor, heads: int, batch: int) -> Remarks:
     if close(weights, weights[:, :1].expand_as(weights), 1e-5):
         yield report_wrong("all heads have the same weights", mistake, site.mix)
     total = weights.sum(site.axis)
-    if pull(weights[0, 0], query)[0, 1:].any() and close(total, torch.ones_like(total)):
+    if compute_gradient(weights[0, 0], query)[0, 1:].any() and close(total, torch.ones_like(total)):
         seen = "a head's weights depend on the queries of other heads"
         yield report_unusual(seen, f"{_MODULE}heads talk to each other", site.mix)
 

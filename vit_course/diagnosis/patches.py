@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
-from vit_course.diagnosis.watch import BENDS, LINEARS, NORMS, Op, pull
+from vit_course.diagnosis.watch import BENDS, LINEARS, NORMS, Op, compute_gradient
 
 _MODULE = "PatchEmbedding: "
 
@@ -58,7 +58,9 @@ def one_square_each(case: Case) -> Remarks:
 def _by_feature(case: Case, row: int) -> bool:
     """Say whether single numbers of a token read one square each, though the whole token does not."""
     width = case.start.shape[-1]
-    first, last = (Box(pull(case.start[0, row, each : each + 1], case.pixels)[0]) for each in (0, width - 1))
+    first, last = (
+        Box(compute_gradient(case.start[0, row, each : each + 1], case.pixels)[0]) for each in (0, width - 1)
+    )
     return first.compact and last.compact and (first.top, first.left) != (last.top, last.left)
 
 

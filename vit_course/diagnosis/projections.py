@@ -8,7 +8,7 @@ from vit_course.diagnosis.anatomy import Site, is_linear, own_axis
 from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close, find_influential_rows
 from vit_course.diagnosis.heads import norm_over_features, tokens_see_tokens
-from vit_course.diagnosis.watch import LINEARS, Op, list_between, pull, trace_source
+from vit_course.diagnosis.watch import LINEARS, Op, compute_gradient, list_between, trace_source
 
 _MODULE = "MultiHeadSelfAttention: "
 _ALIKE = (
@@ -75,10 +75,10 @@ def query_of_one_token(case: Case) -> Remarks:
     middle = query.shape[axis] // 2
     row = query.select(axis, middle)
     row = row[(0,) * (row.ndim - 1)]
-    reach = case.tokens(pull(row, case.anatomy.start[0]))
+    reach = case.tokens(compute_gradient(row, case.anatomy.start[0]))
     tokens = find_influential_rows(reach[0])
     final = query.select(axis, 0).flatten(0, -2)[-1] if query.ndim > 2 else row
-    last = case.tokens(pull(final, case.anatomy.start[0]))
+    last = case.tokens(compute_gradient(final, case.anatomy.start[0]))
     seen = mistake = ""
     if len(last) > 1 and len(query) == len(last) and last[:-1].any():
         seen, mistake = "the last image's query is made of another image", f"{_MODULE}heads read before the batch"
@@ -103,7 +103,7 @@ def _judge_key(case: Case, site: Site) -> Remarks:
     if axis is None or not key.requires_grad or key.shape[axis] != case.start.shape[1]:
         return
     row = key.select(axis, 1)
-    tokens = find_influential_rows(case.tokens(pull(row[(0,) * (row.ndim - 1)], case.anatomy.start[0]))[0])
+    tokens = find_influential_rows(case.tokens(compute_gradient(row[(0,) * (row.ndim - 1)], case.anatomy.start[0]))[0])
     if len(tokens) > 1:
         mistake = "scaled_dot_product_attention: key reshaped where transposed"
         yield report_wrong(f"key 1 is made of {len(tokens)} tokens ({tokens[:5]})", mistake, site.scores)
@@ -124,7 +124,7 @@ def _describe_share_read(case: Case, site: Site, row: Tensor) -> str:
     whole = normed.shape[-1]
     if whole != case.start.shape[-1]:
         return ""
-    numbers = int((pull(row, normed).flatten(0, -2) != 0).any(0).sum())
+    numbers = int((compute_gradient(row, normed).flatten(0, -2) != 0).any(0).sum())
     return f"a query of one head depends on {numbers} of {whole} numbers of its token" if numbers <= whole // 2 else ""
 
 

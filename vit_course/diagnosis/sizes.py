@@ -9,7 +9,7 @@ from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, repo
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.patches import find_boxes
 from vit_course.diagnosis.positions import find_same_op, make_plain_images
-from vit_course.diagnosis.watch import Op, pull
+from vit_course.diagnosis.watch import Op, compute_gradient
 from vit_course.diagnosis.whole import describe_unread
 
 
@@ -27,7 +27,7 @@ def other_sizes(case: Case) -> Remarks:
     for tall, wide in ((height, width - side), (height, width + side), (height + side, width)):
         images = F.interpolate(case.images, (tall, wide), mode="bilinear").requires_grad_()
         try:
-            reached = pull(case.subject.run(images), images).abs().amax(0)
+            reached = compute_gradient(case.subject.run(images), images).abs().amax(0)
             shown, _ = case.subject.watch(F.interpolate(make_plain_images(case), (tall, wide)))
         except Exception:
             continue  # refused

@@ -204,7 +204,7 @@ def list_between(late: Op | None, early: Op | None, ops: list[Op]) -> list[Op]:
     return [op for op in ops[early.number + 1 : late.number + 1] if late.needs(op) and op.needs(early)]
 
 
-def pull(of: Tensor, to: Tensor) -> Tensor:
+def compute_gradient(of: Tensor, to: Tensor) -> Tensor:
     """The gradient of a random sum of ``of``, which is the same for the same shape; zeros where none comes back."""
     weights = torch.randn(of.shape, generator=torch.Generator().manual_seed(2)).to(of)
     if not of.requires_grad:
@@ -216,5 +216,5 @@ def pull(of: Tensor, to: Tensor) -> Tensor:
 def measure_degree(of: Tensor, to: Tensor) -> float:
     """By Euler's theorem, how a result grows with what it is made from: 1 for a linear map, 0 behind a norm."""
     weights = torch.randn(of.shape, generator=torch.Generator().manual_seed(2)).to(of)
-    grown = float((pull(of, to) * to).detach().sum())
+    grown = float((compute_gradient(of, to) * to).detach().sum())
     return grown / (float((of * weights).detach().sum()) or 1e-12)

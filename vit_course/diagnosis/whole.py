@@ -8,7 +8,7 @@ from torch import Tensor
 from vit_course.diagnosis.answers import NotAsked, Remarks, describe_error, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case, close
 from vit_course.diagnosis.subject import copy_model, find_logits
-from vit_course.diagnosis.watch import pull
+from vit_course.diagnosis.watch import compute_gradient
 
 
 def image_alone(case: Case) -> Remarks:
@@ -43,7 +43,7 @@ def steady_in_evaluation(case: Case) -> Remarks:
 def gradient_flows(case: Case) -> Remarks:
     """A backward pass runs through the whole model."""
     try:
-        pull(case.answers, case.pixels)
+        compute_gradient(case.answers, case.pixels)
     except RuntimeError as error:
         in_place = "inplace" in str(error) or "in-place" in str(error)
         mistake = "EncoderBlock: stream changed in place" if in_place else ""
@@ -55,7 +55,7 @@ def every_pixel(case: Case) -> Remarks:
     if case.steady and close(case.strange_logits, case.logits, 1e-6):
         yield report_wrong("very different images give the same logits")
         return
-    reached = pull(case.answers, case.pixels).abs().amax(0)
+    reached = compute_gradient(case.answers, case.pixels).abs().amax(0)
     if not reached.any():
         ops = (op for op in case.watch.ops if op.data and not op.out.requires_grad and op.out.is_floating_point())
         seen = "the logits change with the images, but no gradient comes back to them"

@@ -196,7 +196,7 @@ def elsewhere(
     try:
         run("meta", there)
     except Exception as error:
-        mixed, read = _TWO_DEVICES in str(error), there.is_for_want_of_numbers(error, here)
+        mixed, read = _TWO_DEVICES in str(error), there.lacks_numbers(error, here)
     return {"images": list(models[-1].places), "mixed": mixed, "read": read}
 
 

@@ -31,7 +31,7 @@ def hunt(exercise: str, seed: int = 1, bugs: int = 1) -> Suspect:
     Raises:
         ValueError: there is no such hunt, ``seed`` is no whole number, or it has fewer bugs. Shown as a sentence.
     """
-    from exercise_kit.engine.notebook_or_script import in_a_sentence
+    from exercise_kit.engine.notebook_or_script import hide_traceback
     from vit_course.hunts.choose import draw, ground_called  # with the checks, for those who hunt
     from vit_course.hunts.suspect import Suspect
 
@@ -39,6 +39,6 @@ def hunt(exercise: str, seed: int = 1, bugs: int = 1) -> Suspect:
         ground = ground_called(exercise)
         drawn = draw(ground, seed, bugs)
     except ValueError as error:
-        raise in_a_sentence(error) from None
+        raise hide_traceback(error) from None
     title = f"{ground.name}, seed {int(seed)}"
     return Suspect(ground.name, title, ground.text(drawn), ground.defines, len(drawn))

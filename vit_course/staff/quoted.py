@@ -12,7 +12,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 
-from exercise_kit.engine.rendering import as_text
+from exercise_kit.engine.rendering import render_text
 from exercise_kit.engine.run import check
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.recipes import RECIPES
@@ -32,7 +32,7 @@ def report() -> str:
     (wrong,) = (each for each in EXERCISES["patchify"].misconceptions if each.name == "column order")
     with redirect_stdout(StringIO()):
         answer = check("patchify", *wrong.objects)
-    return f"```\n{as_text(answer)}\n```"
+    return f"```\n{render_text(answer)}\n```"
 
 
 def our_recipes() -> str:
@@ -101,7 +101,7 @@ def gpu_runs() -> str:
     return "\n".join(lines)
 
 
-def step_on_gpu() -> str:
+def describe_step_on_gpu() -> str:
     """A sentence about one step, part by part, and as a graph."""
     steps = json.loads((GPU / "h200_minute_step_by_parts.json").read_text(encoding="utf-8"))
     trial = json.loads((GPU / "trial_graph_light_40_epochs.json").read_text(encoding="utf-8"))
@@ -214,7 +214,7 @@ TABLES = {
     "race on a CPU": cpu_race,
     "recipes for GPUs": recipes_for_gpus,
     "runs on a GPU": gpu_runs,
-    "a step on a GPU": step_on_gpu,
+    "a step on a GPU": describe_step_on_gpu,
     "libraries on a GPU": peers_on_gpu,
     "published notebooks": published_recipes,
     "proof": proof,

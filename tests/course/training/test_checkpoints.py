@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from vit_course.training import CheckpointError, TrainingSettings, checkpoints, fit, load_model, save_model
+
+Damage = Callable[[Path], object]
 
 
 @pytest.fixture
@@ -78,22 +80,51 @@ class TestRoundTrip:
         assert torch.equal(load_model(tmp_path / "odd.safetensors", odd).model.extra.weight, model.extra.weight)
 
 
+def cut(share: float) -> Damage:
+    return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+
+
+def fill(content: bytes) -> Damage:
+    return lambda path: path.write_bytes(content)
+
+
+def change(**header: object) -> Damage:
+    return lambda path: rewrite(path, **header)
+
+
+def change_model(**sizes: object) -> Damage:
+    return lambda path: rewrite(path, model=header_of(path)["model"] | sizes)
+
+
+def change_data(**fields: object) -> Damage:
+    return change(data={"name": "x", "classes": []} | fields)
+
+
+CUT, NO_FILE, NO_DATA = "was cut short or damaged", "is no safetensors file", "does not say what images"
+OF_VERSION = "of version {}, and this vit_course reads version 1"
+DAMAGES: list[tuple[Damage, str]] = [
+    (Path.unlink, r"no checkpoint .*model\.safetensors"),
+    *((cut(share), CUT) for share in (0.02, 0.5, 0.99)),
+    *((fill(content), NO_FILE) for content in (b"", b"hello", b"\x00" * 100, b"<html>not found</html>")),
+    *((change(version=version), OF_VERSION.format(version)) for version in (0, 2, None)),
+    (change_model(num_classes=7), r"head\.weight is \(10, 24\) and not \(7, 24\), and 1 more"),
+    (change_model(embed_dim=3_000_000), "do not fit"),  # and cost no memory
+    (change_model(depth=10**12), "describes 1000000000000 blocks and holds 32 weights"),  # nor are these built
+    (change_model(color="red"), "cannot be.*color"),
+    (change_model(embed_dim=25), "cannot be.*25 is not divisible"),
+    (change(model=None), "has no ViTConfig"),
+    *((change(data=data), NO_DATA) for data in (None, {})),
+    (change_data(mean=["a"], std=[1]), NO_DATA),
+    (change_data(mean=[0.5], std=[float("nan")]), NO_DATA),
+    (change_data(mean=[0.5, 0.5, 0.5], std=[1, 1, 1]), NO_DATA),
+]
+
+
 class TestBadFiles:
-    def test_missing(self, tmp_path) -> None:
-        with pytest.raises(CheckpointError, match=r"no checkpoint .*gone\.safetensors"):
-            load_model(tmp_path / "gone.safetensors")
-
-    @pytest.mark.parametrize("kept", [0.02, 0.5, 0.99])
-    def test_cut_short(self, kept: float, saved: Path) -> None:
-        whole = saved.read_bytes()
-        saved.write_bytes(whole[: int(kept * len(whole))])
-        with pytest.raises(CheckpointError, match="was cut short or damaged"):
-            load_model(saved)
-
-    @pytest.mark.parametrize("content", [b"", b"hello", b"\x00" * 100, b"<html>not found</html>"])
-    def test_no_safetensors_file(self, content: bytes, saved: Path) -> None:
-        saved.write_bytes(content)
-        with pytest.raises(CheckpointError, match="is no safetensors file"):
+    @pytest.mark.parametrize(("damage", "words"), DAMAGES)
+    def test_a_damage_is_named(self, damage: Damage, words: str, saved: Path) -> None:
+        damage(saved)
+        with pytest.raises(CheckpointError, match=words):
             load_model(saved)
 
     def test_a_pickle_is_not_loaded(self, saved: Path, tmp_path) -> None:
@@ -106,43 +137,6 @@ class TestBadFiles:
             with pytest.raises(CheckpointError, match="is a pickle"):
                 load_model(saved)
         assert not (tmp_path / "sprung").exists()
-
-    @pytest.mark.parametrize("version", [0, 2, None])
-    def test_another_version(self, version: int | None, saved: Path) -> None:
-        rewrite(saved, version=version)
-        with pytest.raises(CheckpointError, match=f"of version {version}, and this vit_course reads version 1"):
-            load_model(saved)
-
-    @pytest.mark.parametrize(
-        ("changed", "words"),
-        [
-            ({"num_classes": 7}, r"head\.weight is \(10, 24\) and not \(7, 24\), and 1 more"),
-            ({"embed_dim": 3_000_000}, "do not fit"),  # and cost no memory
-            ({"depth": 10**12}, "describes 1000000000000 blocks and holds 32 weights"),  # nor are these built
-            ({"color": "red"}, "cannot be.*color"),
-            ({"embed_dim": 25}, "cannot be.*25 is not divisible"),
-            (None, "has no ViTConfig"),
-        ],
-    )
-    def test_a_model_that_cannot_be(self, changed: dict | None, words: str, saved: Path, tiny_model) -> None:
-        rewrite(saved, model=changed and asdict(tiny_model().config) | changed)
-        with pytest.raises(CheckpointError, match=words):
-            load_model(saved)
-
-    @pytest.mark.parametrize(
-        "data",
-        [
-            None,
-            {},
-            {"name": "x", "classes": [], "mean": ["a"], "std": [1]},
-            {"name": "x", "classes": [], "mean": [0.5], "std": [float("nan")]},
-            {"name": "x", "classes": [], "mean": [0.5, 0.5, 0.5], "std": [1, 1, 1]},
-        ],
-    )
-    def test_nothing_known_about_the_images(self, data: dict | None, saved: Path) -> None:
-        rewrite(saved, data=data)
-        with pytest.raises(CheckpointError, match="does not say what images"):
-            load_model(saved)
 
     def test_a_folder_that_cannot_be_written_is_a_sentence_and_no_traceback(
         self, tiny_model, random_dataset, tmp_path, monkeypatch

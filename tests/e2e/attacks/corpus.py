@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import nbformat
 
-from tests.e2e.attacks import (
-    escapes,
-    forgeries,
-    honest,
-    leftovers,
-    oracles,
-    protocol,
-    reading,
-    resources,
-    sources,
-    training_fixtures,
-    weights,
-)
-from tests.e2e.attacks.attack import Attack
+from tests.e2e.attacks import honest, oracles, sources, training_fixtures, weights
+from tests.e2e.attacks.attack import RIGHT, WRONG, Attack
 from tests.e2e.submissions import mark
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
-KINDS: dict[str, list[Attack]] = {
-    "forgeries": forgeries.ATTACKS,
-    "reading": reading.ATTACKS,
-    "escapes": escapes.ATTACKS,
-    "protocol": protocol.ATTACKS,
-    "resources": resources.ATTACKS,
+
+
+def read_table(kind: str) -> list[Attack]:
+    """Read a table of attacks: ``before`` names what stands above an ``answer``, a right or wrong one or ``shared``."""
+    table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text("utf-8"))
+    texts = {"right": RIGHT, "wrong": WRONG} | table.pop("shared", {})
+    attacks = []
+    for name, words in table.items():
+        parts = [*(texts[each] for each in words.pop("before", ())), words.pop("answer", "")]
+        flags = tuple(words.pop("flags", ()))
+        attacks.append(Attack(name, answer="\n".join(filter(None, parts)), flags=flags, **words))
+    return attacks
+
+
+TABLES = ("forgeries", "reading", "escapes", "protocol", "resources", "leftovers")
+KINDS: dict[str, list[Attack]] = {kind: read_table(kind) for kind in TABLES} | {
     "weights": weights.ATTACKS,
     "sources": sources.ATTACKS,
     "honest": honest.ATTACKS,
     "oracles": oracles.ATTACKS,
-    "leftovers": leftovers.ATTACKS,
     "training fixtures": training_fixtures.ATTACKS,
 }
 ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]

@@ -14,7 +14,7 @@ from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.engine.course import course
-from exercise_kit.engine.own_exercise import own_exercise, packed_answer
+from exercise_kit.engine.own_exercise import own_exercise, pack_answer
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.proof import prove
@@ -191,7 +191,7 @@ def test_a_release_has_an_exercise_without_known_mistakes_and_none_of_its_answer
     lesson.write_text(re.sub(r"    # bug .*\n", "", lesson.read_text()))
     words.write_text(re.sub(r'MISTAKES = """.*?"""', 'MISTAKES = ""', words.read_text(), flags=re.DOTALL))
     use_class(folder)
-    content = packed_answer(words, course().own.exercises["count_tokens"])
+    content = pack_answer(words, course().own.exercises["count_tokens"])
     released = folder / "released" / "count_tokens.py"
     released.parent.mkdir()
     released.with_suffix(".packed").write_bytes(content)

@@ -99,7 +99,7 @@ def test_check_leads_to_the_page_and_a_bug_hunt_to_that_of_its_exercise(monkeypa
     address = f"{course().site}mistakes/patchify/column-order.html"
     for name in ("patchify", "fix_patchify"):
         report = check(name, *wrong.objects)
-        assert report.pages_to_read() == {"column order": address}
+        assert report.map_pages_to_read() == {"column order": address}
     without = replace(course(), site="")
     monkeypatch.setattr(run, "course", lambda: without)
-    assert check("patchify", *wrong.objects).pages_to_read() == {}
+    assert check("patchify", *wrong.objects).map_pages_to_read() == {}

@@ -12,7 +12,7 @@ from exercise_kit.authoring.build import build
 from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.authoring.lint import find_problems
 from exercise_kit.authoring.predictions import without_guesses
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 
 PREDICT = 'predict("sum", 6)  # a whole number\n'
 REVEAL = 'reveal("sum", sum(numbers))\n'
@@ -87,7 +87,7 @@ def test_a_good_prediction_is_no_problem(repository, good):
 def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, good):
     table = "# | exercise | minutes | points |\n# |---|---|---|\n# | `double` | 10 | 3 |\n# | more | 1 to 5 | – |\n"
     text = good.replace("# What a number", f"{table}#\n# What a number").replace("# # Doubling", "# # 01 · Doubling")
-    home = repository.root / package() / "exercises"
+    home = repository.root / read_package_name() / "exercises"
     home.mkdir(parents=True)
     repository.write(text)
     build(repository.root)
@@ -98,7 +98,7 @@ def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, 
 
 
 def test_the_outline_is_built_where_the_course_s_package_is(repository, good):
-    home = repository.root / package() / "exercises"
+    home = repository.root / read_package_name() / "exercises"
     home.mkdir(parents=True)
     repository.write(good)
     assert {"outline.json", "stubs.json"} <= {path.name for path in build(repository.root, check=True).stale}

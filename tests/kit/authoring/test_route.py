@@ -15,7 +15,7 @@ from exercise_kit.authoring.minutes import (
     estimate_minutes,
 )
 from exercise_kit.authoring.route import LessonRoute, Task, read_route
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 
 from .conftest import GOOD
 
@@ -31,7 +31,7 @@ why-two = { minutes = 5, difficulty = 1, importance = 3, skip = true }
 @pytest.fixture
 def routed(repository):
     """The small repository with a route, an outline and a place for the hours."""
-    folder = repository.root / package() / "exercises"
+    folder = repository.root / read_package_name() / "exercises"
     folder.mkdir(parents=True)
     (folder / "route.toml").write_text(ROUTE, encoding="utf-8")
     (repository.root / "README.md").write_text("<!-- table: hours -->\n\n<!-- end of table -->\n", encoding="utf-8")
@@ -67,7 +67,7 @@ def test_what_the_source_says_of_minutes_itself_is_replaced(routed):
 
 def test_outline_and_readme_have_the_same_minutes(routed):
     title, _ = title_of(routed)
-    facts = json.loads((routed.root / package() / "exercises" / "outline.json").read_bytes())["01_double"]
+    facts = json.loads((routed.root / read_package_name() / "exercises" / "outline.json").read_bytes())["01_double"]
     assert f"**{facts['minutes']} minutes**" in title
     assert f"about {facts['core_minutes']} minutes" in title
     readme = (routed.root / "README.md").read_text(encoding="utf-8")
@@ -142,14 +142,16 @@ def test_only_visible_words_count(text, count):
     ],
 )
 def test_an_entry_that_is_wrong_is_refused_with_its_place(routed, entry):
-    (routed.root / package() / "exercises" / "route.toml").write_text(f"[01_double]\n{entry}\n", encoding="utf-8")
+    (routed.root / read_package_name() / "exercises" / "route.toml").write_text(
+        f"[01_double]\n{entry}\n", encoding="utf-8"
+    )
     with pytest.raises(AuthoringError, match=r"route\.toml: \[01_double\] double: write \{ minutes"):
         read_route(routed.root)
 
 
 def test_an_exercise_that_the_route_lacks_is_refused(routed):
     text = ROUTE.replace("double = {", "triple = {")
-    (routed.root / package() / "exercises" / "route.toml").write_text(text, encoding="utf-8")
+    (routed.root / read_package_name() / "exercises" / "route.toml").write_text(text, encoding="utf-8")
     routed.write(GOOD, "01_double")
     with pytest.raises(AuthoringError, match=r"'double' has no entry in .*route\.toml"):
         build(routed.root)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.rendering import as_html
+from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Verdict
 from vit_course.patches import patchify
 
@@ -57,7 +57,7 @@ def test_what_cannot_be_checked_is_said_in_words(arguments: tuple[Any, ...], sai
     assert said in report.problem
     assert (report.score, report.passed, report.results) == (0, False, ())
     assert len(str(report)) < 1000
-    assert "<script>" not in as_html(report)
+    assert "<script>" not in render_html(report)
 
 
 def test_two_functions_in_the_wrong_order_are_reported_so() -> None:

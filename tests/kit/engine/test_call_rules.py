@@ -13,7 +13,7 @@ from hypothesis.internal.conjecture import junkdrawer
 from torch import nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.call_rules import is_operation, not_allowed
+from exercise_kit.engine.call_rules import describe_forbidden_call, is_operation
 from exercise_kit.engine.call_trace import OPERATORS, Watch
 from exercise_kit.engine.local_backend import LocalBackend
 from vit_course import encoder
@@ -69,7 +69,7 @@ def test_a_right_answer_passes_in_whatever_wrapping(wrapping):
 
 
 def list_noted_calls(watch, answer):
-    watch.around(answer)(torch.ones(2, 3), torch.ones(3), torch.zeros(3), 1e-6)
+    watch.wrap(answer)(torch.ones(2, 3), torch.ones(3), torch.zeros(3), 1e-6)
     return watch.names()
 
 
@@ -196,7 +196,7 @@ def test_operations_on_tensors_are_allowed_in_every_exercise_but_one(name):
 
 @pytest.mark.parametrize("name", NOT_ALLOWED.split())
 def test_what_is_ready_made_is_not_allowed_where_norms_are_written(name):
-    assert not_allowed(RULES["layer_norm"], ["torch.ops.aten.add", name])
+    assert describe_forbidden_call(RULES["layer_norm"], ["torch.ops.aten.add", name])
 
 
 @pytest.mark.parametrize("exercise", [name for name, rule in RULES.items() if rule.withheld])

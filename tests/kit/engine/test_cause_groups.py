@@ -10,23 +10,20 @@ import pytest
 from torch import Tensor
 
 from exercise_kit.engine import check
-from exercise_kit.engine.cause_groups import grouped
-from exercise_kit.engine.rendering import as_html, as_text
+from exercise_kit.engine.cause_groups import group_by_cause
+from exercise_kit.engine.rendering import render_html, render_text
 from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
+from tests.answers import known_mistake
 from vit_course.patches import patchify
 
 ORDER = Cause("column order", "The tokens run down the columns.", "Which axis?", "01_a, B")
 FIRST_SCREEN = 14  # lines of text
+columns = known_mistake("patchify", "column order").objects[0]
 
 
 def line(name: str, verdict: Verdict = Verdict.FAIL, **fields: Any) -> CheckResult:
     return CheckResult(name, f"{name.capitalize()}.", verdict, f"{name} is seen", **fields)
-
-
-def columns(images: Tensor, patch_size: int) -> Tensor:
-    grid = images.shape[2] // patch_size, images.shape[3] // patch_size
-    return patchify(images, patch_size).unflatten(1, grid).transpose(1, 2).flatten(1, 2)
 
 
 def in_place(images: Tensor, patch_size: int) -> Tensor:
@@ -44,7 +41,7 @@ def test_causes_come_in_the_order_in_which_they_are_mended() -> None:
         line("error", leads=True, reason=Reason.RAISED),
         line("right", Verdict.PASS),
     ]
-    groups, passing = grouped(results)
+    groups, passing = group_by_cause(results)
     assert [each.first.name for each in groups] == ["error", "in place", "shape", "named", "difference", "doubt"]
     assert [each.name for each in passing] == ["right"]
 
@@ -55,10 +52,10 @@ def test_what_has_the_same_cause_or_waits_folds_and_so_does_what_waits_for_that(
         line("second", causes=(ORDER,), is_repeated=True, same_as="first"),
         line("third", Verdict.UNDECIDED, reason=Reason.WAITS_FOR_CHECK, waits_for="second"),
     ]
-    ((group,), _) = grouped(results)
+    ((group,), _) = group_by_cause(results)
     assert (group.first.name, [each.name for each in group.same]) == ("first", ["second"])
     assert [each.name for each in group.waiting] == ["third"]
-    text = as_text(Report("double", tuple(results)))
+    text = render_text(Report("double", tuple(results)))
     assert "✗ 1 more check fails for the same reason." in text
     assert "○ 1 more check waits until this one passes." in text
     assert "Second." not in text
@@ -66,14 +63,14 @@ def test_what_has_the_same_cause_or_waits_folds_and_so_does_what_waits_for_that(
 
 def test_a_named_mistake_is_one_entry_and_no_tick_stands_beside_it() -> None:
     report = check("patchify", columns)
-    text = as_text(report)
+    text = render_text(report)
     assert len(text.splitlines()) <= FIRST_SCREEN
     assert text.count("✗ fail") == 1
     assert "✗ 2 more checks fail for the same reason." in text
     assert "○ 4 more checks wait until this one passes." in text
     assert re.search(r"✓ \d checks pass", text)
     assert "Inside a token" not in text
-    html = as_html(report)
+    html = render_html(report)
     assert html.count("<strong>fail</strong>") == 1
     # and whoever opens it reads each claim all the same
     assert all(each.claim in unescape(html) for each in report.results)
@@ -81,7 +78,7 @@ def test_a_named_mistake_is_one_entry_and_no_tick_stands_beside_it() -> None:
 
 def test_only_the_first_cause_is_open() -> None:
     results = line("b"), line("a", causes=(ORDER,)), line("c", look="Why?"), line("d", Verdict.PASS)
-    html = as_html(Report("double", results))
+    html = render_html(Report("double", results))
     before, _, after = html.partition("<details>")
     assert "A." in before
     assert "A is seen" not in after
@@ -89,24 +86,24 @@ def test_only_the_first_cause_is_open() -> None:
 
 
 def test_an_input_changed_in_place_comes_before_what_follows_from_it() -> None:
-    text = as_text(check("patchify", in_place))
+    text = render_text(check("patchify", in_place))
     assert text.index("changed its input") < FIRST_SCREEN * 100
     assert text.splitlines()[1].strip() == "✗ fail      asked: The images that go in are not changed."
 
 
 def test_what_passes_an_idle_answer_says_so() -> None:
     results = line("a"), line("b", Verdict.PASS, guard=True)
-    assert "✓ 1 check passes; it says little until the others pass" in as_text(Report("double", results))
+    assert "✓ 1 check passes; it says little until the others pass" in render_text(Report("double", results))
     results = line("a"), line("b", Verdict.PASS, guard=True), line("c", Verdict.PASS)
-    assert "✓ 2 checks pass\n" in as_text(Report("double", results)) + "\n"
+    assert "✓ 2 checks pass\n" in render_text(Report("double", results)) + "\n"
 
 
 def test_a_right_answer_reads_once_that_hidden_checks_ask_more() -> None:
     report = check("patchify", patchify, points=3)
-    assert as_text(report).count("Grading uses more checks") == 1
-    assert as_html(report).count("<small>Grading uses more checks") == 1
-    assert len(as_text(report).splitlines()) <= 5
-    assert "Hidden checks" not in as_text(check("patchify", columns))
+    assert render_text(report).count("Grading uses more checks") == 1
+    assert render_html(report).count("<small>Grading uses more checks") == 1
+    assert len(render_text(report).splitlines()) <= 5
+    assert "Hidden checks" not in render_text(check("patchify", columns))
 
 
 @pytest.mark.parametrize("points", [None, 3])
@@ -114,7 +111,7 @@ def test_what_is_older_than_its_cell_has_no_green_heading(points: float | None) 
     passing = line("a", Verdict.PASS)
     report = Report("double", (passing,), points, older="Line 2 of the last cell has a syntax error.")
     assert not report.passed
-    assert as_text(report).startswith("double: what the cell holds now was not checked\n  Line 2 of the last cell")
-    assert "1 of 1" not in as_text(report)
-    assert "#D55E00" in as_html(report).partition(">")[0]
-    assert "✓ double" not in as_html(report)
+    assert render_text(report).startswith("double: what the cell holds now was not checked\n  Line 2 of the last cell")
+    assert "1 of 1" not in render_text(report)
+    assert "#D55E00" in render_html(report).partition(">")[0]
+    assert "✓ double" not in render_html(report)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.engine import own_parts
-from exercise_kit.engine.class_exercises import files_of, use_class
+from exercise_kit.engine.class_exercises import find_class_files, use_class
 from exercise_kit.engine.course import course
 from exercise_kit.engine.lesson_answers import right_objects
 from exercise_kit.engine.run import check
@@ -141,7 +141,7 @@ def test_a_variant_adds_to_itself_alone_and_keeps_what_is_forbidden(folder):
 
 
 def test_its_stats_change_with_exercises_and_lessons_and_a_class_without_has_none(folder, tmp_path):
-    before = files_of(folder)
+    before = find_class_files(folder)
     (folder / "lessons" / f"{LESSON}.py").write_text(TEXT + "\n")
-    assert files_of(folder) != before
-    assert files_of(tmp_path / "nowhere").digest == ""
+    assert find_class_files(folder) != before
+    assert find_class_files(tmp_path / "nowhere").digest == ""

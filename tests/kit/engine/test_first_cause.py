@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine import check
-from exercise_kit.engine.first_cause import with_first_causes
-from exercise_kit.engine.rendering import as_html, as_text
+from exercise_kit.engine.first_cause import put_first_causes_in_front
+from exercise_kit.engine.rendering import render_html, render_text
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
@@ -59,15 +59,15 @@ def test_the_first_cause_leads_and_the_rest_folds_under_it(
     others = [each.claim for each in report.results[1:] if each.verdict == Verdict.FAIL]
     # these two tested what they claim: an error of the right kind, and other dtypes
     assert all(each.startswith(("A height or a width", "Integer, half and double")) for each in others), others
-    assert "checks wait until this one passes." in as_text(report)
-    assert "Inside a token the order is" not in as_text(report)
-    assert "<details" in as_html(report)
+    assert "checks wait until this one passes." in render_text(report)
+    assert "Inside a token the order is" not in render_text(report)
+    assert "<details" in render_html(report)
 
 
 @pytest.mark.parametrize("change", [list, Tensor.double, Tensor.long, no_gpu, lambda tokens: None])
 def test_points_are_what_they_were(change: Callable[[Tensor], Any]) -> None:
     results = run_checks(EXERCISES["patchify"], {"patchify": after(change)})
-    assert Report("patchify", with_first_causes(results), 8).score == Report("patchify", results, 8).score
+    assert Report("patchify", put_first_causes_in_front(results), 8).score == Report("patchify", results, 8).score
 
 
 def test_a_branch_that_returns_nothing_is_that_checks_own_failure() -> None:
@@ -97,7 +97,7 @@ def make_failure(name: str, **fields: Any) -> CheckResult:
 def test_other_errors_do_not_fold_under_the_first() -> None:
     first, again = (make_failure(name, reason=Reason.RAISED, stumbled_over="KeyError") for name in ("a", "b"))
     other = make_failure("c", reason=Reason.RAISED, stumbled_over="ValueError")
-    lead, *rest = with_first_causes([first, again, other])
+    lead, *rest = put_first_causes_in_front([first, again, other])
     assert lead.leads
     assert [each.verdict for each in rest] == [Verdict.UNDECIDED, Verdict.UNDECIDED, Verdict.FAIL]
     assert {each.waits_for for each in rest[:2]} == {lead.name}
@@ -116,11 +116,11 @@ def test_an_error_that_few_checks_meet_is_their_own() -> None:
 def test_two_causes_that_both_return_lead_each_with_its_own() -> None:
     reasons = (Reason.KIND, Reason.KIND, Reason.RAISED, Reason.RAISED, Reason.RAISED)
     results = [make_failure(str(place), reason=reason) for place, reason in enumerate(reasons)]
-    text = as_text(Report("double", with_first_causes(results)))
+    text = render_text(Report("double", put_first_causes_in_front(results)))
     assert [line.split()[1] for line in text.splitlines() if "until this one passes" in line] == ["2", "3"]
 
 
 def test_a_tensor_elsewhere_is_reported_as_that() -> None:
     report = check("patchify", after(lambda tokens: torch.empty_like(tokens, device="meta")))
-    assert "Inside a token" not in as_text(report)
+    assert "Inside a token" not in render_text(report)
     assert "device" in report.results[0].seen

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from exercise_kit.engine import check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.patches import patchify
 
 
 @pytest.mark.parametrize(
@@ -33,11 +32,11 @@ from vit_course.patches import patchify
     ],
     ids=["print", "warn", "log", "descriptor", "child", "torch"],
 )
-def test_nothing_reaches_stderr(noise: Callable[[], object], capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_reaches_stderr(numbers: Any, noise: Callable[[], object], capfd: pytest.CaptureFixture[str]) -> None:
     handler = logging.StreamHandler(sys.stderr)  # as basicConfig in an earlier cell leaves one
     logging.getLogger("student").addHandler(handler)
     try:
-        report = check("patchify", lambda images, patch_size: (noise(), patchify(images, patch_size))[1])
+        report = check("moving_average", lambda *given: (noise(), numbers.moving_average(*given))[1])
     finally:
         logging.getLogger("student").removeHandler(handler)
     assert report.passed, str(report)
@@ -47,25 +46,26 @@ def test_nothing_reaches_stderr(noise: Callable[[], object], capfd: pytest.Captu
     assert logging.root.manager.disable == 0
 
 
-async def promised(images: Tensor, patch_size: int) -> Tensor:
-    return patchify(images, patch_size)
+async def promised(values: Tensor, width: int) -> Tensor:
+    return values.unfold(1, width, 1).mean(dim=2)
 
 
-def yield_patches(images: Tensor, patch_size: int) -> Iterator[Tensor]:
-    yield patchify(images, patch_size)
+def yield_means(values: Tensor, width: int) -> Iterator[Tensor]:
+    yield values.unfold(1, width, 1).mean(dim=2)
 
 
-@pytest.mark.parametrize(("function", "word"), [(promised, "`async`"), (yield_patches, "`yield`")])
+@pytest.mark.parametrize(("function", "word"), [(promised, "`async`"), (yield_means, "`yield`")])
 @pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("numbers")
 def test_functions_that_only_promise_an_answer_earn_nothing_for_it(function: Callable[..., Any], word: str) -> None:
-    report = check("patchify", function)
+    report = check("moving_average", function)
     assert all(each.verdict != "pass" for each in report.results)
     assert word in report.results[0].look
 
 
-def test_a_print_stays_where_it_is(capfd: pytest.CaptureFixture[str]) -> None:
-    assert check("patchify", lambda images, size: (print("shape:", images.ndim), patchify(images, size))[1]).passed
-    assert "shape: 4" in capfd.readouterr().out
+def test_a_print_stays_where_it_is(numbers: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    assert check("moving_average", lambda *given: (print("width:", given[1]), numbers.moving_average(*given))[1]).passed
+    assert "width: 3" in capfd.readouterr().out
 
 
 GLOBALS: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
@@ -79,34 +79,30 @@ GLOBALS: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
 }
 
 
-class Embedding(nn.Module):
-    """A right PatchEmbedding that first does something."""
+def make_changing(right: type[nn.Module], change: Callable[[], object]) -> type[nn.Module]:
+    """A right Standardize that first does something, in each method."""
 
-    def __init__(self, in_channels: int, patch_size: int, embed_dim: int, change: Callable[[], object]) -> None:
-        super().__init__()
-        self.change = change
-        self.patch_size = patch_size
-        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
-        change()
+    class Standardize(right):
+        def __init__(self, num_features: int) -> None:
+            super().__init__(num_features)
+            change()
 
-    def forward(self, images: Tensor) -> Tensor:
-        tokens = self.projection(patchify(images, self.patch_size))
-        self.change()
-        return tokens
+        def forward(self, x: Tensor) -> Tensor:
+            standardized = super().forward(x)
+            change()
+            return standardized
+
+    return Standardize
 
 
 @pytest.mark.parametrize(("change", "read"), GLOBALS.values(), ids=GLOBALS)
 def test_global_settings_neither_matter_nor_stay_changed(
-    change: Callable[[], object], read: Callable[[], object]
+    numbers: Any, change: Callable[[], object], read: Callable[[], object]
 ) -> None:
-    class PatchEmbedding(Embedding):
-        def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
-            super().__init__(in_channels, patch_size, embed_dim, change)
-
     before = read()
     for report in (
-        check("patchify", lambda images, patch_size: (patchify(images, patch_size), change())[0]),
-        check("PatchEmbedding", PatchEmbedding),
+        check("moving_average", lambda *given: (numbers.moving_average(*given), change())[0]),
+        check("Standardize", make_changing(numbers.Standardize, change)),
     ):
         assert report.passed, str(report)
         assert read() == before
@@ -134,27 +130,23 @@ def changed(change: Callable[[], object], back: Callable[[], object]) -> Iterato
     ],
     ids=["dtype", "device", "with device", "no_grad", "inference", "autocast", "warnings"],
 )
-def test_settings_of_the_notebook_do_not_matter(around: Callable[[], Any]) -> None:
-    class PatchEmbedding(Embedding):
-        def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
-            super().__init__(in_channels, patch_size, embed_dim, lambda: None)
-
+def test_settings_of_the_notebook_do_not_matter(numbers: Any, around: Callable[[], Any]) -> None:
     with warnings.catch_warnings(), around():
         before = torch.get_default_device(), torch.get_default_dtype(), torch.is_grad_enabled()
-        report = check("PatchEmbedding", PatchEmbedding)
+        report = check("Standardize", numbers.Standardize)
         assert (torch.get_default_device(), torch.get_default_dtype(), torch.is_grad_enabled()) == before
     assert report.passed, str(report)
     assert torch.empty(1).device.type == "cpu"
 
 
-def test_random_numbers_are_the_same_in_every_run() -> None:
-    def noisy(images: Tensor, patch_size: int) -> Tensor:
-        return patchify(images, patch_size) + torch.randn(()).to(images.dtype)
+def test_random_numbers_are_the_same_in_every_run(numbers: Any) -> None:
+    def noisy(values: Tensor, width: int) -> Tensor:
+        return numbers.moving_average(values, width) + torch.randn(()).to(values.dtype)
 
     torch.manual_seed(random.randrange(10**6))
-    first = str(check("patchify", noisy))
+    first = str(check("moving_average", noisy))
     torch.manual_seed(random.randrange(10**6))
-    assert str(check("patchify", noisy)) == first
+    assert str(check("moving_average", noisy)) == first
 
 
 def call(function: Callable[[], object]) -> object:

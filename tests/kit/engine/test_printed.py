@@ -4,56 +4,74 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from torch import Tensor
 
 from exercise_kit.engine import check
-from vit_course.patches import patchify
+from exercise_kit.engine.verdict import Report
 
 
-def printing(images: Tensor, patch_size: int) -> Tensor:
-    print("the shape is", tuple(images.shape))
-    print("the patch is", patch_size)
-    return patchify(images, patch_size)
+def print_always(values: Tensor, width: int) -> None:
+    print("the shape is", tuple(values.shape))
+    print("the width is", width)
 
 
-def printing_more_for_tall_ones(images: Tensor, patch_size: int) -> Tensor:
-    if images.shape[2] > images.shape[3]:
-        print("it is", end=" ")
-        print("tall", end="")
-    elif images.shape[0] == 1:
+def print_more_later(values: Tensor, width: int) -> None:
+    if width > values.shape[1]:
         print("one\n" * 3, end="")
-    return patchify(images, patch_size)
+    elif width > 3:
+        print("it is", end=" ")
+        print("wide", end="")
 
 
-def test_only_the_first_call_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def check_after(numbers: Any) -> Callable[..., Report]:
+    """Checks a right answer that prints first."""
+
+    def check_answer(output: Callable[[Tensor, int], None] = lambda *_: None) -> Report:
+        return check(
+            "moving_average", lambda values, width: (output(values, width), numbers.moving_average(values, width))[1]
+        )
+
+    return check_answer
+
+
+def test_only_the_first_call_is_shown(check_after: Callable[..., Report], capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.stdout
-    assert check("patchify", printing).passed
+    assert check_after(print_always).passed
     first, second, more = capsys.readouterr().out.splitlines()
     assert first.startswith("the shape is (")
-    assert second.startswith("the patch is ")
-    assert re.fullmatch(r"\(\d\d more calls printed (as much|something, too)\.\)", more)
+    assert second.startswith("the width is ")
+    assert re.fullmatch(r"\(\d more calls printed (as much|something, too)\.\)", more)
     assert sys.stdout is before
 
 
-def test_calls_that_print_something_else_are_counted_too(capsys: pytest.CaptureFixture[str]) -> None:
-    check("patchify", printing_more_for_tall_ones)
+def test_calls_that_print_something_else_are_counted_too(
+    check_after: Callable[..., Report], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check_after(print_more_later).passed
     shown = capsys.readouterr().out
-    assert shown.startswith("it is tall\n(")
-    assert shown.endswith("more calls printed something, too.)\n")
+    assert shown.startswith("it is wide\n(")
+    assert shown.endswith("printed something, too.)\n")
 
 
-def test_an_answer_that_prints_nothing_adds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    check("patchify", patchify)
+def test_an_answer_that_prints_nothing_adds_nothing(
+    check_after: Callable[..., Report], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check_after().passed
     assert capsys.readouterr().out == ""
 
 
-def test_while_a_debugger_looks_on_everything_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_while_a_debugger_looks_on_everything_is_shown(
+    check_after: Callable[..., Report], capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sys.gettrace()
     sys.settrace(lambda *_: None)
     try:
-        check("patchify", printing)
+        check_after(print_always)
     finally:
         sys.settrace(before)
-    assert capsys.readouterr().out.count("the shape is") > 10
+    assert capsys.readouterr().out.count("the shape is") > 2

@@ -9,7 +9,7 @@ import pytest
 
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.mistakes import read_mistakes
-from exercise_kit.engine.program import Bug, Implementations, ProgramError, program_in, read_program
+from exercise_kit.engine.program import Bug, Implementations, ProgramError, read_program, read_program_in
 
 SOURCE = '''"""A module's docstring."""
 
@@ -116,8 +116,8 @@ def test_an_exercise_of_two_objects_knows_which_of_them_a_bug_is_in():
     program = read_program(
         SOURCE + '\n\ndef triple(x):\n    return 3 * x\n    # bug "twice": return 2 * x\n', "m", "f.py"
     )
-    assert program.place_of(program.bug("twice"), ("double", "triple")) == 1
-    assert program.place_of(program.bug("wide"), ("double", "triple")) == 0
+    assert program.find_place(program.bug("twice"), ("double", "triple")) == 1
+    assert program.find_place(program.bug("wide"), ("double", "triple")) == 0
     objects = Implementations(program, (program.bug("twice"),), ("double", "triple"))
     assert len(objects) == 2
     assert [each(3) for each in objects] == [6, 6]
@@ -147,9 +147,9 @@ def test_a_table_that_does_not_fit_its_program_is_refused(tmp_path, monkeypatch,
 
 def test_a_wheel_s_packed_program_reads_like_the_plain_one(tmp_path):
     (tmp_path / "program.packed").write_bytes(zlib.compress(SOURCE.encode()))
-    assert program_in(tmp_path, "m") == read_program(SOURCE, "m", "double.py")
+    assert read_program_in(tmp_path, "m") == read_program(SOURCE, "m", "double.py")
     with pytest.raises(ProgramError, match=r"there is no program\.py"):
-        program_in(tmp_path / "nowhere", "m")
+        read_program_in(tmp_path / "nowhere", "m")
 
 
 def test_an_ordinary_comment_stays():

@@ -9,7 +9,7 @@ import pytest
 from torch import Tensor, nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.rendering import as_text
+from exercise_kit.engine.rendering import render_text
 from exercise_kit.engine.verdict import Report, Verdict
 from exercise_kit.reasons import Reason
 from vit_course.config import ViTConfig
@@ -93,7 +93,7 @@ def test_a_slip_leads_and_every_failure_without_a_name_waits_for_it(
     assert seen in lead.seen
     assert lead.look
     assert [each.name for each in report.results if each.verdict == Verdict.FAIL] == [lead.name]
-    assert len(as_text(report).splitlines()) <= 8
+    assert len(render_text(report).splitlines()) <= 8
 
 
 def test_a_line_left_over_is_not_called_unwritten() -> None:

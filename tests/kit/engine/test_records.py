@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.records import same_record, snapshot
-from exercise_kit.engine.rendering import as_html
+from exercise_kit.engine.records import same_record, take_snapshot
+from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Verdict
 from tests.kit.engine.patchify_student import INPUT, failure, student
 from vit_course.patches import patchify
@@ -170,7 +170,7 @@ def test_an_odd_answer_fails_in_words(change: Callable[[Tensor], object]) -> Non
     assert all(each.seen for each in report.results if each.verdict == Verdict.FAIL)
     assert not report.misconceptions
     assert "Traceback" not in str(report)
-    assert "<script>" not in as_html(report)
+    assert "<script>" not in render_html(report)
 
 
 @pytest.mark.parametrize("change", [lambda x: x.as_subclass(Raising), lambda x: x.clone().mT.contiguous().mT])
@@ -184,7 +184,7 @@ def test_a_required_gradient_does_not_matter() -> None:
 
 
 def test_a_giant_tensor_is_on_record_by_its_shape() -> None:
-    kept = snapshot((torch.zeros(1).expand(1 << 21), torch.zeros(2)))
+    kept = take_snapshot((torch.zeros(1).expand(1 << 21), torch.zeros(2)))
     assert isinstance(kept, tuple)
     assert kept[0] == ("a large tensor", (1 << 21,), "float32")
     assert torch.equal(kept[1], torch.zeros(2))

@@ -52,7 +52,7 @@ def failing(text: str, problem: str | None = None, points: float | None = None) 
 
 @pytest.mark.parametrize("report", [failing(HOSTILE), failing(HOSTILE, problem=HOSTILE)], ids=["results", "problem"])
 def test_a_students_words_stay_words(report: Report) -> None:
-    page = Page(show.as_html(report))
+    page = Page(show.render_html(report))
     assert page.open == []
     assert {tag for tag, _ in page.tags} <= ALLOWED
     assert {name for _, attributes in page.tags for name in attributes} <= {"style", "aria-label", "aria-hidden"}
@@ -80,19 +80,19 @@ def links(html: str) -> list[dict[str, str | None]]:
 
 
 def test_the_name_of_a_mistake_leads_to_its_page_and_nothing_of_the_student_s_does() -> None:
-    html = show.as_html(make_named_report("column order"))
+    html = show.render_html(make_named_report("column order"))
     link = {"href": COLUMN_ORDER, "target": "_blank", "rel": "noopener", "title": "More about it on the course's site"}
     assert links(html) == [link]
     assert ">column order</a></em>: It is wrong." in html
-    assert f"About column order: {COLUMN_ORDER}" in show.as_text(make_named_report("column order"))
+    assert f"About column order: {COLUMN_ORDER}" in show.render_text(make_named_report("column order"))
 
 
 def test_of_two_mistakes_at_once_each_leads_to_its_own_page() -> None:
     report = make_named_report("column order, and pixels first")
     expected = [COLUMN_ORDER, f"{SITE}mistakes/a/pixels%20first.html"]
-    assert [each["href"] for each in links(show.as_html(report))] == expected
-    assert list(report.pages_to_read().values()) == expected
-    assert "<b>" not in show.as_html(report)
+    assert [each["href"] for each in links(show.render_html(report))] == expected
+    assert list(report.map_pages_to_read().values()) == expected
+    assert "<b>" not in show.render_html(report)
 
 
 def test_a_mistake_without_a_page_has_no_link() -> None:
@@ -101,13 +101,13 @@ def test_a_mistake_without_a_page_has_no_link() -> None:
         make_named_report("column order, and unheard of"),
         failing("wrong"),
     ):
-        assert links(show.as_html(report)) == []
-    assert links(show.as_html(replace(make_named_report("column order"), site=""))) == []
-    assert "About" not in show.as_text(make_named_report("unheard of"))
+        assert links(show.render_html(report)) == []
+    assert links(show.render_html(replace(make_named_report("column order"), site=""))) == []
+    assert "About" not in show.render_text(make_named_report("unheard of"))
 
 
 def test_a_mistake_that_explains_many_checks_has_one_line_of_text() -> None:
-    assert show.as_text(make_named_report("column order", "column order")).count("https://") == 1
+    assert show.render_text(make_named_report("column order", "column order")).count("https://") == 1
 
 
 @pytest.mark.parametrize(
@@ -123,18 +123,18 @@ def test_a_mistake_that_explains_many_checks_has_one_line_of_text() -> None:
     ],
 )
 def test_marks_do_not_overlap(text: str, html: str) -> None:
-    assert html in show.as_html(Report("patchify", problem=text))
+    assert html in show.render_html(Report("patchify", problem=text))
 
 
 def test_a_long_message_is_cut() -> None:
     report = Report("patchify", failing("x" * 100_000).results)
-    for shown in (show.as_html(report), show.as_text(report)):
+    for shown in (show.render_html(report), show.render_text(report)):
         assert len(shown) < 12_000
         assert "…" in shown
 
 
 def test_html_brings_no_style_sheet_and_no_script_and_leaves_the_texts_color_alone() -> None:
-    for tag, attributes in Page(show.as_html(failing("wrong", points=4))).tags:
+    for tag, attributes in Page(show.render_html(failing("wrong", points=4))).tags:
         assert tag not in ("style", "script", "link")
         style = attributes.get("style") or ""
         assert "background" not in style
@@ -145,10 +145,10 @@ def test_html_brings_no_style_sheet_and_no_script_and_leaves_the_texts_color_alo
 
 def test_every_verdict_is_a_word() -> None:
     report = failing("wrong")
-    for text in (Page(show.as_html(report)).text, show.as_text(report)):
+    for text in (Page(show.render_html(report)).text, show.render_text(report)):
         assert all(text.count(word) >= 1 for word in ("pass", "fail", "undecided"))
-    assert "not checked" in show.as_text(Report("patchify", problem="What?"))
-    assert "not checked" in Page(show.as_html(Report("patchify", problem="What?"))).text
+    assert "not checked" in show.render_text(Report("patchify", problem="What?"))
+    assert "not checked" in Page(show.render_html(Report("patchify", problem="What?"))).text
 
 
 def luminance(color: str) -> float:
@@ -174,7 +174,7 @@ def test_signs_stand_out_from_light_and_dark_grounds(verdict: Verdict, ground: s
     ],
 )
 def test_the_bar_has_the_color_of_the_whole(results: tuple[Verdict, ...], color: Verdict) -> None:
-    html = show.as_html(Report("patchify", tuple(CheckResult("a", "A.", each) for each in results)))
+    html = show.render_html(Report("patchify", tuple(CheckResult("a", "A.", each) for each in results)))
     assert f"border-left:4px solid {show._COLOR[color]}" in html
 
 
@@ -183,45 +183,47 @@ def test_the_bar_has_the_color_of_the_whole(results: tuple[Verdict, ...], color:
 )
 def test_what_only_the_judge_can_decide_is_no_failure(waits: Reason, sign: Verdict) -> None:
     results = CheckResult("a", "A.", Verdict.PASS), CheckResult("b", "B.", Verdict.UNDECIDED, reason=waits)
-    assert f"<strong>{show._SIGN[sign]} patchify: 1 of 2" in show.as_html(Report("patchify", results))
+    assert f"<strong>{show._SIGN[sign]} patchify: 1 of 2" in show.render_html(Report("patchify", results))
 
 
 def test_text_is_wrapped_at_100_columns() -> None:
     long = "Images that are taller than wide, or wider than tall, with any number of channels, come out right. "
     for report in (failing(long * 3), Report("patchify", problem=long * 3), failing("unbreakable" * 40)):
         report = Report("patchify", report.results, 8, report.problem)
-        lines = show.as_text(report).splitlines()
+        lines = show.render_text(report).splitlines()
         assert max(map(len, lines)) <= 100
-    assert str(report) == repr(report) == show.as_text(report)
+    assert str(report) == repr(report) == show.render_text(report)
 
 
 def test_text_has_one_line_of_its_own_for_every_part() -> None:
-    text = show.as_text(Report("patchify", failing("a\n\nb").results))
+    text = show.render_text(Report("patchify", failing("a\n\nb").results))
     assert "Seen: a b" in text
     assert "Expected: a b" in text
     assert "Why: a b" in text
 
 
 def test_outside_of_a_notebook_there_is_text_only() -> None:
-    assert failing("wrong", points=4)._repr_mimebundle_() == {"text/plain": show.as_text(failing("wrong", points=4))}
+    assert failing("wrong", points=4)._repr_mimebundle_() == {
+        "text/plain": show.render_text(failing("wrong", points=4))
+    }
 
 
 @pytest.fixture
 def in_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(show, "in_notebook_kernel", lambda: True)
+    monkeypatch.setattr(show, "is_in_notebook_kernel", lambda: True)
 
 
 @pytest.mark.usefixtures("in_notebook")
 def test_a_graded_cell_ends_in_its_points() -> None:
     bundle = failing("wrong", points=4)._repr_mimebundle_()
     assert bundle["text/plain"] == "1.0"
-    assert bundle["text/html"] == show.as_html(failing("wrong", points=4))
+    assert bundle["text/html"] == show.render_html(failing("wrong", points=4))
     assert Report("patchify", problem="No.", points=4)._repr_mimebundle_()["text/plain"] == "0.0"
 
 
 @pytest.mark.usefixtures("in_notebook")
 def test_a_cell_without_points_ends_in_text() -> None:
-    assert failing("wrong")._repr_mimebundle_()["text/plain"] == show.as_text(failing("wrong"))
+    assert failing("wrong")._repr_mimebundle_()["text/plain"] == show.render_text(failing("wrong"))
 
 
 @pytest.mark.usefixtures("in_notebook")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from vit_course import check
+from exercise_kit.engine import check
 
 REPORT = str(check("patchify", None))
 
@@ -14,7 +14,7 @@ REPORT = str(check("patchify", None))
 def printed(tmp_path):
     def run(source):
         path = tmp_path / "mine.py"
-        path.write_text(f"from vit_course import check\n{source}\n")
+        path.write_text(f"from exercise_kit.engine import check\n{source}\n")
         return subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
 
     return run

@@ -10,7 +10,7 @@ from torch import nn
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.training_fixtures import add, fixture_named
+from exercise_kit.engine.training_fixtures import add, get_fixture
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.training_fixtures import SmallClassifier, chance, elsewhere, groups, loop, stopping
 
@@ -113,7 +113,7 @@ def test_a_loop_that_moves_its_batches_is_let_go_at_its_first_number(given):
 
 
 def test_what_is_left_on_the_cpu_is_noted(given):
-    def neither(model, loader, device):
+    def leave_all_on_the_cpu(model, loader, device):
         for images, _ in loader:
             model(images)
 
@@ -121,7 +121,7 @@ def test_what_is_left_on_the_cpu_is_noted(given):
         for images, labels in loader:
             F.cross_entropy(model(images.to(device)), labels)
 
-    assert elsewhere(neither, **given) == {"images": ["cpu"], "mixed": True, "read": True}
+    assert elsewhere(leave_all_on_the_cpu, **given) == {"images": ["cpu"], "mixed": True, "read": True}
     assert elsewhere(images_alone, **given, learning_rate=0.1) == {"images": ["meta"], "mixed": True, "read": True}
 
 
@@ -219,10 +219,10 @@ def test_arrays_and_ranges_can_be_sent():
 
 def test_fixtures_are_found_by_name():
     add(course().training_fixtures)
-    assert fixture_named("loop") is loop
-    assert fixture_named("chance") is chance
+    assert get_fixture("loop") is loop
+    assert get_fixture("chance") is chance
     with pytest.raises(KeyError):
-        fixture_named("nothing of the kind")
+        get_fixture("nothing of the kind")
 
 
 def test_the_notes_of_a_fixture_go_on_record(given):

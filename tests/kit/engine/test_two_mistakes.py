@@ -12,7 +12,7 @@ from exercise_kit.engine.mistakes import add_mistakes
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.program import read_program
 from exercise_kit.engine.report_lines import make_report_lines
-from exercise_kit.engine.run import check, run_checks, unrecognized_pair
+from exercise_kit.engine.run import check, explain_unrecognized_pair, run_checks
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Layout, declare, pairs_of
 from exercise_kit.judge.replays import Replays, commonest
@@ -42,7 +42,7 @@ def pair_called(exercise, first, second):
 def test_a_pair_fails_and_is_reported_as_one_of_its_own(exercise, pair):
     """By its name, or by a name that gives the same: of one of the two, where that hides the other, or of another."""
     report = check(exercise.name, *pair.objects, points=10)
-    message = unrecognized_pair(exercise, pair)
+    message = explain_unrecognized_pair(exercise, pair)
     assert not report.passed, message
     if pair.name in report.misconceptions:
         assert report.as_dict()["misconception"] == pair.name
@@ -95,7 +95,7 @@ UNNAMED_BY_GRADING = [("VisionTransformer", "mean of all tokens", "positions nev
 @pytest.mark.parametrize(("exercise", "first", "second"), [each for each in COMMON if each not in UNNAMED_BY_CHECK])
 def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
     pair = pair_called(exercise, first, second)
-    assert unrecognized_pair(EXERCISES[exercise], pair) == ""
+    assert explain_unrecognized_pair(EXERCISES[exercise], pair) == ""
     report = check(exercise, *pair.objects, points=10)
     assert report.misconceptions == (f"{first}, and {second}",)
     message = str(report)
@@ -201,11 +201,11 @@ def test_a_failure_that_a_single_mistake_explains_is_no_pair():
 
 def test_a_pair_that_is_none_is_reported_with_its_reason():
     exercise = tripled_and_shifted()
-    reasons = {pair.name: unrecognized_pair(exercise, pair) for pair in pairs_of(exercise)}
+    reasons = {pair.name: explain_unrecognized_pair(exercise, pair) for pair in pairs_of(exercise)}
     assert reasons["tripled, and negative ones too"] == ""
     assert reasons["tripled, and shifted by nothing"].endswith("looks like tripled")
     exercise.checks = exercise.checks[1:]
-    message = unrecognized_pair(exercise, next(pair for pair in pairs_of(exercise) if "nothing" in pair.name))
+    message = explain_unrecognized_pair(exercise, next(pair for pair in pairs_of(exercise) if "nothing" in pair.name))
     assert message == "every public check of scale passes tripled, and shifted by nothing"
 
 

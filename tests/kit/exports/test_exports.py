@@ -8,7 +8,7 @@ import stat
 import pytest
 from typer.testing import CliRunner
 
-from vit_course.cli import app
+from exercise_kit.__main__ import app
 
 ROSTER = "id,first,last,email\nada,Ada,Lovelace,ada@example.org\nben,Ben,Bit,\ncleo,Cleo,Côté,cleo@example.org\n"
 # as Canvas exports it: a byte-order mark, a line of the assignments' points, and columns that are read-only

@@ -15,12 +15,12 @@ from nbgrader.api import Gradebook
 from openpyxl import load_workbook
 from typer.testing import CliRunner
 
+from exercise_kit.__main__ import app
 from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.grader_notes import NOTES, make_notes
 from tests.waiting import GIVE_UP
-from vit_course.cli import app
 
 LESSONS = {"01_patchify": 26.0, "02_positions": 10.0}
 QUESTION = "patches-or-pixels"

@@ -14,7 +14,7 @@ from rich.console import Console
 
 import exercise_kit
 import vit_course
-from exercise_kit.engine.rendering import as_html, as_text
+from exercise_kit.engine.rendering import render_html, render_text
 from exercise_kit.engine.verdict import CheckResult, Part, Report, Verdict
 from exercise_kit.exports import classroom50, gradescope
 from exercise_kit.judge.graded_report import graded_report
@@ -59,8 +59,8 @@ def show_checks(show: Callable[[Report], str]) -> Callable[[], str]:
 @pytest.mark.parametrize(
     "shown",
     [
-        pytest.param(show_checks(as_text), id="check"),
-        pytest.param(show_checks(as_html), id="notebook"),
+        pytest.param(show_checks(render_text), id="check"),
+        pytest.param(show_checks(render_html), id="notebook"),
         pytest.param(on_a_sheet, id="grade"),
         pytest.param(lambda: str(as_output(make_graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
         pytest.param(lambda: str(json.loads(gradescope.write([result()]))["tests"][0]["output"]), id="gradescope"),
@@ -79,7 +79,7 @@ def test_what_a_gradebook_s_cell_is_worth_counts() -> None:
     assert graded_report(make_graded(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
     words = {"problem": "It is not written yet.", "reason": Reason.NOT_WRITTEN}
     unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=make_graded().checks, **words)
-    assert as_text(graded_report(unwritten)).splitlines() == ["patchify: 0 of 4 points", "  It is not written yet."]
+    assert render_text(graded_report(unwritten)).splitlines() == ["patchify: 0 of 4 points", "  It is not written yet."]
 
 
 def test_the_labels_of_a_report_are_written_in_one_place() -> None:

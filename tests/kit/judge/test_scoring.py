@@ -6,8 +6,8 @@ import pytest
 
 from exercise_kit.engine.evaluate_check import Outcome, make_line
 from exercise_kit.engine.exercise import Check
-from exercise_kit.engine.python_slips import definitions_in
-from exercise_kit.engine.rendering import as_html
+from exercise_kit.engine.python_slips import parse_definitions
+from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.scoring import fraction, score_checks, unevaluated
@@ -75,7 +75,7 @@ def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_told_as_check_t
     assert [(each.verdict, each.same_as) for each in result.checks] == [
         *(("fail", ""), ("fail", "test_first"), ("pass", ""), ("fail", ""))
     ]
-    page = as_html(graded_report(result))
+    page = render_html(graded_report(result))
     assert "1 more check fails for the same reason" in page
     assert "2 of 8 points" in page
 
@@ -114,7 +114,7 @@ def test_numbers_that_a_claim_has_found_wrong_decide_no_claim_of_another_sort():
 def test_a_slip_of_python_leads_as_in_check():
     source = "class PatchEmbedding(nn.Module):\n    def forward(images):\n        return self.projection(images)\n"
     raised = [make_outcome("fail", name=name, seen="TypeError", reason=Reason.RAISED) for name in ("test_a", "test_b")]
-    written = definitions_in(source, ["PatchEmbedding"])
+    written = parse_definitions(source, ["PatchEmbedding"])
     lead, *others = score_checks("PatchEmbedding", 5.0, raised, written=written).checks
     assert lead.leads
     assert "has no `self`" in lead.parts["Seen"]

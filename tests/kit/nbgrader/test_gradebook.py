@@ -19,6 +19,7 @@ from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import Connection, create_engine, text
 from typer.testing import CliRunner
 
+from exercise_kit.__main__ import app
 from exercise_kit.nbgrader import gradebook
 from exercise_kit.nbgrader.fault_messages import install_faults
 from exercise_kit.nbgrader.gradebook import (
@@ -29,7 +30,6 @@ from exercise_kit.nbgrader.gradebook import (
     read_address,
     refuse_new_gradebook,
 )
-from vit_course.cli import app
 
 SERVER = "postgresql+psycopg://teacher:secret@127.0.0.1:9/class"
 INSERT = "INSERT INTO student VALUES ('ada', NULL, NULL, NULL, NULL)"

@@ -4,8 +4,8 @@ import pytest
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
+from exercise_kit.__main__ import app
 from exercise_kit.nbgrader.roster import RosterError, Student, import_roster, read_roster
-from vit_course.cli import app
 
 ADA = Student("ada", "Ada", "Lovelace", "ada@example.org")
 PLAIN = "id,first,last,email\nada,Ada,Lovelace,ada@example.org\n"

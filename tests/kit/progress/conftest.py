@@ -16,7 +16,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv(log.SWITCH, raising=False)
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    monkeypatch.setattr(log, "in_notebook_kernel", lambda: True)
+    monkeypatch.setattr(log, "is_in_notebook_kernel", lambda: True)
     monkeypatch.setattr(log, "_watch_cells", lambda: None)
     restart(monkeypatch, "first")
     return tmp_path

@@ -67,7 +67,7 @@ def test_nothing_is_written_where_nobody_learns(kernel: Path, monkeypatch: pytes
     elif by == "nbgrader":
         monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     else:
-        monkeypatch.setattr(log, "in_notebook_kernel", lambda: False)
+        monkeypatch.setattr(log, "is_in_notebook_kernel", lambda: False)
     check("patchify", vit_course.patchify, points=8)
     log.note("guess", name="rows", guess=1)
     assert list(kernel.iterdir()) == []

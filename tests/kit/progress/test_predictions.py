@@ -148,7 +148,7 @@ def test_markup_in_a_guess_stays_text(monkeypatch: pytest.MonkeyPatch) -> None:
     from exercise_kit.progress import predictions
 
     shown: list[dict[str, str]] = []
-    monkeypatch.setattr(predictions, "in_notebook_kernel", lambda: True)
+    monkeypatch.setattr(predictions, "is_in_notebook_kernel", lambda: True)
     monkeypatch.setattr(IPython.display, "display", lambda bundle, raw: shown.append(bundle))
     predict("p", "<script>")
     reveal("p", "<b>")

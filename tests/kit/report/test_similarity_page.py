@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from exercise_kit import report
+from exercise_kit.__main__ import app
 from exercise_kit.report.similarity import SimilarityError, Text, export, find_pairs, read_texts, write_page
 from tests.e2e.browser import cut_on_a_phone, needs_chromium
-from vit_course.cli import app
 
 OWN = [
     "    total = 0\n    for {a} in range(len(images)):\n        total = total * 3 + images[{a}].sum() - 7\n",

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor, shape, short, without_content
+from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor, find_empty_content, shape, short
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
     apart_from_numbers,
@@ -58,7 +58,7 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
         right = patches_of(images, size)
         tokens = expect_tensor(student(images, size), right.shape, student.name)
         gave = f"{student.name} gave {shape(right)}, as expected, but"
-        if empty := without_content(tokens, images):
+        if empty := find_empty_content(tokens, images):
             seen, wanted, look = empty
             raise Failure(f"{gave} {seen}", wanted, look)
         wrong = (tokens[:, :, 0] != right[:, :, 0]).nonzero()

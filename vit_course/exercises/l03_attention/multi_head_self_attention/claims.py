@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from exercise_kit.engine.compare import expect_equal, expect_tensor, short
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
+    compute_gradient,
     expect_device_of_input,
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_modes_kept,
     expect_value_error,
-    gradient_of,
-    located,
+    make_describe,
 )
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -91,7 +91,7 @@ def expect_output(
     look: str = AFTER_THE_WEIGHTS,
 ) -> None:
     """Fail unless forward gives what torch's module gives."""
-    where = located(module, _between(oracle, x), ("qkv", "projection"), x, axes=TOKEN_AXES)
+    where = make_describe(module, _between(oracle, x), ("qkv", "projection"), x, axes=TOKEN_AXES)
     expect_equal(module(x), _answer(oracle, x)[0], name, TOKEN_AXES, where, look)
 
 
@@ -275,7 +275,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     """The tokens and all parameters get the gradient of attention, through queries, keys and values."""
     module, oracle, x = some_pair(student, probe)
-    wanted = gradient_of(lambda tokens: oracle(tokens, tokens, tokens)[0], x)
+    wanted = compute_gradient(lambda tokens: oracle(tokens, tokens, tokens)[0], x)
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
     for answer in (module, lambda tokens: _with_weights(module, tokens)[0]):
         found = module.gradients(answer(x))
@@ -284,7 +284,7 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
             def right(weight: Tensor, name: str = theirs) -> Tensor:
                 return torch.func.functional_call(oracle, {name: weight}, (x, x, x))[0]
 
-            wanted = gradient_of(right, oracle.get_parameter(theirs))
+            wanted = compute_gradient(right, oracle.get_parameter(theirs))
             expect_gradients_of_inputs([found[ours]], [wanted], [f"`{ours}`"])
 
 

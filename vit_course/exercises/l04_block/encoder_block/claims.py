@@ -18,11 +18,11 @@ from torch import Tensor
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
+    compute_gradient,
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_modes_kept,
-    gradient_of,
-    located,
+    make_describe,
 )
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -109,7 +109,7 @@ class _Block:
         if not expect_tensor(actual, expected.shape, "the block's output").any():
             zero = "What becomes of the stream in your forward when a branch gives zero?"
             raise Failure("the block's output is 0 everywhere: nothing is left of the tokens", "the tokens in it", zero)
-        where = located(self.module, self.stages(x), PARTS, x, axes=TOKEN_AXES)
+        where = make_describe(self.module, self.stages(x), PARTS, x, axes=TOKEN_AXES)
         expect_equal(actual, expected, "the block's output", TOKEN_AXES, where, look)
 
 
@@ -272,14 +272,14 @@ def the_gradient_takes_the_stream_and_both_branches(student: Student, probe: Pro
     """The tokens and all parameters get the gradient of the stream and of both branches."""
     block = _block(student, probe)
     x = _tokens(probe, block.embed_dim)
-    expect_gradients_of_inputs(block.module.input_gradients(x), [gradient_of(block.output, x)], ["the tokens"])
+    expect_gradients_of_inputs(block.module.input_gradients(x), [compute_gradient(block.output, x)], ["the tokens"])
     found = block.module.gradients(block.module(x))
     for name, weight in block.weights.items():
 
         def output(changed: Tensor, name: str = name) -> Tensor:
             return replace(block, weights={**block.weights, name: changed}).output(x)
 
-        expect_gradients_of_inputs([found[name]], [gradient_of(output, weight)], [f"`{name}`"])
+        expect_gradients_of_inputs([found[name]], [compute_gradient(output, weight)], [f"`{name}`"])
 
 
 def _expect_eps(student: Student, probe: Probe, eps: float, **options: Any) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_gradients_of_inputs, gradient_of
+from exercise_kit.engine.expect import compute_gradient, expect_gradients_of_inputs
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
@@ -126,13 +126,13 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     module, weights, embed_dim = some_mlp(student, probe)
     x = some_tokens(probe, embed_dim, 1.0)
     found = {"the tokens": module.input_gradients(x)[0], **module.gradients(module(x))}
-    wanted = {"the tokens": gradient_of(lambda tokens: transformed(weights, tokens), x)}
+    wanted = {"the tokens": compute_gradient(lambda tokens: transformed(weights, tokens), x)}
     for name, weight in weights.items():
 
         def output(changed: Tensor, name: str = name) -> Tensor:
             return transformed({**weights, name: changed}, x)
 
-        wanted[name] = gradient_of(output, weight)
+        wanted[name] = compute_gradient(output, weight)
     for name, right in wanted.items():
         gradient, most = found[name], 2 * ROUGHLY * max(1.0, float(right.abs().max()))
         if gradient is None or not (gradient - right).abs().max() <= most:

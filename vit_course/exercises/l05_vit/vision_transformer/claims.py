@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import close, expect_equal, expect_tensor, short
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs, located
+from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs, make_describe
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
@@ -157,7 +157,7 @@ def expect_logits(
     images = images_for(probe, probe.choice((2, 3, 4), shown=3), config)
     stages = _stages(weights, images, config)
     parts = list(dict.fromkeys(key.rpartition(":")[0] for key in stages))
-    where = located(module, stages, parts, images, axes=("image", "token", "dimension"))
+    where = make_describe(module, stages, parts, images, axes=("image", "token", "dimension"))
 
     def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
         if actual.min() >= 0 and close(actual.sum(dim=-1), torch.ones_like(actual[:, 0])):

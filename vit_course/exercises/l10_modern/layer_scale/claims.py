@@ -12,7 +12,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, shape
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone, gradient_of
+from exercise_kit.engine.expect import compute_gradient, expect_gradients_of_inputs, expect_left_alone
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -112,7 +112,7 @@ def gamma_learns(student: Student, probe: Probe) -> None:
 def the_gradient_reaches_the_branch(student: Student, probe: Probe) -> None:
     """The branch gets its gradient."""
     module, gamma, x = some_case(student, probe)
-    wanted = gradient_of(lambda branch: branch * gamma, x)
+    wanted = compute_gradient(lambda branch: branch * gamma, x)
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the branch"])
 
 

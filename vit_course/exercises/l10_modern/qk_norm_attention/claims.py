@@ -14,11 +14,11 @@ from torch import Tensor
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
+    compute_gradient,
     expect_gradients_of_inputs,
     expect_left_alone,
     expect_value_error,
-    gradient_of,
-    located,
+    make_describe,
 )
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
@@ -119,7 +119,7 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
     for shown in ((2, 3, 5), (2, 2, 6), (3, 5, 2)):
         module, weights, x, num_heads = some_case(student, probe, shown)
         right = steps(weights, x, num_heads)
-        where = located(module, right, PARTS, x, axes=TOKEN_AXES)
+        where = make_describe(module, right, PARTS, x, axes=TOKEN_AXES)
         look = "Which of query, key and value go through a norm, and which shape have they when they do?"
         expect_equal(module(x), right["projection:out"], f"the output with {num_heads} heads", TOKEN_AXES, where, look)
         turned = right["projection:out"].flip(1)
@@ -137,7 +137,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     """The tokens get their gradient, through queries, keys and values."""
     module, weights, x, num_heads = some_case(student, probe)
-    wanted = gradient_of(lambda tokens: steps(weights, tokens, num_heads)["projection:out"], x)
+    wanted = compute_gradient(lambda tokens: steps(weights, tokens, num_heads)["projection:out"], x)
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
 
 
