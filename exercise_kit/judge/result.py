@@ -3,77 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.quoting import legible
 from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
-
-
-@dataclass(frozen=True)
-class CheckOutcome:
-    """What one check found.
-
-    Attributes:
-        name: of the check.
-        verdict: "pass", "fail" or "undecided".
-        message: None for a check that passed.
-        misconception: the name of the one that explains the failure.
-        claim: the sentence that the student reads.
-        parts: of the message, by their labels.
-        pages: misconception → the path of its page, for those that may explain the failure.
-        kind: of the failure; the same for other students' failures that differ in numbers alone.
-        same_as: the earlier check that failed of the same: this one earns nothing, and its own claim is undecided.
-        waits_for: the check, or the first cause, that has to pass first.
-        leads: whether it is a first cause, over which checks stumbled, and no check of its own.
-        reason: the kind of failure or doubt; None for a check that passed.
-        guard: whether an answer can pass it without doing what the exercise asks for.
-    """
-
-    name: str
-    verdict: str
-    message: str | None = None
-    misconception: str | None = None
-    claim: str = ""
-    parts: Mapping[str, str] = field(default_factory=dict)
-    pages: Mapping[str, str] = field(default_factory=dict)
-    kind: str = ""
-    same_as: str = ""
-    waits_for: str = ""
-    leads: bool = False
-    reason: Reason | None = None
-    guard: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON types."""
-        return {
-            "name": self.name,
-            "verdict": self.verdict,
-            "message": None if self.message is None else legible(self.message),
-            "misconception": self.misconception,
-            "parts": {label: legible(text) for label, text in self.parts.items()},
-            "kind": legible(self.kind),
-            "claim": legible(self.claim),
-            "pages": dict(self.pages),
-            "same_as": self.same_as,
-            "waits_for": self.waits_for,
-            "leads": self.leads,
-            "reason": self.reason,
-            "guard": self.guard,
-        }
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> CheckOutcome:
-        """The outcome that :meth:`as_dict` was made of.
-
-        Raises:
-            TypeError, ValueError: when ``entry`` was not made by it.
-        """
-        return cls(**{**entry, "reason": Reason(entry["reason"]) if entry.get("reason") else None})
 
 
 @dataclass(frozen=True)
@@ -86,7 +25,7 @@ class ExerciseResult:
         name: of the exercise.
         score: out of ``max_score``.
         misconception: the one that explains most of its failures.
-        checks: their outcomes.
+        checks: what came of them.
         problem: a sentence about the whole exercise, which comes first.
         reason: of the problem, as data.
         kind: the problem without the exercise's name and what the code said, the same for many answers.
@@ -99,7 +38,7 @@ class ExerciseResult:
     score: float
     max_score: float
     misconception: str | None = None
-    checks: tuple[CheckOutcome, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
     problem: str | None = None
     reason: Reason | None = None
     kind: str = ""
@@ -110,7 +49,7 @@ class ExerciseResult:
     @property
     def waits(self) -> bool:
         """Whether nothing could be decided of it, so that it is not graded yet; its score of 0 says nothing."""
-        undecided = bool(self.checks) and all(each.verdict == "undecided" for each in self.checks)
+        undecided = bool(self.checks) and all(each.verdict == Verdict.UNDECIDED for each in self.checks)
         return self.reason in NOT_GRADED or (self.max_score > 0 and undecided)
 
     @property
@@ -139,7 +78,7 @@ class ExerciseResult:
             KeyError, TypeError, ValueError: when ``entry`` was not made by it.
         """
         reason = Reason(entry["reason"]) if entry.get("reason") else None
-        checks = tuple(map(CheckOutcome.from_dict, entry["checks"]))
+        checks = tuple(map(CheckResult.from_dict, entry["checks"]))
         return cls(**{**entry, "reason": reason, "checks": checks})
 
 

@@ -19,7 +19,7 @@ from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.judge.replays import commonest
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.reasons import Reason
 
 
@@ -108,9 +108,9 @@ def score_checks(
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
         waits_for = next((each.broke for each in outcomes if each.broke), "")
     score = round(max_score * fraction(exercise, outcomes), 4)
-    checks, name = tuple(map(_as_outcome, results)), commonest(outcomes)
+    named = commonest(outcomes)
     return ExerciseResult(
-        *(exercise, score, round(max_score, 4), name, checks, problem, reason, kind), waits_for=waits_for
+        *(exercise, score, round(max_score, 4), named, results, problem, reason, kind), waits_for=waits_for
     )
 
 
@@ -143,14 +143,3 @@ def _told(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definiti
     known = course().exercises[exercise]
     leads = {wrong.name: f"test_{first_failed(known, wrong)}" for wrong in known.misconceptions if wrong.name in named}
     return make_report_lines(results, {each.check.name: each.check.needs for each in outcomes}, written, leads)
-
-
-def _as_outcome(result: CheckResult) -> CheckOutcome:
-    return CheckOutcome(
-        *(result.name, str(result.verdict), result.message, result.misconception, result.claim, result.parts()),
-        *(result.pages(), result.kind, result.same_as),
-        waits_for=result.waits_for,
-        leads=result.leads,
-        reason=result.reason,
-        guard=result.guard,
-    )

@@ -19,12 +19,13 @@ from exercise_kit.cli.grade import (
     _write_json,
     grade,
 )
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.result import ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason
 
-FAILED = CheckOutcome("test_a", "fail", None, None, "Tokens follow the image.", {"Seen": "x"})
-NAMED = CheckOutcome("test_b", "fail", "Seen: zeros.", "column order", "Every patch is a token.")
-PASSED = CheckOutcome("test_c", "pass", None, None, "The dtype is kept.")
+FAILED = CheckResult("test_a", "Tokens follow the image.", Verdict.FAIL)
+NAMED = CheckResult("test_b", "Every patch is a token.", Verdict.FAIL, "zeros")
+PASSED = CheckResult("test_c", "The dtype is kept.", Verdict.PASS)
 
 
 def test_exactly_the_published_keys():
@@ -42,7 +43,7 @@ def test_exactly_the_published_keys():
     for check in shown["checks"]:
         assert list(check)[:6] == ["name", "verdict", "message", "misconception", "parts", "kind"]
         assert list(check)[6:] == ["claim", "pages", "same_as", "waits_for", "leads", "reason", "guard"]
-    assert shown["checks"][0]["parts"] == {"Seen": "x"}
+    assert shown["checks"][1]["parts"] == {"Seen": "zeros"}
     messages = [check["message"] for check in shown["checks"]]
     assert messages == ["the cell of patchify is empty", "Seen: zeros.", None]
 

@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merged
-from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
+from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
+from exercise_kit.judge.result import CellOutputs, ExerciseResult, Result
 from exercise_kit.reasons import Reason
 
 ROOT = Path(__file__).parents[3]
 
 
 def exercise(name, score=1.0):
-    return ExerciseResult(name, score, 2.0, "column order", (CheckOutcome("test_a", "fail", "m", "column order"),))
+    told, causes = (("Seen", "m"),), (Cause("column order", "", "", ""),)
+    check = CheckResult("test_a", "It holds.", Verdict.FAIL, causes=causes, told=told)
+    return ExerciseResult(name, score, 2.0, "column order", (check,))
 
 
 def result(*names, **more):

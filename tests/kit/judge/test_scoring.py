@@ -57,10 +57,10 @@ def test_a_result():
     assert (result.name, result.score, result.max_score, result.problem) == ("patchify", 6.0, 8.0, None)
     assert result.misconception == "column order"
     passed, other = result.checks
-    assert (passed.verdict, passed.message, passed.parts) == ("pass", None, {})
+    assert (passed.verdict, passed.message, passed.parts()) == ("pass", None, {})
     assert (other.name, other.verdict, other.claim) == ("test_other", "fail", "test_other holds.")
     assert other.misconception == "column order"
-    assert "This looks like *column order*" in other.parts["Likely cause"]
+    assert "This looks like *column order*" in other.parts()["Likely cause"]
 
 
 def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_told_as_check_tells_it():
@@ -117,7 +117,7 @@ def test_a_slip_of_python_leads_as_in_check():
     written = definitions_in(source, ["PatchEmbedding"])
     lead, *others = score_checks("PatchEmbedding", 5.0, raised, written=written).checks
     assert lead.leads
-    assert "has no `self`" in lead.parts["Seen"]
+    assert "has no `self`" in lead.parts()["Seen"]
     assert {each.waits_for for each in others} == {lead.name}
 
 

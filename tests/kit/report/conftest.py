@@ -10,7 +10,8 @@ import pytest
 
 from exercise_kit.batch.locations import place_of
 from exercise_kit.batch.result_cache import Store, exercise_keys
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
+from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import failure_kind
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
@@ -27,14 +28,13 @@ def patchify(images, patch_size):
 
 
 def make_failed(name="test_rows", misconception=None, seen="token 1 differs", **parts):
-    message_parts = {"Seen": seen, "Expected": "0.4711 there", **parts}
-    sentences = (f"{label}: {text}" for label, text in message_parts.items())
-    message = " ".join(each if each[-1] in ".?!" else f"{each}." for each in sentences)
-    return CheckOutcome(name, "fail", message, misconception, f"{name} holds.", message_parts, kind=failure_kind(seen))
+    told = tuple({"Seen": seen, "Expected": "0.4711 there", **parts}.items())
+    causes = (Cause(misconception, "", "", ""),) if misconception else ()
+    return CheckResult(*(name, f"{name} holds.", Verdict.FAIL, seen), causes=causes, told=told, kind=failure_kind(seen))
 
 
 def make_passed(name="test_shape"):
-    return CheckOutcome(name, "pass", claim=f"{name} holds.")
+    return CheckResult(name, f"{name} holds.", Verdict.PASS)
 
 
 def exercise(name="patchify", *checks, score=0.0, max_score=8.0, **more):
