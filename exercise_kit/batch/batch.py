@@ -16,7 +16,6 @@ from exercise_kit.batch.job import (
     Done,
     GradingSettings,
     Task,
-    grade,
     grade_here,
     judge_submission,
     open_submission,
@@ -127,7 +126,7 @@ class Grader:
         task = self._settings.task(handed_in, self._place)
         try:
             if self._cluster:
-                done = grade(task, partial(self._here, open_submission), partial(self._judge, self._cluster))
+                done = grade_here(task, partial(self._here, open_submission), partial(self._judge, self._cluster))
             else:
                 done = self._here(grade_here, task)
         except CancelledError:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from exercise_kit.batch.cluster_worker import reply_to, request_of
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import GradeError
-from exercise_kit.batch.result_cache import joined, of_submission, with_exercises
-from exercise_kit.judge.result import Result
+from exercise_kit.batch.result_cache import of_submission
+from exercise_kit.judge.result import Result, join_clauses, with_exercises
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission
 
@@ -303,7 +303,7 @@ def together(there: Result | None, here: Result | None) -> Result:
         return first
     whole = replace(
         first,
-        reason=joined(*(each.reason for each in results)),
+        reason=join_clauses(*(each.reason for each in results)),
         seconds=sum(each.seconds for each in results),
         flags=tuple(dict.fromkeys(flag for each in results for flag in each.flags)),
         notes=tuple(note for each in results for note in each.notes),

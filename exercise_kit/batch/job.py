@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch.locations import Place
-from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, joined, merged, with_reading
+from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, merge_results, with_reading
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import Result, Status, with_waiting
+from exercise_kit.judge.result import OUT_OF_MEMORY, HiddenChecksError, Result, Status, join_clauses, with_waiting
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -147,27 +147,28 @@ def _end_with(parent: BaseProcess) -> None:
     os._exit(1)  # the warm process ends by itself when its line to this one closes
 
 
-def grade_here(task: Task) -> Done:
-    """Grade a submission in this process; whatever it does, a result comes of it."""
-    use_class(task.place.class_dir)
-    _judge_pool.warm_up(task)
-    return grade(task, open_submission, judge_submission)
-
-
-def grade(task: Task, read: Callable[[Task], Opened | Done], judge: Callable[[Task, Submission], Result]) -> Done:
-    """Read a submission, judge it, keep what comes of it.
+def grade_here(
+    task: Task,
+    read: Callable[[Task], Opened | Done] | None = None,
+    judge: Callable[[Task, Submission], Result] | None = None,
+) -> Done:
+    """Read a submission, judge it, keep what comes of it; whatever it does, a result comes of it.
 
     Args:
         task: the submission, and how it is graded.
-        read: :func:`open_submission`, wherever it runs.
-        judge: what grades the exercises of which no result is kept.
+        read: :func:`open_submission`, where it runs in another process than this.
+        judge: what grades the exercises of which no result is kept, where that is not this process's judge.
     """
+    if judge is None:
+        use_class(task.place.class_dir)
+        _judge_pool.warm_up(task)
     try:
-        opened = read(task)
-        done = opened if isinstance(opened, Done) else _save(task, opened, judge(task, opened.left))
+        opened = (read or open_submission)(task)
+        if isinstance(opened, Done):
+            done = opened
+        else:
+            done = _save(task, opened, (judge or judge_submission)(task, opened.left))
     except MemoryError:
-        from exercise_kit.judge.judge import OUT_OF_MEMORY
-
         done = Done(ungraded_result(task.handed_in, "error", OUT_OF_MEMORY))
     if done.result is None:
         return done
@@ -192,29 +193,25 @@ def open_submission(task: Task) -> Opened | Done:
     keys = exercise_keys(submission, task.place, task.sandboxed, task.device)
     kept, changed = None, None
     try:
-        kept = None if task.fresh else _store(task).load(submission, keys)
+        kept = None if task.fresh else Store(task.place.results, task.place.secret).load(submission, keys)
     except TamperedResult as error:
         changed = f"{error}, and it was graded again"
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
-        return Done(merged(submission, kept, None), from_cache=True, files=submission.files)
+        return Done(merge_results(submission, kept, None), from_cache=True, files=submission.files)
     return Opened(submission, _unremarked(submission.only(left)), keys, kept, changed)
-
-
-def _store(task: Task) -> Store:
-    return Store(task.place.results, task.place.secret)
 
 
 def _save(task: Task, opened: Opened, fresh: Result) -> Done:
     """What came of a submission whose remaining exercises were judged; it is kept."""
     submission, unkept = opened.submission, ""
     if fresh.status == "graded":
-        fresh = merged(_unremarked(submission), opened.kept, fresh)
+        fresh = merge_results(_unremarked(submission), opened.kept, fresh)
         try:
-            _store(task).save(submission, opened.keys, fresh)
+            Store(task.place.results, task.place.secret).save(submission, opened.keys, fresh)
         except OSError as error:
             unkept = f"its result could not be kept: {error.strerror or error}"
-        fresh = replace(fresh, reason=joined(opened.changed, fresh.reason, unkept))
+        fresh = replace(fresh, reason=join_clauses(opened.changed, fresh.reason, unkept))
     return Done(with_reading(submission, fresh), files=submission.files, unkept=unkept)
 
 
@@ -295,16 +292,13 @@ def judge_submission(task: Task, submission: Submission, key: bytes | None = Non
         submission: of which the exercises are to be judged.
         key: from which its draws come, where the secret that it was made of is elsewhere.
     """
-    from exercise_kit.judge.own_functions import HiddenChecksError
-
     try:
         result = _judge_pool.judge_for(task).grade(submission, key)
-    except HiddenChecksError as error:
-        reason = f"the hidden checks cannot be used until this is mended: {error}"
-        result = ungraded_result(submission, "error", reason, submission.flags)
     except Exception as error:
-        reason = f"the judge failed: {type(error).__name__}: {error}"
-        result = ungraded_result(submission, "error", reason, submission.flags)
+        unusable = isinstance(error, HiddenChecksError)
+        what = "the hidden checks cannot be used until this is mended" if unusable else "the judge failed"
+        words = str(error) if unusable else f"{type(error).__name__}: {error}"
+        result = ungraded_result(submission, "error", f"{what}: {words}", submission.flags)
     if result.status == "error":
         _judge_pool.close()  # the next submission gets a judge of its own
     return result

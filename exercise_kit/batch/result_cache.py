@@ -27,7 +27,7 @@ from exercise_kit.engine.class_exercises import files_of
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import package
 from exercise_kit.files import write
-from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.judge.result import ExerciseResult, Result, join_clauses, with_exercises
 from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
@@ -185,7 +185,7 @@ class Store:
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
         path = self._path(submission.content, submission.lesson)
-        reason = joined(*explain_flags(submission.notes), submission.reason)
+        reason = join_clauses(*explain_flags(submission.notes), submission.reason)
         reading = {"flags": list(submission.flags), "reason": reason}
         entry = {
             "format": FORMAT,
@@ -230,14 +230,7 @@ def _can_be(result: ExerciseResult) -> bool:
     return 0 <= result.score <= result.max_score < math.inf
 
 
-def with_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Result:
-    """The same of these exercises, whose points it has."""
-    every = tuple(exercises)
-    score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
-    return replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
-
-
-def merged(submission: Submission, kept: Result | None, fresh: Result | None) -> Result:
+def merge_results(submission: Submission, kept: Result | None, fresh: Result | None) -> Result:
     """One result of what was kept and what was graded now: the submission's exercises in their order.
 
     Reasons and flags of reading come first, then those of running.
@@ -254,15 +247,10 @@ def with_reading(submission: Submission, result: Result) -> Result:
     """The result of that submission, with what its reader said and flagged."""
     return replace(
         of_submission(result, submission),
-        reason=joined(submission.reason, result.reason),
+        reason=join_clauses(submission.reason, result.reason),
         flags=tuple(dict.fromkeys((*submission.flags, *result.flags))),
         notes=tuple(dict.fromkeys((*submission.notes, *result.notes))),
     )
-
-
-def joined(*clauses: str | None) -> str | None:
-    """A reason of those clauses that there are; None: there is none."""
-    return "; ".join(filter(None, clauses)) or None
 
 
 def of_submission(result: Result, submission: Submission) -> Result:

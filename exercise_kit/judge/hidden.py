@@ -23,7 +23,8 @@ from exercise_kit.engine.exercise import Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Undecided
-from exercise_kit.judge.own_functions import HiddenChecksError, functions_in
+from exercise_kit.judge.own_functions import functions_in
+from exercise_kit.judge.result import HiddenChecksError
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 WRONG_CHECK = "this check refuses the right answer, too; it does not count, and your instructor can read why"
@@ -104,7 +105,10 @@ class HiddenChecks:
         Raises:
             MemoryError: the judge's memory has run out.
         """
-        outcome = self._ask(exercise, check, student, key)
+        probe = Probe(seed_of(key, exercise, check.name))
+        with _captured_output() as printed:
+            outcome = evaluate_check(check, student, probe, self._given(exercise, student, probe))
+        outcome = replace(outcome, log=printed.getvalue())
         error = outcome.failure.error if outcome.failure else None
         if is_out_of_memory(error):
             raise MemoryError from error
@@ -124,7 +128,9 @@ class HiddenChecks:
         """
         of = (exercise, check.name, key)
         if of not in self._refusals:
-            found = self._ask(exercise, check, reference_student(exercise), key)
+            student, probe = reference_student(exercise), Probe(seed_of(key, exercise, check.name))
+            with _captured_output():
+                found = evaluate_check(check, student, probe, self._given(exercise, student, probe))
             failure, folder = found.failure, check.file.parent
             if failure and failure.error:
                 place = f"{folder.name}/{with_line(failure.error, folder, check.file.name)}"
@@ -132,13 +138,6 @@ class HiddenChecks:
             else:
                 self._refusals[of] = f"{check.place} {REFUSES}. {found.result.message}" if failure else ""
         return self._refusals[of]
-
-    def _ask(self, exercise: str, check: Check, student: Student, key: bytes) -> Outcome:
-        probe, printed = Probe(seed_of(key, exercise, check.name)), io.StringIO()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            outcome = evaluate_check(check, student, probe, self._given(exercise, student, probe))
-        return replace(outcome, log=printed.getvalue())
 
     def _given(self, exercise: str, student: Student, probe: Probe) -> Given:
         """What a check can name beside student and probe, made where it does."""
@@ -155,6 +154,15 @@ class HiddenChecks:
             "results": results,
             "exercise": lambda: exercise,
         }
+
+
+@contextlib.contextmanager
+def _captured_output() -> Iterator[io.StringIO]:
+    """What is printed inside."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield printed
 
 
 def seed_of(key: bytes, exercise: str, check: str) -> int:

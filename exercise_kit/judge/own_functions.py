@@ -25,22 +25,12 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.judge.result import HiddenChecksError
 
 MARK = "exercise"
 GIVEN = ("student", "probe", "device", "reference", "results", "exercise")
 _FIXTURE = type(pytest.fixture(lambda: None))
 _MARK_READS = 'a mark has to read @pytest.mark.exercise("name", points=number)'
-
-
-class HiddenChecksError(Exception):
-    """The checks that grade cannot be used: the message says which file and line to mend.
-
-    Attributes: ``file``, where it is about one.
-    """
-
-    def __init__(self, message: str, file: Path | None = None) -> None:
-        super().__init__(message)
-        self.file = file
 
 
 def functions_in(file: Path) -> Iterator[tuple[str, Check]]:

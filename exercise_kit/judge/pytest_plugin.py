@@ -18,8 +18,7 @@ from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks, reference_student
 from exercise_kit.judge.judge import Judge
-from exercise_kit.judge.own_functions import HiddenChecksError
-from exercise_kit.judge.result import Result
+from exercise_kit.judge.result import HiddenChecksError, Result
 from exercise_kit.sandbox.devices import list_missing_protections, resolve_device
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Literal
 
 from exercise_kit.engine.verdict import CheckResult, Verdict
@@ -13,6 +14,18 @@ from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
+OUT_OF_MEMORY = "the judge ran out of memory while grading this; what in it is so large?"
+
+
+class HiddenChecksError(Exception):
+    """The checks that grade cannot be used: the message says which file and line to mend.
+
+    Attributes: ``file``, where it is about one.
+    """
+
+    def __init__(self, message: str, file: Path | None = None) -> None:
+        super().__init__(message)
+        self.file = file
 
 
 @dataclass(frozen=True)
@@ -227,7 +240,19 @@ def with_waiting(result: Result) -> Result:
         f"student: {cause}"
         for cause, several in names.items()
     )
-    return replace(result, reason="; ".join(filter(None, (result.reason, *said))) or None)
+    return replace(result, reason=join_clauses(result.reason, *said))
+
+
+def with_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Result:
+    """The same of these exercises, whose points it has."""
+    every = tuple(exercises)
+    score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
+    return replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
+
+
+def join_clauses(*clauses: str | None) -> str | None:
+    """A reason of those clauses that there are; None: there is none."""
+    return "; ".join(filter(None, clauses)) or None
 
 
 def as_json(results: list[Result]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merged
+from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merge_results
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, Result
 from exercise_kit.reasons import Reason
@@ -150,12 +150,12 @@ def test_graders_at_once_leave_whole_files(store, submission):
 def test_one_result_of_what_was_kept_and_what_is_new(work):
     submission = replace(work().read(), reason="read", flags=("test-cell-edited",))
     kept, fresh = result("unpatchify", flags=("timeout",), reason="old"), result("patchify", reason="ran")
-    whole = merged(submission, kept, fresh)
+    whole = merge_results(submission, kept, fresh)
     assert [each.name for each in whole.exercises] == ["patchify", "unpatchify"]
     assert (whole.score, whole.max_score) == (2.0, 4.0)
     assert whole.reason == "read; ran"
     assert whole.flags == ("test-cell-edited", "timeout")
-    assert merged(submission, kept, None).reason == "read; old"
+    assert merge_results(submission, kept, None).reason == "read; old"
 
 
 def find_changed_keys(submission, place, act):

@@ -16,7 +16,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
 from exercise_kit.judge.hidden import HiddenChecks, reference_student, seed_of
-from exercise_kit.judge.own_functions import HiddenChecksError
+from exercise_kit.judge.result import HiddenChecksError
 from tests.machine import needs_sandbox
 
 CONFTEST = Path(__file__).parents[2] / "hidden" / "conftest.py"
