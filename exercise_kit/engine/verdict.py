@@ -262,6 +262,8 @@ class Report:
         older: where the last cell that defines the answer has an error: what the report is about instead.
         pace: a sentence on how fast a right answer is; it counts for nothing.
         site: the address of the site with pages about misconceptions ("": there is none).
+        earned: the points that the judge gives; None: those of the checks' shares.
+        waits: whether the judge could not grade it yet.
     """
 
     exercise: str
@@ -275,6 +277,8 @@ class Report:
     older: str | None = None
     pace: str | None = None
     site: str = ""
+    earned: float | None = None
+    waits: bool = False
 
     def __post_init__(self) -> None:
         if self.points is not None and not 0 <= self.points < float("inf"):
@@ -282,7 +286,12 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every check that could be decided passed, and at least one did, and it is not older than its cell."""
+        """Whether every check that could be decided passed, and at least one did, and it is not older than its cell.
+
+        Of what the judge has graded, whether it has all its points.
+        """
+        if self.earned is not None:
+            return not self.waits and self.earned == self.points
         passing = all(each.verdict == Verdict.PASS for each in self._counted())
         return self.problem is None and self.older is None and self.fraction > 0 and passing
 
@@ -310,6 +319,8 @@ class Report:
     @property
     def score(self) -> float | None:
         """The points earned, None outside of a graded cell."""
+        if self.earned is not None:
+            return self.earned
         return None if self.points is None else min(round(self.points * self.fraction, 4), float(self.points))
 
     @property
@@ -336,6 +347,10 @@ class Report:
         """One line: how many checks pass, and the points where there are some."""
         if self.older:
             return f"{self.exercise}: what the cell holds now was not checked"
+        if self.waits:
+            return f"{self.exercise}: not graded yet, – of {self.points:g} points"
+        if self.earned is not None and not self.results:
+            return f"{self.exercise}: {in_digits(self.earned)} of {self.points:g} points"
         checks = [each for each in self.results if not each.leads]
         passing, total = sum(each.verdict == Verdict.PASS for each in checks), len(checks)
         verb = "passes" if 1 in (passing, total) else "pass"

@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.verdict import Report
 from exercise_kit.judge.result import ExerciseResult
-from exercise_kit.points import in_digits
 from exercise_kit.quoting import legible
 from exercise_kit.reasons import Reason
 
 
-@dataclass(frozen=True)
-class GradedReport(Report):
-    """A report whose points are the judge's.
-
-    Attributes:
-        earned: of ``points``.
-        waits: whether the exercise is not graded yet.
-    """
-
-    earned: float = 0.0
-    waits: bool = False
-
-    @property
-    def passed(self) -> bool:
-        """Whether it has all its points."""
-        return not self.waits and self.earned == self.points
-
-    @property
-    def score(self) -> float | None:
-        """The points earned."""
-        return self.earned
-
-    def summary(self) -> str:
-        """One line: how many checks pass, and the points."""
-        if self.waits:
-            return f"{self.exercise}: not graded yet, – of {self.points:g} points"
-        if not self.results:
-            return f"{self.exercise}: {in_digits(self.earned)} of {self.points:g} points"
-        return super().summary()
-
-
-def graded_report(result: ExerciseResult, points: float | None = None) -> GradedReport:
+def graded_report(result: ExerciseResult, points: float | None = None) -> Report:
     """The report on an exercise.
 
     Args:
@@ -58,9 +26,7 @@ def graded_report(result: ExerciseResult, points: float | None = None) -> Graded
     if result.misconception and not result.checks:  # as a gradebook keeps it
         problem = f"This looks like *{result.misconception}*."
     results = tuple(replace(each, claim=legible(each.claim)) for each in told)
-    return GradedReport(
-        *(result.name, results, worth), note=problem, site=course().site, earned=earned, waits=result.waits
-    )
+    return Report(*(result.name, results, worth), note=problem, site=course().site, earned=earned, waits=result.waits)
 
 
 def earned_of(result: ExerciseResult, points: float) -> float:
