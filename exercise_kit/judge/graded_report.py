@@ -19,7 +19,7 @@ def graded_report(result: ExerciseResult, points: float | None = None) -> Report
         points: what a gradebook's cell is worth, where that may be more or less than the judge knew.
     """
     worth = result.max_score if points is None else points
-    earned = earned_of(result, worth)
+    earned = compute_earned(result, worth)
     unwritten = result.reason == Reason.NOT_WRITTEN or not any(each.parts() for each in result.checks)
     told = () if result.waits or (result.problem and not earned and unwritten) else result.checks
     problem = legible(result.problem) if result.problem else None
@@ -29,7 +29,7 @@ def graded_report(result: ExerciseResult, points: float | None = None) -> Report
     return Report(*(result.name, results, worth), note=problem, site=course().site, earned=earned, waits=result.waits)
 
 
-def earned_of(result: ExerciseResult, points: float) -> float:
+def compute_earned(result: ExerciseResult, points: float) -> float:
     """The earned share of ``points``."""
     share = result.score / result.max_score if result.max_score else 0.0
     return min(round(points * share, 4), points)

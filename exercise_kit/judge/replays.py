@@ -25,7 +25,7 @@ from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
 
 
-def isolated_student(objects: Mapping[str, Any]) -> Student:
+def make_isolated_student(objects: Mapping[str, Any]) -> Student:
     """A student with these objects and an isolated stream of random numbers."""
     return Student(objects, _Backend(objects, _RandomStream()))
 
@@ -97,12 +97,12 @@ class Replays:
         """What the check of this name finds about a misconception."""
         place = wrong, name  # not its name: two orders of one pair share that
         if place not in self._seen:
-            student = isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
+            student = make_isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
             self._seen[place] = self._checks.evaluate(self._exercise.name, self._by_name[name], student, self.key)
         return self._seen[place]
 
 
-def commonest(outcomes: Sequence[Outcome]) -> str | None:
+def find_commonest(outcomes: Sequence[Outcome]) -> str | None:
     """The misconception that explains the most failures alone, the first of several; None when nothing fits."""
     alone = Counter(each.result.misconception for each in outcomes if each.result.misconception)
     return alone.most_common(1)[0][0] if alone else None

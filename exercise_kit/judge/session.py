@@ -34,7 +34,7 @@ from exercise_kit.judge.result import (
     join_clauses,
     with_exercises,
 )
-from exercise_kit.judge.scoring import merge, not_graded, score_checks, unevaluated
+from exercise_kit.judge.scoring import fail_checks, leave_ungraded, merge, score_checks
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -94,9 +94,9 @@ class GradingSession:
         """
         submission, found, results = self._submission, self.findings, dict[str, ExerciseResult]()
         if submission.rejected:
-            return self._without_score("rejected", submission.reason)
+            return self._make_result("rejected", submission.reason)
         try:
-            for answer in sorted(submission.exercises, key=lambda each: _withheld(each.name)):
+            for answer in sorted(submission.exercises, key=lambda each: _find_withheld(each.name)):
                 began = time.perf_counter()
                 result = self._grade_answer(answer)
                 results[answer.name] = replace(result, seconds=time.perf_counter() - began)
@@ -109,7 +109,7 @@ class GradingSession:
         finally:
             self._workers.close()
         return replace(
-            with_exercises(self._without_score("graded"), (results[each.name] for each in submission.exercises)),
+            with_exercises(self._make_result("graded"), (results[each.name] for each in submission.exercises)),
             reason=join_clauses(submission.reason, *found.reasons),
             flags=tuple(dict.fromkeys((*submission.flags, *found.flags, *self._sandbox.flags))),
             notes=(*submission.notes, *found.notes),
@@ -120,25 +120,25 @@ class GradingSession:
     def fail(self, reason: str, details: str) -> Result:
         """The result where grading broke off for a reason that is none of the student's, with details for the log."""
         entries = [LogEntry(LogKind.GRADER_FAILED, details)] if details else []
-        return replace(self._without_score("error", reason), log=(*self.findings.log, *entries))
+        return replace(self._make_result("error", reason), log=(*self.findings.log, *entries))
 
-    def _without_score(self, status: Status, reason: str | None = None) -> Result:
+    def _make_result(self, status: Status, reason: str | None = None) -> Result:
         of, worth = self._submission, self._submission.max_score
         return Result(of.path, of.student, of.assignment, status, reason, max_score=worth, flags=of.flags)
 
     def _grade_answer(self, answer: ExerciseAnswer) -> ExerciseResult:
         name, worth = answer.name, answer.max_score
         if problem := self._checks.problems.get(name):
-            return not_graded(name, worth, problem)
+            return leave_ungraded(name, worth, problem)
         checks = self._checks.exercises().get(name)
         if not checks or name not in course().exercises:
             raise HiddenChecksError(f"there are no hidden checks of {name}")
         if answer.file and not answer.problem:
             return self._grade_file(answer, answer.file, checks)
         if answer.file or answer.source is None:
-            return unevaluated(name, worth, checks, answer.problem, answer.reason, answer.kind)
+            return fail_checks(name, worth, checks, answer.problem, answer.reason, answer.kind)
         try:
-            worker = self._workers.ready(_withheld(name))
+            worker = self._workers.ready(_find_withheld(name))
             undefined, kind, nothing = self._find_undefined(answer, worker)
             asked = None if nothing else self._ask(name, checks, worker)
         except (WorkerLost, WorkerUnavailable) as error:
@@ -146,11 +146,11 @@ class GradingSession:
             if isinstance(error, WorkerLost):
                 self._workers.record_loss(error, name)
             whole, kind = (f"{each} was not evaluated: the submission {words}" for each in (name, "the answer"))
-            return unevaluated(name, worth, checks, whole, Reason.NOT_RUN, kind)
+            return fail_checks(name, worth, checks, whole, Reason.NOT_RUN, kind)
         problem = " ".join(filter(None, (answer.problem, undefined))) or None
         reason = Reason.NOT_DEFINED if undefined else answer.reason
         if asked is None:
-            return unevaluated(name, worth, checks, problem, reason, kind)
+            return fail_checks(name, worth, checks, problem, reason, kind)
         return self._score(answer, checks, asked, problem, reason)
 
     def _score(
@@ -160,12 +160,12 @@ class GradingSession:
         name, worth = answer.name, answer.max_score
         if why := not_allowed(course().rules.get(name), asked.called):
             self.findings.flag(FORBIDDEN_FUNCTION, name, why)
-            return unevaluated(name, worth, checks, why, Reason.FORBIDDEN, course().rules[name].why.rstrip("."))
+            return fail_checks(name, worth, checks, why, Reason.FORBIDDEN, course().rules[name].why.rstrip("."))
         if why := self._find_other_code(name, asked.answered):
-            return unevaluated(name, worth, checks, why, Reason.FORBIDDEN, "other code answers")
+            return fail_checks(name, worth, checks, why, Reason.FORBIDDEN, "other code answers")
         if self._workers.is_alive:  # an answer that has ended its worker gets no second run
             self._evaluated[name] = asked.outcomes, problem, reason
-        return score_checks(name, worth, asked.outcomes, problem, reason, written=_definitions_of(answer))
+        return score_checks(name, worth, asked.outcomes, problem, reason, written=_read_definitions(answer))
 
     def _grade_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[Check]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
@@ -213,13 +213,13 @@ class GradingSession:
         named = self._name_failures(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
         reason = reason or Reason.REMARK
-        better = score_checks(answer.name, answer.max_score, named, words, reason, written=_definitions_of(answer))
+        better = score_checks(answer.name, answer.max_score, named, words, reason, written=_read_definitions(answer))
         return replace(better, seconds=result.seconds + time.perf_counter() - began)
 
     def _ask_with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
         outcomes: list[Outcome] = []
-        lent = self._workers.with_model_parts(answer, _withheld(answer.name))
+        lent = self._workers.with_model_parts(answer, _find_withheld(answer.name))
         with suppress(WorkerLost, GraderFailed), lent as worker:
             worker.hold_to(course().rules.get(answer.name))
             for check in checks:
@@ -249,7 +249,7 @@ class GradingSession:
             answered += worker.answered
             self._log_details(name, outcomes[-1])
             if worker.failure:
-                worker = self._after_failure(name, check, worker.failure)
+                worker = self._go_on_after(name, check, worker.failure)
                 worker.hold_to(course().rules.get(name))
             elif worker.lost:
                 named = self._name_failures(name, outcomes[:-1])
@@ -266,7 +266,7 @@ class GradingSession:
             text = "\n".join(filter(None, (outcome.broke, outcome.log)))
             self.findings.log.append(LogEntry(kind, text, name, outcome.check.name))
 
-    def _after_failure(self, name: str, check: Check, failure: GraderFailed) -> Worker:
+    def _go_on_after(self, name: str, check: Check, failure: GraderFailed) -> Worker:
         """Tell the instructor how the grader failed in a check; a fresh worker for the next.
 
         Raises:
@@ -329,11 +329,11 @@ class GradingSession:
         return " ".join(problems), kind, len(missing) + len(other) == len(exercise.objects)
 
 
-def _withheld(name: str) -> str:
+def _find_withheld(name: str) -> str:
     """What is not there where an exercise's answer is evaluated; empty: nothing is withheld."""
     return course().rules[name].withheld if name in course().rules else ""
 
 
-def _definitions_of(answer: ExerciseAnswer) -> list[Definition]:
+def _read_definitions(answer: ExerciseAnswer) -> list[Definition]:
     """What the answer's cell defines for the exercise; it is read, and not run."""
     return definitions_in(answer.source or "", course().exercises[answer.name].objects)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from exercise_kit.batch.locations import Place, PlaceError, place_of
-from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
+from exercise_kit.batch.locations import Place, PlaceError, find_place
+from exercise_kit.batch.result_cache import Store, TamperedResult, make_key_prefixes
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import VERSION, Result, with_waiting
 from exercise_kit.report.manual_grading import ManualGrading, read_gradebook
@@ -160,7 +160,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     if lesson is not None and lesson not in lessons.names:
         raise ReportError(f"there is no lesson {lesson!r}; there are: {', '.join(lessons.names)}")
     try:
-        finder = _Finder(lessons, place_of(folder))
+        finder = _Finder(lessons, find_place(folder))
     except PlaceError as error:
         raise ReportError(str(error)) from None
     handed_in = find([folder], lessons.names, folder) if (folder / SUBMITTED).is_dir() else []
@@ -264,7 +264,7 @@ class _Finder:
     def _find_prefixes(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
         if lesson.name not in self._prefixes:
             ways = [(sandboxed, device) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
-            prefixes = [key_prefixes(lesson.names, self._place, *way) for way in ways]
+            prefixes = [make_key_prefixes(lesson.names, self._place, *way) for way in ways]
             self._prefixes[lesson.name] = {name: {each[name] for each in prefixes} for name in lesson.names}
         return self._prefixes[lesson.name]
 

@@ -13,9 +13,9 @@ from exercise_kit.batch.job import Done
 from exercise_kit.cli.grade import (
     GradeOptions,
     GradeUsageError,
-    _flagged,
+    _flag_same_files,
     _is_settled,
-    _published,
+    _publish,
     _write_json,
     grade,
 )
@@ -31,7 +31,7 @@ PASSED = CheckResult("test_c", "The dtype is kept.", Verdict.PASS)
 def test_exactly_the_published_keys():
     problem = {"problem": "the cell of patchify is empty", "reason": Reason.EMPTY_CELL, "kind": "its cell is empty"}
     exercise = ExerciseResult("patchify", 0.0, 8.0, None, (FAILED, NAMED, PASSED), **problem)
-    published = _published([Result("a.ipynb", "ada", "01_patchify", "graded", exercises=(exercise,))])
+    published = _publish([Result("a.ipynb", "ada", "01_patchify", "graded", exercises=(exercise,))])
     assert published["version"] == 1
     (entry,) = published["submissions"]
     assert list(entry) == [
@@ -107,11 +107,11 @@ def done(student, *files, path="a.ipynb", flags=()):
     ids=["of another student", "one's own, again", "nobody knows whose", "no file"],
 )
 def test_who_hands_in_the_file_of_another_is_flagged(handed_in, flagged):
-    assert [each.flags == ("same-file",) for each in _flagged(handed_in)] == flagged
+    assert [each.flags == ("same-file",) for each in _flag_same_files(handed_in)] == flagged
 
 
 def test_a_flag_is_added_to_the_others_and_what_is_no_submission_is_left_out():
-    results = _flagged([done("ada", "one", flags=("timeout",)), Done(None), done("ben", "one")])
+    results = _flag_same_files([done("ada", "one", flags=("timeout",)), Done(None), done("ben", "one")])
     assert [each.flags for each in results] == [("timeout", "same-file"), ("same-file",)]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.locations import place_of
-from exercise_kit.batch.result_cache import Store, exercise_keys
+from exercise_kit.batch.locations import find_place
+from exercise_kit.batch.result_cache import Store, make_exercise_keys
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import failure_kind
@@ -72,7 +72,7 @@ class Class:
 
     def keep(self, path, *exercises, sandboxed=True, only=False, **more):
         """Keep these results, and full points for the other exercises unless ``only`` these."""
-        submission, place = self.submission(path), place_of(self.folder)
+        submission, place = self.submission(path), find_place(self.folder)
         results_by_name = {each.name: each for each in exercises}
         full = [ExerciseResult(each.name, each.max_score, each.max_score) for each in submission.exercises]
         chosen = tuple(
@@ -82,8 +82,8 @@ class Class:
         result = Result(submission.path, submission.student, submission.assignment, "graded", None, score, worth, 0.5)
         result = Result(**{**vars(result), **more, "exercises": chosen})
         store = Store(place.results, place.secret)
-        store.save(submission, exercise_keys(submission, place, sandboxed), result)
-        return store._path(submission.content, submission.lesson)
+        store.save(submission, make_exercise_keys(submission, place, sandboxed), result)
+        return store._find_path(submission.content, submission.lesson)
 
 
 @pytest.fixture
