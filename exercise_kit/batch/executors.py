@@ -15,7 +15,7 @@ from typing import Any
 
 from exercise_kit.batch.job import MEMORY, read_held_bytes, start_process
 from exercise_kit.batch.result_cache import read_file_stats
-from exercise_kit.engine.class_exercises import files_of
+from exercise_kit.engine.class_exercises import find_class_files
 
 # seconds: of the job's own processor time (a worker's has its own limit), and by the clock, for a judge that hangs; the
 # judge stops a submission long before
@@ -65,7 +65,7 @@ class JobProcess:
 
     def _ensure_running(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
         """The process; a new one where checks or exercises have changed: a process keeps what it has imported."""
-        checks = (folder, read_file_stats(folder), files_of(class_dir))
+        checks = (folder, read_file_stats(folder), find_class_files(class_dir))
         with self._lock:
             if self._stopped:
                 raise CancelledError

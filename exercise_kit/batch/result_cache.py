@@ -51,7 +51,7 @@ def make_exercise_keys(submission: Submission, place: Place, sandboxed: bool, de
 
 def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
-    checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), files_of(place.class_dir)
+    checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)
     shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed, device)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
@@ -103,7 +103,7 @@ def _digest_folder(folder: Path, of: object) -> str:
 @lru_cache(maxsize=1)
 def digest_code() -> str:
     """A digest of the kit's code and of the course's, wherever they lie."""
-    packages = {Path(exercise_kit.__file__).parent, Path(str(files(package())))}
+    packages = {Path(exercise_kit.__file__).parent, Path(str(files(read_package_name())))}
     return _digest(sorted((folder.name, _digest_folder(folder, None)) for folder in packages))
 
 

@@ -97,7 +97,7 @@ class Watch(Protocol):
     def session(self) -> AbstractContextManager[None]:
         """Around a call, and all that is read of its result."""
 
-    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """In the place of the student's function itself."""
 
 

@@ -292,7 +292,7 @@ class Report:
         """
         if self.earned is not None:
             return not self.waits and self.earned == self.points
-        passing = all(each.verdict == Verdict.PASS for each in self._counted())
+        passing = all(each.verdict == Verdict.PASS for each in self._select_counted())
         return self.problem is None and self.older is None and self.fraction > 0 and passing
 
     @property

@@ -50,7 +50,7 @@ class _RandomStream:
             self._state = torch.get_rng_state()
         torch.rand((), device="cpu")  # so that a seed counts once
 
-    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """``function``: what it calls is nobody's business."""
         return function
 

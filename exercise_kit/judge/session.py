@@ -158,7 +158,7 @@ class GradingSession:
     ) -> ExerciseResult:
         """The result of an answer that was evaluated; it earns nothing where something else has answered."""
         name, worth = answer.name, answer.max_score
-        if why := not_allowed(course().rules.get(name), asked.called):
+        if why := describe_forbidden_call(course().rules.get(name), asked.called):
             self.findings.flag(FORBIDDEN_FUNCTION, name, why)
             return fail_checks(name, worth, checks, why, Reason.FORBIDDEN, course().rules[name].why.rstrip("."))
         if why := self._find_other_code(name, asked.answered):
@@ -209,7 +209,7 @@ class GradingSession:
         if not gained:
             return result
         parts = [part.exercise for part in answer.parts]
-        note = sentence_on_parts(answer.name, parts, wrong, gained, len(failed) - gained)
+        note = describe_parts(answer.name, parts, wrong, gained, len(failed) - gained)
         named = self._name_failures(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
         reason = reason or Reason.REMARK
@@ -340,4 +340,4 @@ def _find_withheld(name: str) -> str:
 
 def _read_definitions(answer: ExerciseAnswer) -> list[Definition]:
     """What the answer's cell defines for the exercise; it is read, and not run."""
-    return definitions_in(answer.source or "", course().exercises[answer.name].objects)
+    return parse_definitions(answer.source or "", course().exercises[answer.name].objects)

@@ -26,7 +26,7 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import GradingSettings, make_ungraded
 from exercise_kit.batch.locations import PlaceError, find_place
 from exercise_kit.conventions import check_grade_id
-from exercise_kit.engine.rendering import REPORT_MIME, as_html
+from exercise_kit.engine.rendering import REPORT_MIME, render_html
 from exercise_kit.judge.graded_report import compute_earned, graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import EARLIER, RESULT, SUBMISSION
@@ -46,7 +46,7 @@ def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:
     """
     data = {
         "text/plain": repr(float(compute_earned(result, points))),
-        "text/html": as_html(graded_report(result, points)),
+        "text/html": render_html(graded_report(result, points)),
         REPORT_MIME: result.as_dict(),
     }
     return {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}

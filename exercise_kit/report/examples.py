@@ -21,7 +21,7 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
-from exercise_kit.engine.course_named import package
+from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.verdict import CheckResult, Part
 from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import ClassWork

@@ -16,7 +16,7 @@ from rich.console import Console
 import exercise_kit
 import vit_course
 from exercise_kit.engine.course import course
-from exercise_kit.engine.rendering import as_html, as_text
+from exercise_kit.engine.rendering import render_html, render_text
 from exercise_kit.engine.verdict import Cause, CheckResult, Part, Report, Verdict
 from exercise_kit.exports import classroom50, gradescope
 from exercise_kit.judge.graded_report import graded_report
@@ -56,8 +56,8 @@ def in_classroom50() -> str:
 @pytest.mark.parametrize(
     "shown",
     [
-        pytest.param(lambda: as_text(Report("patchify", CHECKS)), id="check"),
-        pytest.param(lambda: as_html(Report("patchify", CHECKS)), id="notebook"),
+        pytest.param(lambda: render_text(Report("patchify", CHECKS)), id="check"),
+        pytest.param(lambda: render_html(Report("patchify", CHECKS)), id="notebook"),
         pytest.param(on_a_sheet, id="grade"),
         pytest.param(lambda: str(as_output(make_graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
         pytest.param(lambda: str(json.loads(gradescope.write([result()]))["tests"][0]["output"]), id="gradescope"),
@@ -98,7 +98,7 @@ def test_a_graded_check_reads_and_stands_as_in_check_also_when_it_comes_back_fro
     result = ExerciseResult("patchify", 0.0, 4.0, checks=(unnamed, line))
     again = ExerciseResult.from_dict(json.loads(json.dumps(result.as_dict(), sort_keys=True)))
     told, *others = (
-        as_html(each).partition("<ul")[2]
+        render_html(each).partition("<ul")[2]
         for each in (Report("", result.checks, site="s/"), *map(graded_report, (result, again)))
     )
     told = told.replace("s/mistakes", f"{course().site}mistakes")
