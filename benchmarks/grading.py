@@ -32,7 +32,7 @@ from nbgrader.preprocessors import Execute
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import GradingSettings
-from exercise_kit.batch.locations import place_of
+from exercise_kit.batch.locations import find_place
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 
@@ -123,7 +123,7 @@ def time_work(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def measure_judge(folder: Path, paths: list[Path], jobs: int) -> dict[str, Any]:
-    with Grader(place_of(folder), GradingSettings(fresh=True), jobs) as grader:
+    with Grader(find_place(folder), GradingSettings(fresh=True), jobs) as grader:
         list(grader.grade(paths[:jobs]))  # the processes start, torch is imported
         seconds, peak, results = time_work(lambda: list(grader.grade(paths)))
     each = [result.seconds for result in results]

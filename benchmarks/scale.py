@@ -33,7 +33,7 @@ from timing import machine
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import GradingSettings
-from exercise_kit.batch.locations import place_of
+from exercise_kit.batch.locations import find_place
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.simulate.modules import load_right_variants
@@ -102,7 +102,7 @@ def _pss(process: psutil.Process) -> int:
 
 def grade_fresh(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[str, Any], list[Result]]:
     """Grade everything fresh; of the first n what the clock and the memory said, and seconds a core."""
-    with Grader(place_of(folder), GradingSettings(fresh=True), jobs) as grader, Watch() as watch:
+    with Grader(find_place(folder), GradingSettings(fresh=True), jobs) as grader, Watch() as watch:
         found = find(paths, Lessons(folder).names, folder)
         results = [each.result for each in grader.run(found, watch.on_done) if each.result]
     course = [
@@ -122,7 +122,7 @@ def grade_fresh(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[st
 def grade_again(folder: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
     """Grade again what is kept."""
     start = time.perf_counter()
-    with Grader(place_of(folder), jobs=jobs) as grader:
+    with Grader(find_place(folder), jobs=jobs) as grader:
         done = list(grader.run(find(paths, Lessons(folder).names, folder)))
     return {"seconds": round(time.perf_counter() - start, 1), "from_cache": sum(each.from_cache for each in done)}
 

@@ -10,17 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from exercise_kit.batch.cluster import Cluster, ClusterError, together
+from exercise_kit.batch.cluster import Cluster, ClusterError, join_results
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
 from exercise_kit.batch.job import (
     Done,
     GradingSettings,
     Task,
-    grade,
     grade_here,
     judge_submission,
+    make_ungraded,
     open_submission,
-    ungraded_result,
 )
 from exercise_kit.batch.locations import Place
 from exercise_kit.files import remove_drafts
@@ -113,12 +112,12 @@ class Grader:
 
     def submit(self, path: Path) -> Future[Result]:
         """Grade one file while the caller goes on."""
-        return self._threads.submit(self._result, path)
+        return self._threads.submit(self._grade_path, path)
 
-    def _result(self, path: Path) -> Result:
+    def _grade_path(self, path: Path) -> Result:
         handed_in = next(iter(self._find([path])), None)
         result = self._grade_one(handed_in).result if handed_in else None
-        return result or ungraded_result(handed_in or FoundFile(path), "rejected", "it holds nothing to grade")
+        return result or make_ungraded(handed_in or FoundFile(path), "rejected", "it holds nothing to grade")
 
     def _find(self, paths: Sequence[Path]) -> list[FoundFile]:
         return find(paths, Lessons(self._place.class_dir).names, self._place.class_dir)
@@ -127,18 +126,18 @@ class Grader:
         task = self._settings.task(handed_in, self._place)
         try:
             if self._cluster:
-                done = grade(task, partial(self._here, open_submission), partial(self._judge, self._cluster))
+                done = grade_here(task, partial(self._call_here, open_submission), partial(self._judge, self._cluster))
             else:
-                done = self._here(grade_here, task)
+                done = self._call_here(grade_here, task)
         except CancelledError:
             raise
         except Exception as error:
-            done = Done(ungraded_result(handed_in, "error", _why_it_failed(error)))
+            done = Done(make_ungraded(handed_in, "error", _explain_failure(error)))
         if on_done:
             on_done(done)
         return done
 
-    def _here(self, function: Callable[..., Any], *arguments: object) -> Any:
+    def _call_here(self, function: Callable[..., Any], *arguments: object) -> Any:
         """What a function gives in a process of this machine that is idle; when it dies, once more in a new one."""
         slot = self._idle.get()
         call = partial(slot.call, self._place.checks, self._place.class_dir, function, *arguments)
@@ -157,11 +156,11 @@ class Grader:
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
         there = cluster.judge(task, submission.only(code)) if code else None
-        here = self._here(judge_submission, task, submission.only(files)) if files else None
-        return together(there, here)
+        here = self._call_here(judge_submission, task, submission.only(files)) if files else None
+        return join_results(there, here)
 
 
-def _why_it_failed(error: Exception) -> str:
+def _explain_failure(error: Exception) -> str:
     """What ended a job twice, as a reason: its process died or did not end, or there could be none; or the cluster."""
     if isinstance(error, TimeoutError):
         return OUT_OF_TIME

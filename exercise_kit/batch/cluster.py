@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from exercise_kit.batch.cluster_worker import reply_to, request_of
+from exercise_kit.batch.cluster_worker import make_request, reply_to
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import GradeError
-from exercise_kit.batch.result_cache import joined, of_submission, with_exercises
-from exercise_kit.judge.result import Result
+from exercise_kit.batch.result_cache import assign_to
+from exercise_kit.judge.result import Result, join_clauses, with_exercises
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission
 
@@ -78,13 +78,13 @@ class Cluster:
 
     def __init__(self, address: str, task: Task, report: Callable[[str], None]) -> None:
         self._address, self._task, self._report = address, task, report
-        self._client = _connected(address)
+        self._client = _connect(address)
         self._workers: dict[str, _Worker] = {}
         self._freed = threading.Condition()  # a seat
         self._ended: str | None = None
         self._had_any = False  # a worker that may judge
         self._closing = threading.Event()
-        self._watch = threading.Thread(target=self._watching, name="cluster", daemon=True)
+        self._watch = threading.Thread(target=self._watch_workers, name="cluster", daemon=True)
         self._watch.start()
 
     def judge(self, task: Task, submission: Submission) -> Result:
@@ -93,11 +93,11 @@ class Cluster:
         Raises:
             ClusterError: the scheduler does not answer any more, or no worker may judge.
         """
-        request, tried = request_of(task, submission), list[str]()
+        request, tried = make_request(task, submission), list[str]()
         while True:
-            worker = self._free_worker(tried)
-            reply = self._reply(worker, request)
-            result = self._noted(worker, reply)
+            worker = self._take_worker(tried)
+            reply = self._ask(worker, request)
+            result = self._note_reply(worker, reply)
             if result or "failed" in reply:
                 tried.append(worker.address)
             if "failed" in reply and len(tried) >= MOST_LOSSES:
@@ -107,7 +107,7 @@ class Cluster:
                 )
                 result = Result("", None, None, "error", why)
             if result and (result.status != "error" or len(tried) >= MOST_ERRORS):
-                return of_submission(result, submission)
+                return assign_to(result, submission)
 
     def stop(self) -> None:
         """Wait for no worker any more."""
@@ -123,16 +123,16 @@ class Cluster:
     def _end(self, why: str) -> None:
         self._ended = self._ended or why
 
-    def _check(self) -> None:
+    def _raise_if_ended(self) -> None:
         if self._ended:
             raise ClusterError(self._ended)
 
-    def _free_worker(self, tried: Collection[str]) -> _Worker:
+    def _take_worker(self, tried: Collection[str]) -> _Worker:
         """A worker that has a seat for the caller; one of those that were tried only where there is no other."""
         with self._freed:
             while True:
-                self._check()
-                judging = self._judging()
+                self._raise_if_ended()
+                judging = self._list_judging()
                 wanted = [each for each in judging if each.address not in tried] or judging
                 worker = max(wanted, key=lambda each: each.seats - each.busy, default=None)
                 if worker and worker.busy < worker.seats:
@@ -140,17 +140,17 @@ class Cluster:
                     return worker
                 self._freed.wait(LOOK)
 
-    def _reply(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
+    def _ask(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
         """What a worker replies; nothing where only the connection was lost, and ``failed`` where the worker was."""
         done = threading.Event()
         try:
             future = self._submit(worker, request)
             future.add_done_callback(lambda _: done.set())
             while not done.wait(LOOK):
-                self._check()
+                self._raise_if_ended()
                 if worker.gone:
                     return {"failed": f"{worker} was lost"}
-            return _reply_in(future)
+            return _read_reply(future)
         except ClusterError:
             raise
         except Exception:  # the connection, which comes back or is given up for lost by whoever watches it
@@ -164,7 +164,7 @@ class Cluster:
             reply_to, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
         )
 
-    def _noted(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
+    def _note_reply(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
         """The result in a reply, if there is one; the worker can get another task, unless it should not."""
         result: Result | None = reply.get("result")
         if "refused" in reply:
@@ -174,7 +174,7 @@ class Cluster:
         elif result or "failed" in reply:
             worker.streak = min(worker.streak, 0) - 1
             why = result.reason if result else reply["failed"]
-            if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._judging()):
+            if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._list_judging()):
                 self._dismiss(worker, f"it failed {-worker.streak} times, and others do not ({why})")
         with self._freed:
             worker.busy -= 1
@@ -186,13 +186,13 @@ class Cluster:
         if is_news:
             self._report(one_line(f"{worker} grades nothing: {why}."))
 
-    def _judging(self) -> list[_Worker]:
+    def _list_judging(self) -> list[_Worker]:
         return [each for each in list(self._workers.values()) if each.may_judge and not each.gone]
 
-    def _watching(self) -> None:
+    def _watch_workers(self) -> None:
         """Keep the list of workers; end all where the scheduler is silent, or nobody may judge."""
         heard = useful = time.monotonic()
-        silence = _silence()
+        silence = _read_longest_silence()
         while not self._closing.wait(LOOK) and not self._ended:
             try:
                 self._update(_query(self._client, "ncores", silence))
@@ -213,20 +213,20 @@ class Cluster:
         for address, seats in present.items():
             if address not in self._workers or self._workers[address].gone:
                 worker = self._workers[address] = _Worker(address, seats)
-                worker.question = self._submit(worker, request_of(self._task))
+                worker.question = self._submit(worker, make_request(self._task))
         for worker in list(self._workers.values()):
             if worker.address not in present and not worker.gone:
                 worker.gone, worker.question = True, None
                 if worker.may_judge:
                     self._report(f"{worker} was lost; what it had in hand goes to others.")
             elif worker.question and worker.question.done():
-                reply = _reply_in(worker.question)
+                reply = _read_reply(worker.question)
                 self._admit(worker, reply)
 
     def _admit(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
         """Let a worker judge, if its reply speaks for it; where the reply was lost, ask again."""
         if not reply:
-            worker.question = self._submit(worker, request_of(self._task))
+            worker.question = self._submit(worker, make_request(self._task))
             return
         worker.host = str(reply.get("host", ""))
         lack = reply.get("refused")
@@ -241,7 +241,7 @@ class Cluster:
         worker.question = None
 
 
-def _reply_in(future: Future[bytes]) -> Mapping[str, Any]:
+def _read_reply(future: Future[bytes]) -> Mapping[str, Any]:
     """The reply of a task that has ended; nothing where the connection to it was lost."""
     if future.status == "error":
         error = future.exception(timeout=CONNECT_SECONDS)
@@ -255,7 +255,7 @@ def _reply_in(future: Future[bytes]) -> Mapping[str, Any]:
         return {"failed": f"its reply cannot be read ({type(error).__name__}: {error})"}
 
 
-def _connected(address: str) -> Client:
+def _connect(address: str) -> Client:
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
@@ -286,7 +286,7 @@ def _query(client: Client, what: str, seconds: float) -> Any:
     return client.sync(getattr(client.scheduler, what), callback_timeout=seconds)
 
 
-def _silence() -> float:
+def _read_longest_silence() -> float:
     """For how many seconds a scheduler may not answer: what dask's own connections allow."""
     import dask
 
@@ -294,7 +294,7 @@ def _silence() -> float:
     return seconds
 
 
-def together(there: Result | None, here: Result | None) -> Result:
+def join_results(there: Result | None, here: Result | None) -> Result:
     """One result of exercises that were judged on a worker, and of those that were judged on this machine."""
     results = [each for each in (there, here) if each]
     failed = [each for each in results if each.status != "graded"]
@@ -303,7 +303,7 @@ def together(there: Result | None, here: Result | None) -> Result:
         return first
     whole = replace(
         first,
-        reason=joined(*(each.reason for each in results)),
+        reason=join_clauses(*(each.reason for each in results)),
         seconds=sum(each.seconds for each in results),
         flags=tuple(dict.fromkeys(flag for each in results for flag in each.flags)),
         notes=tuple(note for each in results for note in each.notes),

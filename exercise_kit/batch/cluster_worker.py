@@ -22,7 +22,7 @@ from typing import Any
 from exercise_kit.batch.executors import JobProcess
 from exercise_kit.batch.job import Task, judge_submission
 from exercise_kit.batch.locations import Place
-from exercise_kit.batch.result_cache import checks_digest, files_digest, versions
+from exercise_kit.batch.result_cache import digest_checks, digest_code, versions
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
 from exercise_kit.submission.find import FoundFile
@@ -57,10 +57,10 @@ class Needs:
         """What a task needs."""
         folder = task.place.checks
         found = tuple(versions("distributed").items())
-        return cls(str(folder), checks_digest(folder), files_digest(), found, task.sandboxed, task.device)
+        return cls(str(folder), digest_checks(folder), digest_code(), found, task.sandboxed, task.device)
 
 
-def request_of(task: Task, submission: Submission | None = None) -> bytes:
+def make_request(task: Task, submission: Submission | None = None) -> bytes:
     """A worker's request to judge a submission, none of whose exercises asks for a file; None: whether it could."""
     request: dict[str, object] = {"needs": asdict(Needs.of(task))}
     if submission:
@@ -74,11 +74,11 @@ def reply_to(request: bytes) -> bytes:
 
     ``refused`` is a clause on what this worker lacks, ``failed`` one on what became of the process that judged.
     """
-    needs = _needs(json.loads(request))
-    folder = _folder_of(needs)
+    needs = _read_needs(json.loads(request))
+    folder = _find_checks(needs)
     if folder is None:
         where = " or ".join(dict.fromkeys((needs.folder, str(HERE))))
-        return _packed(
+        return _pack(
             refused=f"it has other hidden checks: those of this run are not in {where} there; "
             "copy the grader's folder to the same place, or share it"
         )
@@ -90,32 +90,32 @@ def reply_to(request: bytes) -> bytes:
     except Exception as error:  # a killed process, too little memory, a full disk
         stopped = isinstance(error, BrokenExecutor | TimeoutError)
         what = f"its process was stopped ({type(error).__name__})" if stopped else f"{type(error).__name__}: {error}"
-        return _packed(failed=what)
+        return _pack(failed=what)
 
 
 def _judge(request: bytes, checks: Path) -> bytes:
     """The reply of a worker's own process, which keeps its judge, and with it the sandbox, from task to task."""
     content = json.loads(request)
-    needs = _needs(content)
-    if lack := _lack(needs):
-        return _packed(refused=lack)
+    needs = _read_needs(content)
+    if lack := _find_lack(needs):
+        return _pack(refused=lack)
     if "submission" not in content:
-        return _packed()
+        return _pack()
     task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), sandboxed=needs.sandboxed, device=needs.device)
-    key, submission = bytes.fromhex(content["key"]), _submission(content["submission"])
-    return _packed(result=judge_submission(task, submission, key).to_store())
+    key, submission = bytes.fromhex(content["key"]), _read_submission(content["submission"])
+    return _pack(result=judge_submission(task, submission, key).to_store())
 
 
-def _packed(**reply: object) -> bytes:
+def _pack(**reply: object) -> bytes:
     return json.dumps({"host": socket.gethostname(), **reply}).encode()
 
 
-def _needs(content: Mapping[str, Any]) -> Needs:
+def _read_needs(content: Mapping[str, Any]) -> Needs:
     needs = content["needs"]
     return Needs(**{**needs, "versions": tuple((name, number) for name, number in needs["versions"])})
 
 
-def _submission(entry: Mapping[str, Any]) -> Submission:
+def _read_submission(entry: Mapping[str, Any]) -> Submission:
     cells = tuple(CellSource(**each) for each in entry["cells"])
     exercises = tuple(
         ExerciseAnswer(
@@ -130,11 +130,11 @@ def _submission(entry: Mapping[str, Any]) -> Submission:
     return Submission(**{**entry, "cells": cells, "exercises": exercises, "flags": (), "notes": ()})
 
 
-def _folder_of(needs: Needs) -> Path | None:
+def _find_checks(needs: Needs) -> Path | None:
     """The folder here that holds the checks that are needed: the grader's where it is shared, else this clone's."""
     for folder in (Path(needs.folder), HERE):
         try:
-            if folder.is_dir() and checks_digest(folder) == needs.checks:
+            if folder.is_dir() and digest_checks(folder) == needs.checks:
                 return folder
         except OSError:  # a share that went away
             continue
@@ -142,14 +142,14 @@ def _folder_of(needs: Needs) -> Path | None:
 
 
 @lru_cache(maxsize=4)
-def _lack(needs: Needs) -> str | None:
+def _find_lack(needs: Needs) -> str | None:
     """What differs here from what is needed, or is not there, as a clause."""
     here = versions("distributed")
     other = [(name, here.get(name), number) for name, number in needs.versions if here.get(name) != number]
     if other:
         differs = ", ".join(f"{name} {mine or 'missing'} where the grader has {theirs}" for name, mine, theirs in other)
         return f"it has {differs}; install the same versions"
-    if files_digest() != needs.code:
+    if digest_code() != needs.code:
         return "its copy of the course is another one than the grader's; install the same one"
     try:
         device = resolve_device(needs.device)

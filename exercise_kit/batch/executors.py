@@ -13,8 +13,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.batch.job import MEMORY, held_by, start_process
-from exercise_kit.batch.result_cache import file_stats
+from exercise_kit.batch.job import MEMORY, read_held_bytes, start_process
+from exercise_kit.batch.result_cache import read_file_stats
 from exercise_kit.engine.class_exercises import find_class_files
 
 # seconds: of the job's own processor time (a worker's has its own limit), and by the clock, for a judge that hangs; the
@@ -44,11 +44,11 @@ class JobProcess:
             Exception: whatever the function raises.
         """
         try:
-            value = _in_time(self._running(checks, class_dir).submit(function, *arguments), self._pid)
+            value = _wait_for(self._ensure_running(checks, class_dir).submit(function, *arguments), self._pid)
         except (BrokenExecutor, TimeoutError):
             self._kill()
             raise
-        if held_by(self._pid) > MEMORY * 3 // 4:  # another one should take over
+        if read_held_bytes(self._pid) > MEMORY * 3 // 4:  # another one should take over
             self._kill()
         return value
 
@@ -63,9 +63,9 @@ class JobProcess:
             self._pool.shutdown()
             self._pool = None
 
-    def _running(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
+    def _ensure_running(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
         """The process; a new one where checks or exercises have changed: a process keeps what it has imported."""
-        checks = (folder, file_stats(folder), find_class_files(class_dir))
+        checks = (folder, read_file_stats(folder), find_class_files(class_dir))
         with self._lock:
             if self._stopped:
                 raise CancelledError
@@ -73,7 +73,7 @@ class JobProcess:
                 self.close()
                 self._checks = checks
             if self._pool is None:
-                with _safe_path():
+                with _keep_path_safe():
                     self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=start_process)
                     starting = self._pool.submit(os.getpid)
                 self._pid = starting.result()
@@ -89,7 +89,7 @@ class JobProcess:
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
+def _keep_path_safe() -> Iterator[None]:
     """Processes that start meanwhile import nothing from the working folder, which may be what a student handed in."""
     with _starting:
         before = os.environ.get(_SAFE_PATH)
@@ -102,17 +102,17 @@ def _safe_path() -> Iterator[None]:
                 os.environ[_SAFE_PATH] = before
 
 
-def _in_time(future: Future[Any], process: int) -> Any:
+def _wait_for(future: Future[Any], process: int) -> Any:
     """What a job in that process gives; TimeoutError when it has used up its time."""
-    work, end = _processor_seconds(process) + CPU_LIMIT, time.monotonic() + TIMEOUT_SECONDS
-    while time.monotonic() <= end and _processor_seconds(process) <= work:
+    work, end = _read_processor_seconds(process) + CPU_LIMIT, time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() <= end and _read_processor_seconds(process) <= work:
         wait([future], min(_POLL_SECONDS, max(0.0, end - time.monotonic())))
         if future.done():  # one that a stopped pool has canceled too, of which wait() never learns
             return future.result()
     raise TimeoutError
 
 
-def _processor_seconds(process: int) -> float:
+def _read_processor_seconds(process: int) -> float:
     """User and system time of a process and its threads, without its children's; 0 where nobody tells."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text("ascii", "replace")

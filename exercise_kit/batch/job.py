@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch.locations import Place
-from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, joined, merged, with_reading
+from exercise_kit.batch.result_cache import Store, TamperedResult, add_reading, make_exercise_keys, merge_results
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import Result, Status, with_waiting
+from exercise_kit.judge.result import OUT_OF_MEMORY, HiddenChecksError, Result, Status, join_clauses, with_waiting
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -45,13 +45,13 @@ MEMORY = 4 << 30  # beyond an empty process: torch and the judge take 0.8 GB, an
 
 def limit_memory() -> None:
     """Let this process take no more than ``MEMORY``; where the kernel does not tell what it holds, nothing changes."""
-    held, (_, hard) = held_by(os.getpid()), resource.getrlimit(resource.RLIMIT_DATA)
+    held, (_, hard) = read_held_bytes(os.getpid()), resource.getrlimit(resource.RLIMIT_DATA)
     if held:
         most = held + MEMORY
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def held_by(process: int) -> int:
+def read_held_bytes(process: int) -> int:
     """Bytes of private writable memory of a process; 0 where that cannot be seen."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text("ascii").split()[5]) * resource.getpagesize()
@@ -147,28 +147,29 @@ def _end_with(parent: BaseProcess) -> None:
     os._exit(1)  # the warm process ends by itself when its line to this one closes
 
 
-def grade_here(task: Task) -> Done:
-    """Grade a submission in this process; whatever it does, a result comes of it."""
-    use_class(task.place.class_dir)
-    _judge_pool.warm_up(task)
-    return grade(task, open_submission, judge_submission)
-
-
-def grade(task: Task, read: Callable[[Task], Opened | Done], judge: Callable[[Task, Submission], Result]) -> Done:
-    """Read a submission, judge it, keep what comes of it.
+def grade_here(
+    task: Task,
+    read: Callable[[Task], Opened | Done] | None = None,
+    judge: Callable[[Task, Submission], Result] | None = None,
+) -> Done:
+    """Read a submission, judge it, keep what comes of it; whatever it does, a result comes of it.
 
     Args:
         task: the submission, and how it is graded.
-        read: :func:`open_submission`, wherever it runs.
-        judge: what grades the exercises of which no result is kept.
+        read: :func:`open_submission`, where it runs in another process than this.
+        judge: what grades the exercises of which no result is kept, where that is not this process's judge.
     """
+    if judge is None:
+        use_class(task.place.class_dir)
+        _judge_pool.warm_up(task)
     try:
-        opened = read(task)
-        done = opened if isinstance(opened, Done) else _save(task, opened, judge(task, opened.left))
+        opened = (read or open_submission)(task)
+        if isinstance(opened, Done):
+            done = opened
+        else:
+            done = _keep(task, opened, (judge or judge_submission)(task, opened.left))
     except MemoryError:
-        from exercise_kit.judge.judge import OUT_OF_MEMORY
-
-        done = Done(ungraded_result(task.handed_in, "error", OUT_OF_MEMORY))
+        done = Done(make_ungraded(task.handed_in, "error", OUT_OF_MEMORY))
     if done.result is None:
         return done
     result = with_waiting(done.result)
@@ -184,46 +185,42 @@ def open_submission(task: Task) -> Opened | Done:
     except NoSubmission:
         return Done(None)
     except (ReleasedError, OSError, Unreachable) as error:
-        return Done(ungraded_result(task.handed_in, "error", str(error)))
+        return Done(make_ungraded(task.handed_in, "error", str(error)))
     if submission.rejected:
-        return Done(ungraded_result(submission, "rejected", submission.reason, submission.flags))
+        return Done(make_ungraded(submission, "rejected", submission.reason, submission.flags))
     if not submission.exercises:
         return Done(None)
-    keys = exercise_keys(submission, task.place, task.sandboxed, task.device)
+    keys = make_exercise_keys(submission, task.place, task.sandboxed, task.device)
     kept, changed = None, None
     try:
-        kept = None if task.fresh else _store(task).load(submission, keys)
+        kept = None if task.fresh else Store(task.place.results, task.place.secret).load(submission, keys)
     except TamperedResult as error:
         changed = f"{error}, and it was graded again"
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
-        return Done(merged(submission, kept, None), from_cache=True, files=submission.files)
-    return Opened(submission, _unremarked(submission.only(left)), keys, kept, changed)
+        return Done(merge_results(submission, kept, None), from_cache=True, files=submission.files)
+    return Opened(submission, _drop_remarks(submission.only(left)), keys, kept, changed)
 
 
-def _store(task: Task) -> Store:
-    return Store(task.place.results, task.place.secret)
-
-
-def _save(task: Task, opened: Opened, fresh: Result) -> Done:
+def _keep(task: Task, opened: Opened, fresh: Result) -> Done:
     """What came of a submission whose remaining exercises were judged; it is kept."""
     submission, unkept = opened.submission, ""
     if fresh.status == "graded":
-        fresh = merged(_unremarked(submission), opened.kept, fresh)
+        fresh = merge_results(_drop_remarks(submission), opened.kept, fresh)
         try:
-            _store(task).save(submission, opened.keys, fresh)
+            Store(task.place.results, task.place.secret).save(submission, opened.keys, fresh)
         except OSError as error:
             unkept = f"its result could not be kept: {error.strerror or error}"
-        fresh = replace(fresh, reason=joined(opened.changed, fresh.reason, unkept))
-    return Done(with_reading(submission, fresh), files=submission.files, unkept=unkept)
+        fresh = replace(fresh, reason=join_clauses(opened.changed, fresh.reason, unkept))
+    return Done(add_reading(submission, fresh), files=submission.files, unkept=unkept)
 
 
-def _unremarked(submission: Submission) -> Submission:
+def _drop_remarks(submission: Submission) -> Submission:
     """Without what its reader said: that is added to the result, where it is not said twice."""
     return replace(submission, reason=None, flags=(), notes=())
 
 
-def ungraded_result(
+def make_ungraded(
     of: FoundFile | Submission, status: Status, reason: str | None, flags: tuple[str, ...] = ()
 ) -> Result:
     """The result of a file that was not judged."""
@@ -246,9 +243,9 @@ class _JudgePool:
         if self.judge is None and self._warm is None and _can_be_opened(task.handed_in):
             # what stands in the way is said when the judge needs it
             with suppress(OSError, WarmProcessLost, ReleasedError):
-                self._warm, self._for = _warm_process(task), (task.sandboxed, task.device)
+                self._warm, self._for = _start_warm_process(task), (task.sandboxed, task.device)
 
-    def judge_for(self, task: Task) -> Judge:
+    def provide_judge(self, task: Task) -> Judge:
         """The judge with a task's checks, secret and settings."""
         from exercise_kit.judge.judge import Judge
 
@@ -278,7 +275,7 @@ def _can_be_opened(handed_in: FoundFile) -> bool:
         return False
 
 
-def _warm_process(task: Task) -> WarmProcess:
+def _start_warm_process(task: Task) -> WarmProcess:
     """A warm process for every lesson that there is; only what needs no torch is imported for it."""
     views = [provide_view(lesson) for lesson in Lessons(task.place.class_dir).names if lesson[:2].isdecimal()]
     return WarmProcess(Limits(), views, sandboxed=task.sandboxed, device=task.device)
@@ -295,16 +292,13 @@ def judge_submission(task: Task, submission: Submission, key: bytes | None = Non
         submission: of which the exercises are to be judged.
         key: from which its draws come, where the secret that it was made of is elsewhere.
     """
-    from exercise_kit.judge.own_functions import HiddenChecksError
-
     try:
-        result = _judge_pool.judge_for(task).grade(submission, key)
-    except HiddenChecksError as error:
-        reason = f"the hidden checks cannot be used until this is mended: {error}"
-        result = ungraded_result(submission, "error", reason, submission.flags)
+        result = _judge_pool.provide_judge(task).grade(submission, key)
     except Exception as error:
-        reason = f"the judge failed: {type(error).__name__}: {error}"
-        result = ungraded_result(submission, "error", reason, submission.flags)
+        unusable = isinstance(error, HiddenChecksError)
+        what = "the hidden checks cannot be used until this is mended" if unusable else "the judge failed"
+        words = str(error) if unusable else f"{type(error).__name__}: {error}"
+        result = make_ungraded(submission, "error", f"{what}: {words}", submission.flags)
     if result.status == "error":
         _judge_pool.close()  # the next submission gets a judge of its own
     return result

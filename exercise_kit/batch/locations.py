@@ -16,7 +16,7 @@ from exercise_kit.submission.released import CLONE
 DIGITS = 64
 
 
-def secret_at(path: Path) -> bytes:
+def provide_secret(path: Path) -> bytes:
     """The secret in a file; it is made when it is not there, readable by its owner alone.
 
     Graders that start at once get the same one.
@@ -24,10 +24,10 @@ def secret_at(path: Path) -> bytes:
     Raises:
         OSError: it can be neither read nor made.
     """
-    if kept := _read(path):
+    if kept := _read_secret(path):
         return kept
     with lock_folder(path.parent):
-        if kept := _read(path):  # another grader was quicker
+        if kept := _read_secret(path):  # another grader was quicker
             return kept
         made = secrets.token_hex(DIGITS // 2).encode()
         write(path, made, 0o600)
@@ -59,7 +59,7 @@ def lock_folder(folder: Path, before_waiting: Callable[[], None] = lambda: None)
         os.close(descriptor)
 
 
-def _read(path: Path) -> bytes | None:
+def _read_secret(path: Path) -> bytes | None:
     """The secret; None where there is none, or half of one, as a full disk leaves it."""
     try:
         kept = path.read_bytes().strip()
@@ -86,7 +86,7 @@ class Place:
     results: Path
 
 
-def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
+def find_place(class_dir: Path | None, clone: Path = CLONE) -> Place:
     """The places for the submissions of a class, or for those outside any class folder.
 
     Args:
@@ -108,14 +108,14 @@ def place_of(class_dir: Path | None, clone: Path = CLONE) -> Place:
         raise PlaceError(
             f"there are no hidden checks in {where}; grade in a clone or in a class folder, or name one: --class DIR"
         )
-    secret, results = _grader_folders(class_dir)
+    secret, results = _find_grader_folders(class_dir)
     try:
-        return Place(class_dir, checks, secret_at(secret), results)
+        return Place(class_dir, checks, provide_secret(secret), results)
     except OSError as error:
         raise PlaceError(f"the grader's secret cannot be kept in {secret}: {error.strerror or error}") from None
 
 
-def _grader_folders(class_dir: Path | None) -> tuple[Path, Path]:
+def _find_grader_folders(class_dir: Path | None) -> tuple[Path, Path]:
     """Where the secret and the results are: in the class, or else with the account."""
     if class_dir:
         return class_dir / ".vit_course" / "secret", class_dir / ".vit_course" / "results"

@@ -27,12 +27,12 @@ from exercise_kit.engine.class_exercises import find_class_files
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.files import write
-from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.judge.result import ExerciseResult, Result, join_clauses, with_exercises
 from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 
-def exercise_keys(submission: Submission, place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
+def make_exercise_keys(submission: Submission, place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """The key of each exercise of a submission.
 
     It depends on:
@@ -45,18 +45,18 @@ def exercise_keys(submission: Submission, place: Place, sandboxed: bool, device:
     It does not depend on the lesson's test cells or on the student, since those change no score. Before the dash stands
     a digest of what is the grader's.
     """
-    prefixes = key_prefixes([each.name for each in submission.exercises], place, sandboxed, device)
-    return {each.name: f"{prefixes[each.name]}-{_handed_in(submission, each)}" for each in submission.exercises}
+    prefixes = make_key_prefixes([each.name for each in submission.exercises], place, sandboxed, device)
+    return {each.name: f"{prefixes[each.name]}-{_digest_answer(submission, each)}" for each in submission.exercises}
 
 
-def key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
+def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
-    checks, own = _check_digests(place.checks, file_stats(place.checks)), find_class_files(place.class_dir)
-    shared = (files_digest(), sorted(versions().items()), checks[""], place.secret, sandboxed, device)
+    checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)
+    shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed, device)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 
-def _handed_in(submission: Submission, answer: ExerciseAnswer) -> str:
+def _digest_answer(submission: Submission, answer: ExerciseAnswer) -> str:
     results = course().results if answer.file else None
     file = (answer.file and answer.file.digest, results and results.fingerprint())
     answered = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
@@ -67,14 +67,14 @@ def _digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def file_stats(folder: Path) -> tuple[tuple[str, int, int], ...]:
+def read_file_stats(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """What changes when a Python file of a folder does; cheaper than a digest."""
     facts = ((path, path.stat()) for path in sorted(folder.rglob("*.py")))
     return tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
 
 
 @lru_cache(maxsize=4)
-def _check_digests(folder: Path, of: object) -> dict[str, str]:
+def _digest_checks(folder: Path, of: object) -> dict[str, str]:
     """A digest of each exercise's check files; under "" one of all files that hold no checks of an exercise."""
     texts: dict[str, list[str]] = {"": []}
     for path in sorted(folder.rglob("*.py")):
@@ -85,36 +85,36 @@ def _check_digests(folder: Path, of: object) -> dict[str, str]:
     return {exercise: _digest(sorted(files)) for exercise, files in texts.items()}
 
 
-def checks_digest(folder: Path) -> str:
+def digest_checks(folder: Path) -> str:
     """A digest of a folder of hidden checks, wherever it lies.
 
     Raises:
         OSError: a file cannot be read.
     """
-    return _folder_digest(folder, file_stats(folder))
+    return _digest_folder(folder, read_file_stats(folder))
 
 
 @lru_cache(maxsize=4)
-def _folder_digest(folder: Path, of: object) -> str:
+def _digest_folder(folder: Path, of: object) -> str:
     paths = sorted(folder.rglob("*.py"))
     return _digest(*((str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths))
 
 
 @lru_cache(maxsize=1)
-def files_digest() -> str:
+def digest_code() -> str:
     """A digest of the kit's code and of the course's, wherever they lie."""
     packages = {Path(exercise_kit.__file__).parent, Path(str(files(read_package_name())))}
-    return _digest(sorted((folder.name, _folder_digest(folder, None)) for folder in packages))
+    return _digest(sorted((folder.name, _digest_folder(folder, None)) for folder in packages))
 
 
 @lru_cache(maxsize=2)
 def versions(*more: str) -> dict[str, str | None]:
     """The versions of what a result depends on beside code and checks; None: it is not installed."""
     packages = ("torch", "torchvision", "pytest", "IPython", *more)
-    return {"Python": platform.python_version()} | {package: _version(package) for package in packages}
+    return {"Python": platform.python_version()} | {package: _find_version(package) for package in packages}
 
 
-def _version(package: str) -> str | None:
+def _find_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
@@ -169,7 +169,7 @@ class Store:
             for each in result.exercises
             if all_keys.get(each.name) == keys.get(each.name, "") and not each.waits  # its cause may be gone
         ]
-        return of_submission(replace(result, exercises=tuple(valid)), submission) if valid else None
+        return assign_to(replace(result, exercises=tuple(valid)), submission) if valid else None
 
     def save(self, submission: Submission, keys: Mapping[str, str], result: Result) -> None:
         """Keep a result, and with it those of other exercises of the same content that are there.
@@ -184,8 +184,8 @@ class Store:
         kept, all_keys = ({each.name: each for each in before.result.exercises}, before.keys) if before else ({}, {})
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
-        path = self._path(submission.content, submission.lesson)
-        reason = joined(*explain_flags(submission.notes), submission.reason)
+        path = self._find_path(submission.content, submission.lesson)
+        reason = join_clauses(*explain_flags(submission.notes), submission.reason)
         reading = {"flags": list(submission.flags), "reason": reason}
         entry = {
             "format": FORMAT,
@@ -202,7 +202,7 @@ class Store:
         Raises:
             TamperedResult: somebody else than the grader has written it.
         """
-        path = self._path(content, lesson)
+        path = self._find_path(content, lesson)
         try:
             entry = json.loads(path.read_bytes())
             if entry.pop("format") != FORMAT:
@@ -213,7 +213,7 @@ class Store:
             reading = {"flags": (), "reason": None} | entry.get("reading", {})
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return None
-        if not hmac.compare_digest(sealed.encode(), seal.encode()) or not all(map(_can_be, result.exercises)):
+        if not hmac.compare_digest(sealed.encode(), seal.encode()) or not all(map(_is_possible, result.exercises)):
             raise TamperedResult("its kept result had been changed by somebody else")
         return Kept(result, keys, tuple(reading["flags"]), reading["reason"])
 
@@ -222,22 +222,15 @@ class Store:
         content = json.dumps([path.name, entry], sort_keys=True).encode()
         return hmac.new(self._secret, b"a kept result\0" + content, hashlib.sha256).hexdigest()
 
-    def _path(self, content: str, lesson: str | None) -> Path:
+    def _find_path(self, content: str, lesson: str | None) -> Path:
         return self.folder / f"{hashlib.sha256(f'{content}/{lesson}'.encode()).hexdigest()}.json"
 
 
-def _can_be(result: ExerciseResult) -> bool:
+def _is_possible(result: ExerciseResult) -> bool:
     return 0 <= result.score <= result.max_score < math.inf
 
 
-def with_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Result:
-    """The same of these exercises, whose points it has."""
-    every = tuple(exercises)
-    score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
-    return replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
-
-
-def merged(submission: Submission, kept: Result | None, fresh: Result | None) -> Result:
+def merge_results(submission: Submission, kept: Result | None, fresh: Result | None) -> Result:
     """One result of what was kept and what was graded now: the submission's exercises in their order.
 
     Reasons and flags of reading come first, then those of running.
@@ -247,24 +240,19 @@ def merged(submission: Submission, kept: Result | None, fresh: Result | None) ->
     flags = tuple(flag for result in results for flag in result.flags)
     notes = tuple(note for result in results for note in result.notes)
     chosen = [exercises[each.name] for each in submission.exercises if each.name in exercises]
-    return with_reading(submission, with_exercises(replace(results[-1], flags=flags, notes=notes), chosen))
+    return add_reading(submission, with_exercises(replace(results[-1], flags=flags, notes=notes), chosen))
 
 
-def with_reading(submission: Submission, result: Result) -> Result:
+def add_reading(submission: Submission, result: Result) -> Result:
     """The result of that submission, with what its reader said and flagged."""
     return replace(
-        of_submission(result, submission),
-        reason=joined(submission.reason, result.reason),
+        assign_to(result, submission),
+        reason=join_clauses(submission.reason, result.reason),
         flags=tuple(dict.fromkeys((*submission.flags, *result.flags))),
         notes=tuple(dict.fromkeys((*submission.notes, *result.notes))),
     )
 
 
-def joined(*clauses: str | None) -> str | None:
-    """A reason of those clauses that there are; None: there is none."""
-    return "; ".join(filter(None, clauses)) or None
-
-
-def of_submission(result: Result, submission: Submission) -> Result:
+def assign_to(result: Result, submission: Submission) -> Result:
     """The same, as that of whoever handed the submission in."""
     return replace(result, path=submission.path, student=submission.student, assignment=submission.assignment)

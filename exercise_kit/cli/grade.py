@@ -15,7 +15,7 @@ from rich.console import Console
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import Done, GradingSettings
-from exercise_kit.batch.locations import GradeError, place_of
+from exercise_kit.batch.locations import GradeError, find_place
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.files import put
 from exercise_kit.judge.result import LogKind, Result, as_json
@@ -74,13 +74,13 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         GradeUsageError: there is no class, exercise or device of that name, or no file can be where JSON is asked for.
         GradeError: there is no sandbox here, no hidden checks, no scheduler at the address; or JSON cannot be written.
     """
-    options = _checked(options)
+    options = _check_options(options)
     handed_in = find(options.paths, Lessons(options.class_dir).names, options.class_dir)
     jobs = max(1, min(options.jobs, len(handed_in)))
     where = "" if options.device == "cpu" else f" on {options.device}, where each submission starts CUDA anew"
     report = partial(err.print, markup=False)
     with (
-        Grader(place_of(options.class_dir), options, jobs, options.scheduler, report) as grader,
+        Grader(find_place(options.class_dir), options, jobs, options.scheduler, report) as grader,
         progress_bar(progress or err, f"grading{where}", len(handed_in)) as advance,
     ):
         done = list(grader.run(handed_in, lambda _: advance()))
@@ -88,9 +88,9 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
     return any(each.result for each in done) and all(map(_is_settled, done))
 
 
-def _checked(options: GradeOptions) -> GradeOptions:
+def _check_options(options: GradeOptions) -> GradeOptions:
     """The options with the class folder and the device that they stand for; raises as :func:`grade` does."""
-    class_dir = _class_dir(options)
+    class_dir = _find_class_dir(options)
     use_class(class_dir)
     lessons = Lessons(class_dir)
     if not lessons.names:
@@ -112,8 +112,8 @@ def _checked(options: GradeOptions) -> GradeOptions:
 
 
 def _report(options: GradeOptions, done: Sequence[Done], out: Console, err: Console) -> None:
-    results = _flagged(done)
-    _remarks(options, done, results, err)
+    results = _flag_same_files(done)
+    _print_remarks(options, done, results, err)
     _warn_of_other_classes(options.paths, options.class_dir, err)
     for stray in filter(None, map(stray_files, trees(options.paths))):
         err.print(f"{stray}.", markup=False)
@@ -136,11 +136,11 @@ def _is_settled(done: Done) -> bool:
     return result.status == "graded" and not result.waiting and not failed and not done.unkept
 
 
-def _class_dir(options: GradeOptions) -> Path | None:
+def _find_class_dir(options: GradeOptions) -> Path | None:
     """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
     if options.class_dir is None:
         if folder := find_unclaimed_class(options.paths):
-            raise GradeUsageError("--class", _whose(folder))
+            raise GradeUsageError("--class", _ask_whose(folder))
         return find_current_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
@@ -148,7 +148,7 @@ def _class_dir(options: GradeOptions) -> Path | None:
     return options.class_dir.resolve()
 
 
-def _whose(folder: Path) -> str:
+def _ask_whose(folder: Path) -> str:
     """A folder that a student could have handed in is graded as a class, with what is in it, only where one says so."""
     name = shlex.quote(one_line(str(folder)))
     return (
@@ -179,7 +179,7 @@ def _require_sandbox(device: str) -> None:
         )
 
 
-def _flagged(done: Sequence[Done]) -> list[Result]:
+def _flag_same_files(done: Sequence[Done]) -> list[Result]:
     """The results; of students who handed in the same file, each with a flag."""
     found = [(each.result, each.files) for each in done if each.result is not None]
     shared = flag_same_file([(result.student or result.path, files) for result, files in found])
@@ -189,7 +189,7 @@ def _flagged(done: Sequence[Done]) -> list[Result]:
     ]
 
 
-def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Result], err: Console) -> None:
+def _print_remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Result], err: Console) -> None:
     for text in broken_checks(results):
         err.print(text, markup=False)
     if options.resume:
@@ -201,7 +201,7 @@ def _remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Resu
                 err.print(one_line(f"{each.path}: {each.status}: {each.reason}"), markup=False)
 
 
-def _published(results: list[Result]) -> dict[str, Any]:
+def _publish(results: list[Result]) -> dict[str, Any]:
     """What other programs read: what is wrong with a whole exercise is said at its checks too."""
     published = as_json(results)
     for exercise in (each for entry in published["submissions"] for each in entry["exercises"]):
@@ -212,7 +212,7 @@ def _published(results: list[Result]) -> dict[str, Any]:
 
 
 def _write_json(results: list[Result], target: str, out: Console) -> None:
-    text = _harmless(json.dumps(_published(results), indent=1, ensure_ascii=False)) + "\n"
+    text = _escape(json.dumps(_publish(results), indent=1, ensure_ascii=False)) + "\n"
     if target == "-":
         out.file.write(text)
         out.file.flush()  # a full disk is reported here, not when the program ends
@@ -223,6 +223,6 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None
 
 
-def _harmless(text: str) -> str:
+def _escape(text: str) -> str:
     """JSON in which all that a terminal would act upon, or not show, is escaped: a file's name stays exact in it."""
     return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)

@@ -10,14 +10,13 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.call_trace import Watch
 from exercise_kit.engine.course import course
 from exercise_kit.engine.errors import Raised, describe
 from exercise_kit.engine.printed import watch_printing
@@ -90,6 +89,16 @@ class Backend(Protocol):
 
     def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
         """dict: what the training fixture notes of the function or class ``name``, given its ``fields``."""
+
+
+class Watch(Protocol):
+    """What stands around each call; :class:`~exercise_kit.engine.call_trace.Watch` notes what an answer calls."""
+
+    def session(self) -> AbstractContextManager[None]:
+        """Around a call, and all that is read of its result."""
+
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """In the place of the student's function itself."""
 
 
 class LocalBackend:

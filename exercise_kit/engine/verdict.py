@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from exercise_kit.points import in_digits
+from exercise_kit.quoting import legible
 from exercise_kit.reasons import Reason
 
 LOOKS_LIKE = "This looks like"  # before the name of a likely cause
@@ -109,7 +110,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One line of a report.
+    """What came of a check, asked by ``check`` or by grading: one line of a report, as data.
 
     Attributes:
         name: of the check.
@@ -131,6 +132,7 @@ class CheckResult:
         same_as: the name of an earlier line that fails for the same reason, so that its own claim is undecided.
         is_anothers: as in :class:`Failure`.
         word: what stands in the verdict's place where it has a finer name, such as "wrong" or "holds".
+        told: the message's parts with their labels, where the result was read from a file, which keeps words alone.
     """
 
     name: str
@@ -151,6 +153,7 @@ class CheckResult:
     same_as: str = ""
     is_anothers: bool = False
     word: str = ""
+    told: tuple[tuple[str, str], ...] = ()
 
     @property
     def waits(self) -> bool:
@@ -177,7 +180,10 @@ class CheckResult:
         return dict(page for cause in self.causes for page in cause.pages)
 
     def parts(self) -> Mapping[str, str]:
-        """The message's parts by :class:`Part`, in the order in which a student reads them."""
+        """The message's parts by :class:`Part`, in the order in which a student reads them, fit for every page."""
+        if self.told:
+            kept = dict(self.told)  # a notebook that is saved sorts them
+            return {str(part): legible(kept[part]) for part in Part if kept.get(part)}
         names = " or ".join(f"*{each.name}*" for each in self.causes)
         explanations = [f"{each.explanation} {each.in_training}".rstrip() for each in self.causes[:1]]
         cause = f"{LOOKS_LIKE} {names}: {explanations[0]}" if explanations else ""
@@ -194,13 +200,51 @@ class CheckResult:
             Part.CAUSE: cause,
             Part.LOOK: look + section if look else "",
         }
-        return {str(label): text for label, text in labeled.items() if text}
+        return {str(label): legible(text) for label, text in labeled.items() if text}
 
     @property
     def message(self) -> str | None:
         """The whole message in one paragraph; None for a check that passed."""
         sentences = (f"{label}: {text}" for label, text in self.parts().items())
         return " ".join(each if each[-1] in ".?!" else f"{each}." for each in sentences) or None
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON types, in the form of a check in ``vit-course grade --json``."""
+        return {
+            "name": self.name,
+            "verdict": str(self.verdict),
+            "message": self.message,
+            "misconception": self.misconception,
+            "parts": dict(self.parts()),
+            "kind": legible(self.kind),
+            "claim": legible(self.claim),
+            "pages": dict(self.pages()),
+            "same_as": self.same_as,
+            "waits_for": self.waits_for,
+            "leads": self.leads,
+            "reason": self.reason,
+            "guard": self.guard,
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> CheckResult:
+        """The result that :meth:`as_dict` was made of: its causes by their names and pages, its message in its parts.
+
+        Another program may have written no more than name, verdict, message and misconception.
+
+        Raises:
+            KeyError, TypeError, ValueError: when ``entry`` was not made so.
+        """
+        name, cause, said = entry["name"], entry["misconception"], entry["message"]
+        pages = tuple(dict(entry.get("pages", {})).items())
+        several = (Cause(each, "", "", "", pages=((each, path),)) for each, path in pages)
+        return cls(
+            *(name, entry.get("claim") or name.removeprefix("test_").replace("_", " "), Verdict(entry["verdict"])),
+            causes=(Cause(cause, "", "", "", pages=pages),) if cause else tuple(several),
+            reason=Reason(entry["reason"]) if entry.get("reason") else None,
+            told=tuple(dict(entry.get("parts", {Part.SEEN: said} if said else {})).items()),
+            **{key: entry[key] for key in ("kind", "same_as", "waits_for", "leads", "guard") if key in entry},
+        )
 
 
 @dataclass(frozen=True)
@@ -219,6 +263,8 @@ class Report:
         older: where the last cell that defines the answer has an error: what the report is about instead.
         pace: a sentence on how fast a right answer is; it counts for nothing.
         site: the address of the site with pages about misconceptions ("": there is none).
+        earned: the points that the judge gives; None: those of the checks' shares.
+        waits: whether the judge could not grade it yet.
     """
 
     exercise: str
@@ -232,6 +278,8 @@ class Report:
     older: str | None = None
     pace: str | None = None
     site: str = ""
+    earned: float | None = None
+    waits: bool = False
 
     def __post_init__(self) -> None:
         if self.points is not None and not 0 <= self.points < float("inf"):
@@ -239,7 +287,12 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every check that could be decided passed, and at least one did, and it is not older than its cell."""
+        """Whether every check that could be decided passed, and at least one did, and it is not older than its cell.
+
+        Of what the judge has graded, whether it has all its points.
+        """
+        if self.earned is not None:
+            return not self.waits and self.earned == self.points
         passing = all(each.verdict == Verdict.PASS for each in self._select_counted())
         return self.problem is None and self.older is None and self.fraction > 0 and passing
 
@@ -267,6 +320,8 @@ class Report:
     @property
     def score(self) -> float | None:
         """The points earned, None outside of a graded cell."""
+        if self.earned is not None:
+            return self.earned
         return None if self.points is None else min(round(self.points * self.fraction, 4), float(self.points))
 
     @property
@@ -286,23 +341,17 @@ class Report:
             "max_score": self.points,
             "misconception": self.misconceptions[0] if self.misconceptions else None,
             "problem": self.problem or " ".join(filter(None, (self.older, self.note))) or None,
-            "checks": [
-                {
-                    "name": each.name,
-                    "claim": each.claim,
-                    "verdict": str(each.verdict),
-                    "message": each.message,
-                    "parts": dict(each.parts()),
-                    "misconception": each.misconception,
-                }
-                for each in self.results
-            ],
+            "checks": [each.as_dict() for each in self.results],
         }
 
     def summary(self) -> str:
         """One line: how many checks pass, and the points where there are some."""
         if self.older:
             return f"{self.exercise}: what the cell holds now was not checked"
+        if self.waits:
+            return f"{self.exercise}: not graded yet, – of {self.points:g} points"
+        if self.earned is not None and not self.results:
+            return f"{self.exercise}: {in_digits(self.earned)} of {self.points:g} points"
         checks = [each for each in self.results if not each.leads]
         passing, total = sum(each.verdict == Verdict.PASS for each in checks), len(checks)
         verb = "passes" if 1 in (passing, total) else "pass"

@@ -23,7 +23,8 @@ from exercise_kit.engine.exercise import Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Undecided
-from exercise_kit.judge.own_functions import HiddenChecksError, functions_in
+from exercise_kit.judge.own_functions import read_functions
+from exercise_kit.judge.result import HiddenChecksError
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 WRONG_CHECK = "this check refuses the right answer, too; it does not count, and your instructor can read why"
@@ -57,8 +58,8 @@ class HiddenChecks:
         own = course().own
         self.problems = {name: each.problem for name, each in own.exercises.items() if each.problem} if own else {}
         self.problems |= own.problems_of_answers if own else {}
-        added = self._added(folder)
-        known = {name: (*_of_the_exercise(name), *added.get(name, ())) for name in course().exercises}
+        added = self._read_added(folder)
+        known = {name: (*_list_graded_checks(name), *added.get(name, ())) for name in course().exercises}
         self._checks = {
             name: checks
             for name, checks in known.items()
@@ -70,21 +71,21 @@ class HiddenChecks:
                 self.problems.setdefault(name, f"{EXERCISES}/{name}.py: {words}")
         self._refusals: dict[tuple[str, str, bytes], str] = {}  # what the reference was asked
 
-    def _added(self, folder: Path) -> dict[str, list[Check]]:
+    def _read_added(self, folder: Path) -> dict[str, list[Check]]:
         """The checks in a folder; a file that cannot be used stops the exercises that it is about."""
         if not folder.is_dir():
             raise HiddenChecksError(f"{folder}: there is no such folder")
         found: dict[str, list[Check]] = {}
         for file in sorted(folder.glob("test_*.py")):
             try:
-                for exercise, check in functions_in(file):
-                    known = (*_of_the_exercise(exercise), *found.get(exercise, ()))
+                for exercise, check in read_functions(file):
+                    known = (*_list_graded_checks(exercise), *found.get(exercise, ()))
                     if any(each.name == check.name for each in known):
                         place = check.place.removeprefix(f"{folder.name}/")
                         raise HiddenChecksError(f"{place}: {exercise} has another check of this name", file)
                     found.setdefault(exercise, []).append(check)
             except HiddenChecksError as error:
-                if not (about := _exercises_of(file)):
+                if not (about := _find_exercises(file)):
                     raise
                 self.problems = dict.fromkeys(about, f"{folder.name}/{error}") | self.problems
         return found
@@ -104,27 +105,32 @@ class HiddenChecks:
         Raises:
             MemoryError: the judge's memory has run out.
         """
-        outcome = self._ask(exercise, check, student, key)
+        probe = Probe(derive_seed(key, exercise, check.name))
+        with _capture_output() as printed:
+            outcome = evaluate_check(check, student, probe, self._offer(exercise, student, probe))
+        outcome = replace(outcome, log=printed.getvalue())
         error = outcome.failure.error if outcome.failure else None
         if is_out_of_memory(error):
             raise MemoryError from error
         broke = ""
         if outcome.failure and not outcome.result.unwritten:
-            broke = self._refuses_the_right_answer(exercise, check, key)
+            broke = self._find_refusal(exercise, check, key)
         if broke:
             outcome = replace(outcome, result=make_line(check, Undecided(WRONG_CHECK)), broke=broke)
         if told := error or (outcome.failure.__cause__ if outcome.failure else None):
-            outcome = replace(outcome, log=outcome.log + _traceback_from(check, told))
+            outcome = replace(outcome, log=outcome.log + _format_traceback(check, told))
         return outcome
 
-    def _refuses_the_right_answer(self, exercise: str, check: Check, key: bytes) -> str:
+    def _find_refusal(self, exercise: str, check: Check, key: bytes) -> str:
         """How a check fails the reference too, on the same draws, with its place; "" where it does not.
 
         So a check that is wrong itself, or that this machine cannot decide, costs nobody a point.
         """
         of = (exercise, check.name, key)
         if of not in self._refusals:
-            found = self._ask(exercise, check, reference_student(exercise), key)
+            student, probe = reference_student(exercise), Probe(derive_seed(key, exercise, check.name))
+            with _capture_output():
+                found = evaluate_check(check, student, probe, self._offer(exercise, student, probe))
             failure, folder = found.failure, check.file.parent
             if failure and failure.error:
                 place = f"{folder.name}/{describe_with_line(failure.error, folder, check.file.name)}"
@@ -133,14 +139,7 @@ class HiddenChecks:
                 self._refusals[of] = f"{check.place} {REFUSES}. {found.result.message}" if failure else ""
         return self._refusals[of]
 
-    def _ask(self, exercise: str, check: Check, student: Student, key: bytes) -> Outcome:
-        probe, printed = Probe(seed_of(key, exercise, check.name)), io.StringIO()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            outcome = evaluate_check(check, student, probe, self._given(exercise, student, probe))
-        return replace(outcome, log=printed.getvalue())
-
-    def _given(self, exercise: str, student: Student, probe: Probe) -> Given:
+    def _offer(self, exercise: str, student: Student, probe: Probe) -> Given:
         """What a check can name beside student and probe, made where it does."""
 
         def results() -> object:
@@ -157,7 +156,16 @@ class HiddenChecks:
         }
 
 
-def seed_of(key: bytes, exercise: str, check: str) -> int:
+@contextlib.contextmanager
+def _capture_output() -> Iterator[io.StringIO]:
+    """What is printed inside."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield printed
+
+
+def derive_seed(key: bytes, exercise: str, check: str) -> int:
     """The seed of a check's probe: nobody knows it who does not hold the key. 63 bits."""
     digest = hmac.new(key, f"{exercise}\0{check}".encode(), hashlib.sha256).digest()
     return int.from_bytes(digest[:8], "big") >> 1
@@ -181,12 +189,12 @@ def reference_student(exercise: str) -> Student:
     return Student(dict(zip(course().exercises[exercise].objects, course().references()[exercise], strict=True)))
 
 
-def _of_the_exercise(name: str) -> tuple[Check, ...]:
+def _list_graded_checks(name: str) -> tuple[Check, ...]:
     exercise = course().exercises[name]
     return exercise.graded_checks(course().exercises.get(exercise.variant_of))
 
 
-def _exercises_of(file: Path) -> Collection[str]:
+def _find_exercises(file: Path) -> Collection[str]:
     """The exercises that a file of checks is about: by its marks, and by its name."""
     content = b""
     with contextlib.suppress(OSError):  # that has been said
@@ -194,7 +202,7 @@ def _exercises_of(file: Path) -> Collection[str]:
     return {*marked_exercises(content), file.stem.removeprefix("test_")} & course().exercises.keys()
 
 
-def _traceback_from(check: Check, error: BaseException) -> str:
+def _format_traceback(check: Check, error: BaseException) -> str:
     """An error's traceback, from the check on."""
     frames = error.__traceback__
     while frames and frames.tb_next and Path(frames.tb_frame.f_code.co_filename) != check.file:

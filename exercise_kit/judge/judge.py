@@ -12,16 +12,13 @@ import torch
 
 from exercise_kit.engine.course import course
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.result import LogEntry, LogKind, Result
+from exercise_kit.judge.result import OUT_OF_MEMORY, Result
 from exercise_kit.judge.session import GradingSession
 from exercise_kit.sandbox.limits import GraderFailed, Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.warm_process import WarmProcess
-from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 from exercise_kit.submission.submission import Submission
-
-OUT_OF_MEMORY = "the judge ran out of memory while grading this; what in it is so large?"
 
 
 class Judge:
@@ -50,7 +47,6 @@ class Judge:
     ) -> None:
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
         self._secret = secret
-        self._sandboxed = sandboxed
         # by number: the class of an earlier release may have another name for the lesson
         self._views = {lesson[:2]: provide_view(lesson) for lesson in course().lessons}
         views = list(self._views.values())
@@ -83,61 +79,14 @@ class Judge:
             key: of the submission, as :meth:`Submission.key` makes it of a secret that is elsewhere; None: it is here.
         """
         began = time.perf_counter()
-        try:
-            result = self._grade(submission, key or submission.key(self._secret))
-        except MemoryError as error:
-            result = replace(_empty_result(submission), status="error", reason=OUT_OF_MEMORY, log=(_traceback(error),))
-        except Exception as error:
-            reason = f"the grader failed: {type(error).__name__}: {error}"
-            result = replace(_empty_result(submission), status="error", reason=reason, log=(_traceback(error),))
-        return replace(result, seconds=time.perf_counter() - began)
-
-    def _grade(self, submission: Submission, key: bytes) -> Result:
-        if submission.rejected:
-            return _empty_result(submission)
         view = self._views.get((submission.lesson or "")[:2])
-        session = GradingSession(submission, self._checks, key, self._sandbox, view)
+        session = GradingSession(submission, self._checks, key or submission.key(self._secret), self._sandbox, view)
         try:
-            exercises = session.exercises()
+            result = session.grade()
         except GraderFailed as failure:
-            reason = f"{failure}; it has no score until a person has read the log"
-            details = [LogEntry(LogKind.GRADER_FAILED, failure.details)] if failure.details else []
-            return replace(
-                _empty_result(submission), status="error", reason=reason, log=(*session.findings.log, *details)
-            )
-        found = session.findings
-        flags = (*submission.flags, *found.flags, *self._sandbox_flags())
-        return replace(
-            _empty_result(submission),
-            status="graded",
-            reason="; ".join(filter(None, (submission.reason, *found.reasons))) or None,
-            score=round(sum(each.score for each in exercises), 4),
-            max_score=round(sum(each.max_score for each in exercises), 4),
-            flags=tuple(dict.fromkeys(flags)),
-            exercises=exercises,
-            notes=(*submission.notes, *found.notes),
-            runs=session.runs,
-            log=tuple(found.log),
-        )
-
-    def _sandbox_flags(self) -> tuple[str, ...]:
-        """The flag that says how much of a sandbox the submission was run in, unless it was a whole one."""
-        if not self._sandboxed:
-            return (NOT_SANDBOXED,)
-        return (WEAKER_SANDBOX,) if self._sandbox.is_weaker else ()
-
-
-def _traceback(error: Exception) -> LogEntry:
-    return LogEntry(LogKind.GRADER_FAILED, "".join(traceback.format_exception(error)))
-
-
-def _empty_result(submission: Submission) -> Result:
-    return Result(
-        submission.path,
-        submission.student,
-        submission.assignment,
-        "rejected",
-        submission.reason,
-        max_score=submission.max_score,
-        flags=submission.flags,
-    )
+            result = session.fail(f"{failure}; it has no score until a person has read the log", failure.details)
+        except MemoryError:
+            result = session.fail(OUT_OF_MEMORY, traceback.format_exc())
+        except Exception as error:
+            result = session.fail(f"the grader failed: {type(error).__name__}: {error}", traceback.format_exc())
+        return replace(result, seconds=time.perf_counter() - began)

@@ -25,6 +25,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
+from exercise_kit.judge.result import HiddenChecksError
 
 MARK = "exercise"
 GIVEN = ("student", "probe", "device", "reference", "results", "exercise")
@@ -32,24 +33,13 @@ _FIXTURE = type(pytest.fixture(lambda: None))
 _MARK_READS = 'a mark has to read @pytest.mark.exercise("name", points=number)'
 
 
-class HiddenChecksError(Exception):
-    """The checks that grade cannot be used: the message says which file and line to mend.
-
-    Attributes: ``file``, where it is about one.
-    """
-
-    def __init__(self, message: str, file: Path | None = None) -> None:
-        super().__init__(message)
-        self.file = file
-
-
-def functions_in(file: Path) -> Iterator[tuple[str, Check]]:
+def read_functions(file: Path) -> Iterator[tuple[str, Check]]:
     """The names of exercises with the checks that a file adds to them, in its order.
 
     Raises:
         HiddenChecksError: with file and line, when it cannot be used.
     """
-    module = _imported(file)
+    module = _import_file(file)
     of_all = getattr(module, "pytestmark", [])
     of_all = of_all if isinstance(of_all, list) else [of_all]
     for name, value in vars(module).items():
@@ -59,13 +49,13 @@ def functions_in(file: Path) -> Iterator[tuple[str, Check]]:
         try:
             if is_fixture:
                 raise ValueError("fixtures are not read; call a function")
-            yield from _checks_of(name, value, of_all)
+            yield from _make_checks(name, value, of_all)
         except ValueError as problem:
             line = inspect.unwrap(value).__code__.co_firstlineno
             raise HiddenChecksError(f"{file.name}:{line}: {name}: {problem}", file) from None
 
 
-def _imported(file: Path) -> ModuleType:
+def _import_file(file: Path) -> ModuleType:
     name = f"_hidden.{file.stem}"  # not what another file of this name is called
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
@@ -82,7 +72,7 @@ def _imported(file: Path) -> ModuleType:
     return module
 
 
-def _checks_of(name: str, function: Callable[..., Any], of_all: list[Any]) -> Iterator[tuple[str, Check]]:
+def _make_checks(name: str, function: Callable[..., Any], of_all: list[Any]) -> Iterator[tuple[str, Check]]:
     claim = " ".join((function.__doc__ or "").strip().partition("\n\n")[0].split())
     claim = claim or f"{name.removeprefix('test_').replace('_', ' ').capitalize()}."
     names = tuple(inspect.signature(function).parameters)
@@ -90,12 +80,12 @@ def _checks_of(name: str, function: Callable[..., Any], of_all: list[Any]) -> It
         raise ValueError("it has to take `student`")
     if foreign := [each for each in names if each not in GIVEN]:
         raise ValueError(f"there is nothing called {foreign[0]!r} to give it; there is {', '.join(GIVEN)}")
-    asked = _as_claim(function, names)
-    for exercise, points in _points_of([*of_all, *getattr(function, "pytestmark", ())]).items():
+    asked = _wrap(function, names)
+    for exercise, points in _read_points([*of_all, *getattr(function, "pytestmark", ())]).items():
         yield exercise, Check(name, claim, asked, worth=points, graded_only=True)
 
 
-def _points_of(marks: list[Any]) -> dict[str, float]:
+def _read_points(marks: list[Any]) -> dict[str, float]:
     """Exercise → points, from the marks of a function and of its file."""
     found: dict[str, float] = {}
     for mark in marks:
@@ -116,7 +106,7 @@ def _points_of(marks: list[Any]) -> dict[str, float]:
     return found
 
 
-def _as_claim(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., None]:
+def _wrap(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., None]:
     """A function that says no by ``assert`` or pytest's own means, as one that raises Failure or Undecided."""
 
     @wraps(function)

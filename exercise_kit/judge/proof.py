@@ -54,26 +54,26 @@ def prove(hidden: Path) -> Proof:
     for name, exercise in own.exercises.items():
         if name in checks.problems:
             continue
-        if broken := [*_broken_public(exercise, own.answers[name], own.folder.parent)]:
+        if broken := [*_find_broken_claims(exercise, own.answers[name], own.folder.parent)]:
             found += broken  # whatever else was said would follow from that
             continue
-        found += _public(exercise, own.answers[name])
-        right = _by_check(exercise, own.answers[name], checks)
-        mistakes = [(wrong, _by_check(exercise, wrong.objects, checks)) for wrong in exercise.misconceptions]
-        found += _hidden(exercise, right, mistakes, f"{EXERCISES}/{name}.py")
-        caught[name] = {wrong.name: _caught_by(exercise, wrong, outcomes) for wrong, outcomes in mistakes}
+        found += _find_public_problems(exercise, own.answers[name])
+        right = _collect_by_check(exercise, own.answers[name], checks)
+        mistakes = [(wrong, _collect_by_check(exercise, wrong.objects, checks)) for wrong in exercise.misconceptions]
+        found += _find_hidden_problems(exercise, right, mistakes, f"{EXERCISES}/{name}.py")
+        caught[name] = {wrong.name: _list_catching_checks(exercise, wrong, outcomes) for wrong, outcomes in mistakes}
     single = (name for name in caught if sum(each.worth > 0 for each in checks.exercises()[name]) == 1)
     return Proof(tuple(found), caught, tuple(single))
 
 
-def _caught_by(exercise: Exercise, wrong: Misconception, outcomes: Outcomes) -> tuple[str, ...]:
+def _list_catching_checks(exercise: Exercise, wrong: Misconception, outcomes: Outcomes) -> tuple[str, ...]:
     results = run_checks(exercise, dict(zip(exercise.objects, wrong.objects, strict=True)))
     public = [each.name for each in results if each.verdict == Verdict.FAIL]
     hidden = [name for name, runs in outcomes.items() if any(each.result.verdict == Verdict.FAIL for each in runs)]
     return (*public, *(f"hidden {name}" for name in hidden))
 
 
-def _broken_public(exercise: Exercise, answer: Objects, class_dir: Path) -> Iterator[str]:
+def _find_broken_claims(exercise: Exercise, answer: Objects, class_dir: Path) -> Iterator[str]:
     """Public checks that break off with the right answer, each with the line at which it does."""
     where = f"{EXERCISES}/{exercise.name}.py"
     for check in exercise.checks:
@@ -83,7 +83,7 @@ def _broken_public(exercise: Exercise, answer: Objects, class_dir: Path) -> Iter
             yield f"{place}; the check {check.name} breaks off with the lesson's own answer"
 
 
-def _public(exercise: Exercise, answer: Objects) -> Iterator[str]:
+def _find_public_problems(exercise: Exercise, answer: Objects) -> Iterator[str]:
     where = f"{EXERCISES}/{exercise.name}.py"
     for name, count in Counter(wrong.name for wrong in exercise.misconceptions).items():
         if count > 1:
@@ -96,10 +96,12 @@ def _public(exercise: Exercise, answer: Objects) -> Iterator[str]:
             refused = f"the check {result.name} refuses the answer of {LESSONS}/{exercise.lesson}.py"
             yield f"{where}: {refused}: {result.message}"
     for wrong in exercise.misconceptions:
-        yield from (f"{where}: the known mistake {wrong.name!r} {words}" for words in _mistake(exercise, wrong))
+        yield from (
+            f"{where}: the known mistake {wrong.name!r} {words}" for words in _find_mistake_problems(exercise, wrong)
+        )
 
 
-def _mistake(exercise: Exercise, wrong: Misconception) -> Iterator[str]:
+def _find_mistake_problems(exercise: Exercise, wrong: Misconception) -> Iterator[str]:
     if not wrong.cause.explanation:
         yield "has no docstring, which explains it to the student"
     results = run_checks(exercise, dict(zip(exercise.objects, wrong.objects, strict=True)))
@@ -110,7 +112,7 @@ def _mistake(exercise: Exercise, wrong: Misconception) -> Iterator[str]:
         yield f"is caught, but the student reads {' or '.join(map(repr, called)) or 'no name at all'}"
 
 
-def _hidden(
+def _find_hidden_problems(
     exercise: Exercise, right: Outcomes, mistakes: Sequence[tuple[Misconception, Outcomes]], where: str
 ) -> Iterator[str]:
     broke = False
@@ -132,7 +134,7 @@ def _hidden(
             yield f"{where}: no hidden check catches the known mistake {mistake.name!r}{often}: it gets all points"
 
 
-def _by_check(exercise: Exercise, objects: Objects, checks: HiddenChecks) -> Outcomes:
+def _collect_by_check(exercise: Exercise, objects: Objects, checks: HiddenChecks) -> Outcomes:
     found: dict[str, list[Outcome]] = {}
     named = dict(zip(exercise.objects, objects, strict=True))
     for key in _KEYS:

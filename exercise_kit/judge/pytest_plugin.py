@@ -18,8 +18,7 @@ from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks, reference_student
 from exercise_kit.judge.judge import Judge
-from exercise_kit.judge.own_functions import HiddenChecksError
-from exercise_kit.judge.result import Result
+from exercise_kit.judge.result import HiddenChecksError, Result
 from exercise_kit.sandbox.devices import list_missing_protections, resolve_device
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read
@@ -35,7 +34,7 @@ class _Shared:
         use_class_here(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
         self.seed = str(config.getoption("probe_seed", "0")).encode()
         self.device = config.getoption("device", None)
-        self.submission = _read(Path(handed_in), resolve_device(self.device or "cpu")) if handed_in else None
+        self.submission = _read_submission(Path(handed_in), resolve_device(self.device or "cpu")) if handed_in else None
         self.known: dict[Path, HiddenChecks] = {}
 
     def checks(self, folder: Path) -> HiddenChecks:
@@ -113,7 +112,7 @@ class _Asked(pytest.Item):
         """Fail or skip with what the student reads."""
         shared = self.config.stash[_SHARED]
         if shared.submission:
-            self._tell(*_verdict(shared.result, self.exercise, self.check.name))
+            self._tell(*_find_verdict(shared.result, self.exercise, self.check.name))
             return
         for device in shared.devices(self.check):
             checks = (
@@ -133,7 +132,7 @@ class _Asked(pytest.Item):
         return self.check.file, self.check.line - 1, self.name
 
 
-def _verdict(result: Result, exercise: str, check: str) -> tuple[str, str]:
+def _find_verdict(result: Result, exercise: str, check: str) -> tuple[str, str]:
     graded = next((each for each in result.exercises if each.name == exercise), None)
     if result.status != "graded":
         return Verdict.FAIL, f"the submission was not graded: {result.reason}"
@@ -156,7 +155,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.write_line(f"in all {shared.result.points} points")
 
 
-def _read(path: Path, device: str) -> Submission:
+def _read_submission(path: Path, device: str) -> Submission:
     if list_missing_protections(device):
         raise ValueError("this machine has no sandbox for a student's code; 'vit-course doctor' says what is missing")
     lessons = Lessons(get_files_in_use().folder)

@@ -19,15 +19,15 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.diagnosis import Record
 from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Misconception
-from exercise_kit.engine.local_backend import CallResult, LocalBackend, ModuleBackend
+from exercise_kit.engine.local_backend import CallResult, LocalBackend, LocalModule
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
 
 
-def isolated_student(objects: Mapping[str, Any]) -> Student:
+def make_isolated_student(objects: Mapping[str, Any]) -> Student:
     """A student with these objects and an isolated stream of random numbers."""
-    return Student(objects, IsolatedBackend(objects))
+    return Student(objects, _Backend(objects, _RandomStream()))
 
 
 class _RandomStream:
@@ -37,7 +37,7 @@ class _RandomStream:
         self._state: Tensor | None = None
 
     @contextmanager
-    def drawn(self) -> Iterator[None]:
+    def session(self) -> Iterator[None]:
         """Draw from the stream inside."""
         seed = torch.initial_seed()
         begins = torch.equal(torch.get_rng_state(), torch.Generator().manual_seed(seed).get_state())
@@ -50,68 +50,25 @@ class _RandomStream:
             self._state = torch.get_rng_state()
         torch.rand((), device="cpu")  # so that a seed counts once
 
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function``: what it calls is nobody's business."""
+        return function
 
-class IsolatedBackend(LocalBackend):
-    """Objects of this process by name; see :class:`~exercise_kit.engine.local_backend.Backend`."""
 
-    def __init__(self, objects: Mapping[str, Any]) -> None:
-        super().__init__(objects)
-        self._stream = _RandomStream()
-
-    def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
-        """Call a function."""
-        with self._stream.drawn():
-            return super().call(name, inputs, gradients)
+class _Backend(LocalBackend):
+    """Of a known mistake that is tried out only the answers matter, and a forward for a module's parts costs time."""
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
-        """Make a module, which draws from the same stream."""
-        with self._stream.drawn():
-            answer = super().build(name, arguments, options)
-        return answer if answer.module is None else replace(answer, module=_IsolatedModule(answer.module, self._stream))
-
-    def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
-        """Run a training fixture."""
-        with self._stream.drawn():
-            return super().run_fixture(name, fixture, fields)
+        """Make a module that tells nothing of its parts."""
+        answer = super().build(name, arguments, options)
+        if isinstance(answer.module, LocalModule):
+            return replace(answer, module=_WithoutParts(answer.module.module, self._watch))
+        return answer
 
 
-class _IsolatedModule:
-    """A module of this process; see :class:`~exercise_kit.engine.local_backend.ModuleBackend`."""
-
-    def __init__(self, module: ModuleBackend, stream: _RandomStream) -> None:
-        self._module, self._stream = module, stream
-
-    def _call(self, what: Callable[..., CallResult], *given: Any) -> CallResult:
-        with self._stream.drawn():
-            return what(*given)
-
-    def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
-        """Run it."""
-        return self._call(self._module.forward, inputs, options, gradients)
-
+class _WithoutParts(LocalModule):
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
-        """Nothing: of a known mistake that is tried out only the answers matter, and each forward costs time."""
         return CallResult({})
-
-    def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
-        """Differentiate its last output."""
-        return self._call(self._module.backward, output, cotangent)
-
-    def parameter_info(self) -> CallResult:
-        """What it holds."""
-        return self._call(self._module.parameter_info)
-
-    def tensors(self) -> CallResult:
-        """Copies of that."""
-        return self._call(self._module.tensors)
-
-    def load(self, weights: Mapping[str, Tensor]) -> CallResult:
-        """Give it values."""
-        return self._call(self._module.load, weights)
-
-    def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
-        """Give it another dtype, device or mode."""
-        return self._call(self._module.set, state)
 
 
 class Replays:
@@ -140,12 +97,12 @@ class Replays:
         """What the check of this name finds about a misconception."""
         place = wrong, name  # not its name: two orders of one pair share that
         if place not in self._seen:
-            student = isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
+            student = make_isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
             self._seen[place] = self._checks.evaluate(self._exercise.name, self._by_name[name], student, self.key)
         return self._seen[place]
 
 
-def commonest(outcomes: Sequence[Outcome]) -> str | None:
+def find_commonest(outcomes: Sequence[Outcome]) -> str | None:
     """The misconception that explains the most failures alone, the first of several; None when nothing fits."""
     alone = Counter(each.result.misconception for each in outcomes if each.result.misconception)
     return alone.most_common(1)[0][0] if alone else None

@@ -2,78 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Literal
 
+from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.quoting import legible
 from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason
 
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
+OUT_OF_MEMORY = "the judge ran out of memory while grading this; what in it is so large?"
 
 
-@dataclass(frozen=True)
-class CheckOutcome:
-    """What one check found.
+class HiddenChecksError(Exception):
+    """The checks that grade cannot be used: the message says which file and line to mend.
 
-    Attributes:
-        name: of the check.
-        verdict: "pass", "fail" or "undecided".
-        message: None for a check that passed.
-        misconception: the name of the one that explains the failure.
-        claim: the sentence that the student reads.
-        parts: of the message, by their labels.
-        pages: misconception → the path of its page, for those that may explain the failure.
-        kind: of the failure; the same for other students' failures that differ in numbers alone.
-        same_as: the earlier check that failed of the same: this one earns nothing, and its own claim is undecided.
-        waits_for: the check, or the first cause, that has to pass first.
-        leads: whether it is a first cause, over which checks stumbled, and no check of its own.
-        reason: the kind of failure or doubt; None for a check that passed.
-        guard: whether an answer can pass it without doing what the exercise asks for.
+    Attributes: ``file``, where it is about one.
     """
 
-    name: str
-    verdict: str
-    message: str | None = None
-    misconception: str | None = None
-    claim: str = ""
-    parts: Mapping[str, str] = field(default_factory=dict)
-    pages: Mapping[str, str] = field(default_factory=dict)
-    kind: str = ""
-    same_as: str = ""
-    waits_for: str = ""
-    leads: bool = False
-    reason: Reason | None = None
-    guard: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON types."""
-        return {
-            "name": self.name,
-            "verdict": self.verdict,
-            "message": None if self.message is None else legible(self.message),
-            "misconception": self.misconception,
-            "parts": {label: legible(text) for label, text in self.parts.items()},
-            "kind": legible(self.kind),
-            "claim": legible(self.claim),
-            "pages": dict(self.pages),
-            "same_as": self.same_as,
-            "waits_for": self.waits_for,
-            "leads": self.leads,
-            "reason": self.reason,
-            "guard": self.guard,
-        }
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> CheckOutcome:
-        """The outcome that :meth:`as_dict` was made of.
-
-        Raises:
-            TypeError, ValueError: when ``entry`` was not made by it.
-        """
-        return cls(**{**entry, "reason": Reason(entry["reason"]) if entry.get("reason") else None})
+    def __init__(self, message: str, file: Path | None = None) -> None:
+        super().__init__(message)
+        self.file = file
 
 
 @dataclass(frozen=True)
@@ -86,7 +38,7 @@ class ExerciseResult:
         name: of the exercise.
         score: out of ``max_score``.
         misconception: the one that explains most of its failures.
-        checks: their outcomes.
+        checks: what came of them.
         problem: a sentence about the whole exercise, which comes first.
         reason: of the problem, as data.
         kind: the problem without the exercise's name and what the code said, the same for many answers.
@@ -99,7 +51,7 @@ class ExerciseResult:
     score: float
     max_score: float
     misconception: str | None = None
-    checks: tuple[CheckOutcome, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
     problem: str | None = None
     reason: Reason | None = None
     kind: str = ""
@@ -110,7 +62,7 @@ class ExerciseResult:
     @property
     def waits(self) -> bool:
         """Whether nothing could be decided of it, so that it is not graded yet; its score of 0 says nothing."""
-        undecided = bool(self.checks) and all(each.verdict == "undecided" for each in self.checks)
+        undecided = bool(self.checks) and all(each.verdict == Verdict.UNDECIDED for each in self.checks)
         return self.reason in NOT_GRADED or (self.max_score > 0 and undecided)
 
     @property
@@ -139,7 +91,7 @@ class ExerciseResult:
             KeyError, TypeError, ValueError: when ``entry`` was not made by it.
         """
         reason = Reason(entry["reason"]) if entry.get("reason") else None
-        checks = tuple(map(CheckOutcome.from_dict, entry["checks"]))
+        checks = tuple(map(CheckResult.from_dict, entry["checks"]))
         return cls(**{**entry, "reason": reason, "checks": checks})
 
 
@@ -288,7 +240,19 @@ def with_waiting(result: Result) -> Result:
         f"student: {cause}"
         for cause, several in names.items()
     )
-    return replace(result, reason="; ".join(filter(None, (result.reason, *said))) or None)
+    return replace(result, reason=join_clauses(result.reason, *said))
+
+
+def with_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Result:
+    """The same of these exercises, whose points it has."""
+    every = tuple(exercises)
+    score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
+    return replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
+
+
+def join_clauses(*clauses: str | None) -> str | None:
+    """A reason of those clauses that there are; None: there is none."""
+    return "; ".join(filter(None, clauses)) or None
 
 
 def as_json(results: list[Result]) -> dict[str, Any]:

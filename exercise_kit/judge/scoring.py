@@ -18,8 +18,8 @@ from exercise_kit.engine.python_slips import describe_line_left_over
 from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.replays import commonest
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.judge.replays import find_commonest
+from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.reasons import Reason
 
 
@@ -36,10 +36,10 @@ def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Out
     }
     if not gained:
         return list(first), 0
-    return [_better(each, again.get(each.check.name, each)) for each in first], len(gained)
+    return [_choose_better(each, again.get(each.check.name, each)) for each in first], len(gained)
 
 
-def _better(first: Outcome, second: Outcome) -> Outcome:
+def _choose_better(first: Outcome, second: Outcome) -> Outcome:
     """The second where it passes, and its record for the mistake's name; of a second failure no word is shown.
 
     The model solution stood beside the answer then, and a hostile one could put it into an exception's text or a
@@ -61,12 +61,12 @@ def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
     """
     if course().exercises[exercise].is_class and any(each.result.unwritten for each in outcomes):
         return 0.0
-    counted = _decided(outcomes)
+    counted = _list_decided(outcomes)
     earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
     return earned / sum(each.check.worth for each in counted) if counted else 0.0
 
 
-def _decided(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _list_decided(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """What the checks found that give points and could decide."""
     return [each for each in outcomes if each.check.worth and each.result.verdict != Verdict.UNDECIDED]
 
@@ -93,7 +93,7 @@ def score_checks(
     """
     if max_score is None:
         max_score = sum(each.check.worth for each in outcomes)
-    results = _told(exercise, outcomes, written)
+    results = _tell(exercise, outcomes, written)
     if problem is None and any(each.unwritten for each in results):
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
@@ -104,23 +104,23 @@ def score_checks(
             for each in results
         )
     waits_for = ""
-    if problem is None and outcomes and not _decided(outcomes):
+    if problem is None and outcomes and not _list_decided(outcomes):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
         waits_for = next((each.broke for each in outcomes if each.broke), "")
     score = round(max_score * fraction(exercise, outcomes), 4)
-    checks, name = tuple(map(_as_outcome, results)), commonest(outcomes)
+    named = find_commonest(outcomes)
     return ExerciseResult(
-        *(exercise, score, round(max_score, 4), name, checks, problem, reason, kind), waits_for=waits_for
+        *(exercise, score, round(max_score, 4), named, results, problem, reason, kind), waits_for=waits_for
     )
 
 
-def not_graded(exercise: str, max_score: float | None, problem: str) -> ExerciseResult:
+def leave_ungraded(exercise: str, max_score: float | None, problem: str) -> ExerciseResult:
     """The result of an exercise whose files have an error, which its author reads; nothing of it was evaluated."""
     words = OUR_ERROR.format(exercise)
     return ExerciseResult(exercise, 0.0, max_score or 0.0, problem=words, reason=Reason.OUR_ERROR, waits_for=problem)
 
 
-def unevaluated(
+def fail_checks(
     exercise: str,
     max_score: float | None,
     checks: Sequence[Check],
@@ -133,7 +133,7 @@ def unevaluated(
     return score_checks(exercise, max_score, failed, problem, reason, kind)
 
 
-def _told(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definition]) -> tuple[CheckResult, ...]:
+def _tell(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definition]) -> tuple[CheckResult, ...]:
     """The lines of the report, as ``check`` has them: what follows from something else folds under it."""
     results = tuple(each.result for each in outcomes)
     none_passes = not any(each.verdict == Verdict.PASS for each in results)
@@ -145,14 +145,3 @@ def _told(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definiti
         wrong.name: f"test_{find_first_failed(known, wrong)}" for wrong in known.misconceptions if wrong.name in named
     }
     return make_report_lines(results, {each.check.name: each.check.needs for each in outcomes}, written, leads)
-
-
-def _as_outcome(result: CheckResult) -> CheckOutcome:
-    return CheckOutcome(
-        *(result.name, str(result.verdict), result.message, result.misconception, result.claim, result.parts()),
-        *(result.pages(), result.kind, result.same_as),
-        waits_for=result.waits_for,
-        leads=result.leads,
-        reason=result.reason,
-        guard=result.guard,
-    )

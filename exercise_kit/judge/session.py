@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from exercise_kit.engine.call_rules import describe_forbidden_call
 from exercise_kit.engine.carry_forward import describe_parts
@@ -23,10 +23,18 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
 from exercise_kit.judge.findings import Findings
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.own_functions import HiddenChecksError
 from exercise_kit.judge.replays import Replays
-from exercise_kit.judge.result import CellOutputs, ExerciseResult, LogEntry, LogKind
-from exercise_kit.judge.scoring import merge, not_graded, score_checks, unevaluated
+from exercise_kit.judge.result import (
+    ExerciseResult,
+    HiddenChecksError,
+    LogEntry,
+    LogKind,
+    Result,
+    Status,
+    join_clauses,
+    with_exercises,
+)
+from exercise_kit.judge.scoring import fail_checks, leave_ungraded, merge, score_checks
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -40,6 +48,14 @@ from exercise_kit.submission.submission import ExerciseAnswer, Submission
 # checks of one submission that may stay undecided because the grader itself failed; a score from fewer checks would be
 # none, and whoever found a way to make the grader fail could choose the checks that count
 MOST_FAILURES = 1
+
+
+class _Asked(NamedTuple):
+    """What checks found; what the answer called, where its exercise has a rule about that; whose code it was."""
+
+    outcomes: list[Outcome]
+    called: Collection[str]
+    answered: list[str]
 
 
 class GradingSession:
@@ -63,75 +79,106 @@ class GradingSession:
         self._checks = checks
         self._key = key
         self.findings = Findings()
+        self._sandbox = sandbox
         self._workers = SubmissionWorkers(submission, sandbox, view, self.findings)
         self._failures = 0
         self._evaluated: dict[str, tuple[list[Outcome], str | None, Reason | None]] = {}
 
-    @property
-    def runs(self) -> tuple[CellOutputs, ...]:
-        """What the cells showed, in the notebook's order."""
-        return self._workers.outputs
-
-    def exercises(self) -> tuple[ExerciseResult, ...]:
-        """Grade every exercise, in the order of the lesson.
+    def grade(self) -> Result:
+        """Grade every exercise; a rejected submission has its reason as the result.
 
         Raises:
             HiddenChecksError: there are no checks for one of them.
             GraderFailed: the grader's own code failed too often for a score.
             WarmProcessLost: no worker can be made.
         """
+        submission, found, results = self._submission, self.findings, dict[str, ExerciseResult]()
+        if submission.rejected:
+            return self._make_result("rejected", submission.reason)
         try:
-            answers = self._submission.exercises
-            timed = {each.name: self._timed(each) for each in sorted(answers, key=lambda each: _withheld(each.name))}
-            results = [timed[each.name] for each in answers]
-            wrong = {each.name for each in results if each.score < each.max_score and not each.waits}
-            for place, answer in enumerate(self._submission.exercises):
-                results[place] = self._carried(answer, results[place], wrong - {answer.name})
-                if results[place].score == results[place].max_score:
+            for answer in sorted(submission.exercises, key=lambda each: _find_withheld(each.name)):
+                began = time.perf_counter()
+                result = self._grade_answer(answer)
+                results[answer.name] = replace(result, seconds=time.perf_counter() - began)
+            wrong = {name for name, each in results.items() if each.score < each.max_score and not each.waits}
+            for answer in submission.exercises:
+                better = self._carry(answer, results[answer.name], wrong - {answer.name})
+                results[answer.name] = better
+                if better.score == better.max_score:
                     wrong.discard(answer.name)
-            return tuple(results)
         finally:
             self._workers.close()
+        return replace(
+            with_exercises(self._make_result("graded"), (results[each.name] for each in submission.exercises)),
+            reason=join_clauses(submission.reason, *found.reasons),
+            flags=tuple(dict.fromkeys((*submission.flags, *found.flags, *self._sandbox.flags))),
+            notes=(*submission.notes, *found.notes),
+            runs=self._workers.outputs,
+            log=tuple(found.log),
+        )
 
-    def _timed(self, answer: ExerciseAnswer) -> ExerciseResult:
-        began = time.perf_counter()
-        result = self._exercise(answer)
-        return replace(result, seconds=time.perf_counter() - began)
+    def fail(self, reason: str, details: str) -> Result:
+        """The result where grading broke off for a reason that is none of the student's, with details for the log."""
+        entries = [LogEntry(LogKind.GRADER_FAILED, details)] if details else []
+        return replace(self._make_result("error", reason), log=(*self.findings.log, *entries))
 
-    def _exercise(self, answer: ExerciseAnswer) -> ExerciseResult:
-        if problem := self._checks.problems.get(answer.name):
-            return not_graded(answer.name, answer.max_score, problem)
-        checks = self._checks.exercises().get(answer.name)
-        if not checks or answer.name not in course().exercises:
-            raise HiddenChecksError(f"there are no hidden checks of {answer.name}")
-        if answer.file:
-            return self._of_file(answer, answer.file, checks)
-        if answer.source is None:
-            return _unevaluated(answer, checks)
+    def _make_result(self, status: Status, reason: str | None = None) -> Result:
+        of, worth = self._submission, self._submission.max_score
+        return Result(of.path, of.student, of.assignment, status, reason, max_score=worth, flags=of.flags)
+
+    def _grade_answer(self, answer: ExerciseAnswer) -> ExerciseResult:
+        name, worth = answer.name, answer.max_score
+        if problem := self._checks.problems.get(name):
+            return leave_ungraded(name, worth, problem)
+        checks = self._checks.exercises().get(name)
+        if not checks or name not in course().exercises:
+            raise HiddenChecksError(f"there are no hidden checks of {name}")
+        if answer.file and not answer.problem:
+            return self._grade_file(answer, answer.file, checks)
+        if answer.file or answer.source is None:
+            return fail_checks(name, worth, checks, answer.problem, answer.reason, answer.kind)
         try:
-            return self._evaluate(answer, checks, self._workers.ready(_withheld(answer.name)))
-        except WorkerLost as lost:
-            self._workers.record_loss(lost, answer.name)
-            words = lost.words
-        except WorkerUnavailable as lack:
-            words = str(lack)
-        problem, kind = (f"{whose} was not evaluated: the submission {words}" for whose in (answer.name, "the answer"))
-        return unevaluated(answer.name, answer.max_score, checks, problem, Reason.NOT_RUN, kind)
+            worker = self._workers.ready(_find_withheld(name))
+            undefined, kind, nothing = self._find_undefined(answer, worker)
+            asked = None if nothing else self._ask(name, checks, worker)
+        except (WorkerLost, WorkerUnavailable) as error:
+            words = error.words if isinstance(error, WorkerLost) else str(error)
+            if isinstance(error, WorkerLost):
+                self._workers.record_loss(error, name)
+            whole, kind = (f"{each} was not evaluated: the submission {words}" for each in (name, "the answer"))
+            return fail_checks(name, worth, checks, whole, Reason.NOT_RUN, kind)
+        problem = " ".join(filter(None, (answer.problem, undefined))) or None
+        reason = Reason.NOT_DEFINED if undefined else answer.reason
+        if asked is None:
+            return fail_checks(name, worth, checks, problem, reason, kind)
+        return self._score(answer, checks, asked, problem, reason)
 
-    def _of_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[Check]) -> ExerciseResult:
+    def _score(
+        self, answer: ExerciseAnswer, checks: Sequence[Check], asked: _Asked, problem: str | None, reason: Reason | None
+    ) -> ExerciseResult:
+        """The result of an answer that was evaluated; it earns nothing where something else has answered."""
+        name, worth = answer.name, answer.max_score
+        if why := describe_forbidden_call(course().rules.get(name), asked.called):
+            self.findings.flag(FORBIDDEN_FUNCTION, name, why)
+            return fail_checks(name, worth, checks, why, Reason.FORBIDDEN, course().rules[name].why.rstrip("."))
+        if why := self._find_other_code(name, asked.answered):
+            return fail_checks(name, worth, checks, why, Reason.FORBIDDEN, "other code answers")
+        if self._workers.is_alive:  # an answer that has ended its worker gets no second run
+            self._evaluated[name] = asked.outcomes, problem, reason
+        return score_checks(name, worth, asked.outcomes, problem, reason, written=_read_definitions(answer))
+
+    def _grade_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[Check]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
-        if answer.problem:
-            return _unevaluated(answer, checks)
         handed_in = read_contents(file)
         objects = {answer.name: lambda: handed_in}
         outcomes = [self._checks.evaluate(answer.name, each, Student(objects), self._key) for each in checks]
         for each in outcomes:
             self._log_details(answer.name, each)
-        remark = self._accuracy(answer.name, handed_in)
+        remark = self._measure(answer.name, handed_in)
         reason = Reason.REMARK if remark else None
-        return score_checks(answer.name, answer.max_score, self._named(answer.name, outcomes), remark, reason)
+        return score_checks(answer.name, answer.max_score, self._name_failures(answer.name, outcomes), remark, reason)
 
-    def _accuracy(self, name: str, handed_in: FileBytes) -> str | None:
+    def _measure(self, name: str, handed_in: FileBytes) -> str | None:
         """The accuracy in words, where it was measured; where it could not be, the instructor reads why."""
         try:
             return f"It is right on {self._checks.measure.measure(handed_in)}." if self._checks.measure else None
@@ -141,24 +188,7 @@ class GradingSession:
             self.findings.reasons.append(f"{name} could not be measured: {lack.advice}")
             return f"{name} could not be measured"
 
-    def _evaluate(self, answer: ExerciseAnswer, checks: Sequence[Check], worker: Worker) -> ExerciseResult:
-        undefined, kind, nothing = self._undefined(answer, worker)
-        problem = " ".join(filter(None, (answer.problem, undefined))) or None
-        reason = Reason.NOT_DEFINED if undefined else answer.reason
-        if nothing:
-            return unevaluated(answer.name, answer.max_score, checks, problem, reason, kind)
-        outcomes, called, answered = self._outcomes(answer.name, checks, worker)
-        if why := describe_forbidden_call(course().rules.get(answer.name), called):
-            self.findings.flag(FORBIDDEN_FUNCTION, answer.name, why)
-            kind = course().rules[answer.name].why.rstrip(".")
-            return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, kind)
-        if why := self._unlike_shown(answer.name, answered):
-            return unevaluated(answer.name, answer.max_score, checks, why, Reason.FORBIDDEN, "other code answers")
-        if self._workers.is_alive:  # an answer that has ended its worker gets no second run
-            self._evaluated[answer.name] = outcomes, problem, reason
-        return score_checks(answer.name, answer.max_score, outcomes, problem, reason, written=self._written(answer))
-
-    def _unlike_shown(self, exercise: str, answered: Sequence[str]) -> str | None:
+    def _find_other_code(self, exercise: str, answered: Sequence[str]) -> str | None:
         """Flag code that answered and is not the code that the page shows; a sentence where that is certain."""
         for name in course().exercises[exercise].objects:
             found = find_other_code(name, *self._workers.cells_run, answered)
@@ -168,32 +198,28 @@ class GradingSession:
                     return f"{found.words[0].upper()}{found.words[1:]}. An answer is what its own cell shows."
         return None
 
-    def _carried(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
+    def _carry(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
         """The result with what passes once the answer's parts are right: an error costs points once."""
         first, problem, reason = self._evaluated.get(answer.name, ((), None, None))
         failed = [each.check for each in first if each.result.verdict == Verdict.FAIL]
         if not answer.parts or not failed or self._workers.is_out_of_time:
             return result
         began = time.perf_counter()
-        outcomes, gained = merge(first, self._with_model_parts(answer, failed))
+        outcomes, gained = merge(first, self._ask_with_model_parts(answer, failed))
         if not gained:
             return result
         parts = [part.exercise for part in answer.parts]
         note = describe_parts(answer.name, parts, wrong, gained, len(failed) - gained)
-        named = self._named(answer.name, outcomes)
+        named = self._name_failures(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
         reason = reason or Reason.REMARK
-        better = score_checks(answer.name, answer.max_score, named, words, reason, written=self._written(answer))
+        better = score_checks(answer.name, answer.max_score, named, words, reason, written=_read_definitions(answer))
         return replace(better, seconds=result.seconds + time.perf_counter() - began)
 
-    def _written(self, answer: ExerciseAnswer) -> list[Definition]:
-        """What the answer's cell defines for the exercise; it is read, and not run."""
-        return parse_definitions(answer.source or "", course().exercises[answer.name].objects)
-
-    def _with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
+    def _ask_with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
         outcomes: list[Outcome] = []
-        lent = self._workers.with_model_parts(answer, _withheld(answer.name))
+        lent = self._workers.with_model_parts(answer, _find_withheld(answer.name))
         with suppress(WorkerLost, GraderFailed), lent as worker:
             worker.hold_to(course().rules.get(answer.name))
             for check in checks:
@@ -205,15 +231,13 @@ class GradingSession:
                     or describe_forbidden_call(course().rules.get(answer.name), worker.called)
                 ):
                     break
-                if self._unlike_shown(answer.name, worker.answered):
+                if self._find_other_code(answer.name, worker.answered):
                     break
                 outcomes.append(outcome)
         return outcomes
 
-    def _outcomes(
-        self, name: str, checks: Sequence[Check], worker: Worker
-    ) -> tuple[list[Outcome], Collection[str], list[str]]:
-        """What the checks find; what the answer called, where its exercise has a rule about that; whose code it was.
+    def _ask(self, name: str, checks: Sequence[Check], worker: Worker) -> _Asked:
+        """Ask the checks in turn.
 
         Once the worker is lost, the check that was running and all the others fail; where the grader itself fails, the
         check decides nothing, and the next one is evaluated in a fresh worker.
@@ -229,21 +253,15 @@ class GradingSession:
             answered += worker.answered
             self._log_details(name, outcomes[-1])
             if worker.failure:
-                worker = self._after_failure(name, check, worker.failure)
+                worker = self._go_on_after(name, check, worker.failure)
                 worker.hold_to(course().rules.get(name))
             elif worker.lost:
-                return (
-                    [
-                        *self._named(name, outcomes[:-1]),
-                        *self._lost_checks(name, outcomes[-1], checks, worker.lost),
-                    ],
-                    called,
-                    answered,
-                )
+                named = self._name_failures(name, outcomes[:-1])
+                return _Asked([*named, *self._fail_rest(name, outcomes[-1], checks, worker.lost)], called, answered)
         worker.hold_to(None)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
-        return self._named(name, outcomes, worker), called, answered
+        return _Asked(self._name_failures(name, outcomes, worker), called, answered)
 
     def _log_details(self, name: str, outcome: Outcome) -> None:
         if outcome.log:
@@ -252,7 +270,7 @@ class GradingSession:
             text = "\n".join(filter(None, (outcome.broke, outcome.log)))
             self.findings.log.append(LogEntry(kind, text, name, outcome.check.name))
 
-    def _after_failure(self, name: str, check: Check, failure: GraderFailed) -> Worker:
+    def _go_on_after(self, name: str, check: Check, failure: GraderFailed) -> Worker:
         """Tell the instructor how the grader failed in a check; a fresh worker for the next.
 
         Raises:
@@ -268,7 +286,7 @@ class GradingSession:
         except WorkerUnavailable as reason:
             raise GraderFailed(f"the grader failed in {check.name} of {name}, and could not go on: {reason}") from None
 
-    def _named(self, name: str, outcomes: Sequence[Outcome], worker: Worker | None = None) -> list[Outcome]:
+    def _name_failures(self, name: str, outcomes: Sequence[Outcome], worker: Worker | None = None) -> list[Outcome]:
         """The outcomes with the misconceptions that explain them; without, where the grader fails at that.
 
         Args:
@@ -287,7 +305,7 @@ class GradingSession:
             self.findings.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
             return list(outcomes)
 
-    def _lost_checks(self, name: str, running: Outcome, checks: Sequence[Check], lost: WorkerLost) -> Iterator[Outcome]:
+    def _fail_rest(self, name: str, running: Outcome, checks: Sequence[Check], lost: WorkerLost) -> Iterator[Outcome]:
         """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
         self._workers.record_loss(lost, name)
         first = running.result
@@ -296,7 +314,7 @@ class GradingSession:
         for check in checks[checks.index(running.check) :]:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim))
 
-    def _undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
+    def _find_undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
         """What is wrong with the names that the exercise asks for, its kind, and whether none can be evaluated."""
         exercise = course().exercises[answer.name]
         wanted = "class" if exercise.is_class else "function"
@@ -315,11 +333,11 @@ class GradingSession:
         return " ".join(problems), kind, len(missing) + len(other) == len(exercise.objects)
 
 
-def _withheld(name: str) -> str:
+def _find_withheld(name: str) -> str:
     """What is not there where an exercise's answer is evaluated; empty: nothing is withheld."""
     return course().rules[name].withheld if name in course().rules else ""
 
 
-def _unevaluated(answer: ExerciseAnswer, checks: Sequence[Check]) -> ExerciseResult:
-    """The result of an answer that was found to be none when it was read."""
-    return unevaluated(answer.name, answer.max_score, checks, answer.problem, answer.reason, answer.kind)
+def _read_definitions(answer: ExerciseAnswer) -> list[Definition]:
+    """What the answer's cell defines for the exercise; it is read, and not run."""
+    return parse_definitions(answer.source or "", course().exercises[answer.name].objects)

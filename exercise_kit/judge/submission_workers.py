@@ -113,7 +113,7 @@ class SubmissionWorkers:
         Before the answer's cell they replace what it looks up while it runs; at the end, what it looks up when called.
         """
         self.close()
-        cells, ended = self._cells(), self._ended if withheld else None
+        cells, ended = self._list_cells(), self._ended if withheld else None
         before = [each for each in cells if answer.cell is None or each.index < answer.cell]
         model = "\n\n".join(part.source for part in answer.parts)
         with self._sandbox.worker(self._view, withheld=withheld) as worker:
@@ -129,8 +129,8 @@ class SubmissionWorkers:
         """Flag how a worker was lost, by what it ran: a cell, or the answer to ``exercise``."""
         flag = TIMEOUT if lost.kind in ("time", "cpu") else STOPPED
         if lost.cell is not None:
-            exercise = self._exercise_of(lost.cell)
-        what = f"{exercise}: its code" if lost.cell is None else self._called(lost.cell)
+            exercise = self._find_exercise(lost.cell)
+        what = f"{exercise}: its code" if lost.cell is None else self._name_cell(lost.cell)
         self._findings.flag(flag, exercise, f"{what} {lost.words}")
 
     def cell_failure(self, cell: int | None) -> tuple[str, str]:
@@ -159,15 +159,15 @@ class SubmissionWorkers:
     @property
     def cells_run(self) -> tuple[list[CellSource], Collection[int]]:
         """The cells that run in a worker, and the indexes of those that broke off, or passed something over."""
-        return self._cells(), self._raised.keys() | self._incomplete
+        return self._list_cells(), self._raised.keys() | self._incomplete
 
-    def _cells(self) -> list[CellSource]:
+    def _list_cells(self) -> list[CellSource]:
         return [each for each in self._submission.cells if each.index not in self._left_out]
 
     def _run_again(self, worker: Worker) -> None:
         """Run the cells where something is withheld; what they show and raise there says nothing."""
         try:
-            for run in worker.run(self._cells(), self._ended):
+            for run in worker.run(self._list_cells(), self._ended):
                 if run.error or run.passed:
                     self._incomplete.add(run.index)
                 if run.error and run.stopped:
@@ -181,7 +181,7 @@ class SubmissionWorkers:
     def _run_cells(self, worker: Worker) -> None:
         """Run the cells but those that have ended a worker before; the one that ends this one is left out next."""
         try:
-            for run in worker.run(self._cells()):
+            for run in worker.run(self._list_cells()):
                 self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
                 if run.error:
                     self._ended.setdefault(run.index, run.at)
@@ -191,7 +191,7 @@ class SubmissionWorkers:
             if lost.cell is None:
                 return
             self._left_out[lost.cell] = lost.words
-            self._findings.reasons.append(f"{self._called(lost.cell)} {lost.words}, and was left out")
+            self._findings.reasons.append(f"{self._name_cell(lost.cell)} {lost.words}, and was left out")
             note = {"output_type": "stream", "name": "stderr", "text": f"This cell {lost.words}.\n"}
             self._outputs[lost.cell] = CellOutputs(lost.cell, (note,))
 
@@ -202,17 +202,17 @@ class SubmissionWorkers:
         self._raised[index] = quoted(error[0]).strip("`"), quoted(error[1])
         reasons = self._findings.reasons
         if stopped:
-            reasons.append(f"{self._called(index)} took too long, and was stopped")
-            self._findings.flag(TIMEOUT, self._exercise_of(index), reasons[-1])
-        elif self._exercise_of(index):
+            reasons.append(f"{self._name_cell(index)} took too long, and was stopped")
+            self._findings.flag(TIMEOUT, self._find_exercise(index), reasons[-1])
+        elif self._find_exercise(index):
             raised = " ".join(filter(None, self._raised[index]))
-            reasons.append(f"{self._called(index)} raised {raised} when it ran")
+            reasons.append(f"{self._name_cell(index)} raised {raised} when it ran")
 
-    def _called(self, index: int) -> str:
+    def _name_cell(self, index: int) -> str:
         """The cell of one_hot; cell 7, where it holds no answer."""
-        name = self._exercise_of(index)
+        name = self._find_exercise(index)
         return f"the cell of {name}" if name else f"cell {index + 1}"
 
-    def _exercise_of(self, cell: int) -> str:
+    def _find_exercise(self, cell: int) -> str:
         """The exercise that a cell answers; empty where it answers none."""
         return next((each.name for each in self._submission.exercises if each.cell == cell), "")

@@ -23,11 +23,11 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets import Bool, Enum, Integer
 
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.job import GradingSettings, ungraded_result
-from exercise_kit.batch.locations import PlaceError, place_of
+from exercise_kit.batch.job import GradingSettings, make_ungraded
+from exercise_kit.batch.locations import PlaceError, find_place
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.engine.rendering import REPORT_MIME, render_html
-from exercise_kit.judge.graded_report import earned_of, graded_report
+from exercise_kit.judge.graded_report import compute_earned, graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import EARLIER, RESULT, SUBMISSION
 from exercise_kit.nbgrader.cleaning import PLACE
@@ -45,7 +45,7 @@ def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:
     The HTML needs no style sheet and no script, and everything of the student's in it is escaped.
     """
     data = {
-        "text/plain": repr(float(earned_of(result, points))),
+        "text/plain": repr(float(compute_earned(result, points))),
         "text/html": render_html(graded_report(result, points)),
         REPORT_MIME: result.as_dict(),
     }
@@ -174,7 +174,7 @@ class JudgeNotebook(NbGraderPreprocessor):
             with GRADER_CACHES.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as cache:
                 result = cache.find_result(folder, others)
         except PlaceError as error:
-            result = ungraded_result(FoundFile(folder, where["student"], where["assignment"]), "error", str(error))
+            result = make_ungraded(FoundFile(folder, where["student"], where["assignment"]), "error", str(error))
         where[RESULT] = result
         graded = result.status == "graded"
         for line in (*result.log, *filter(None, [graded and result.reason, ", ".join(result.flags)])):
@@ -258,7 +258,7 @@ class GraderCaches:
                 self._timer.cancel()
             which = (root, jobs, sandboxed)
             if which not in self._open:
-                self._open[which] = GraderCache(Grader(place_of(root), GradingSettings(sandboxed=sandboxed), jobs))
+                self._open[which] = GraderCache(Grader(find_place(root), GradingSettings(sandboxed=sandboxed), jobs))
             try:
                 yield self._open[which]
             finally:

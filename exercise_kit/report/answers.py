@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.reasons import NOTHING_WRITTEN
 from exercise_kit.report.collect import SubmittedWork
 
@@ -30,7 +31,7 @@ class Share:
     points: float
     why: Lost
     name: str = ""
-    check: CheckOutcome | None = None
+    check: CheckResult | None = None
 
 
 def is_unwritten(result: ExerciseResult) -> bool:
@@ -38,9 +39,9 @@ def is_unwritten(result: ExerciseResult) -> bool:
     return not result.score and result.reason in NOTHING_WRITTEN
 
 
-def list_failures(result: ExerciseResult) -> list[CheckOutcome]:
+def list_failures(result: ExerciseResult) -> list[CheckResult]:
     """The checks that failed."""
-    return [check for check in result.checks if check.verdict == "fail"]
+    return [check for check in result.checks if check.verdict == Verdict.FAIL]
 
 
 def is_unevaluated(result: ExerciseResult) -> bool:
@@ -69,7 +70,7 @@ def split_lost_points(result: ExerciseResult, follows: bool = False) -> Iterator
             yield Share(lost / len(failed), why, check.misconception or "", check)
 
 
-def find_first_unexplained(result: ExerciseResult) -> CheckOutcome | None:
+def find_first_unexplained(result: ExerciseResult) -> CheckResult | None:
     """The first check that failed in a way of its own, and that no misconception explains."""
     return next((check for check in list_failures(result) if check.misconception is None and check.kind), None)
 
@@ -84,7 +85,7 @@ class GradedAnswer:
 
     work: SubmittedWork
     result: ExerciseResult
-    check: CheckOutcome | None = None
+    check: CheckResult | None = None
 
     @property
     def share(self) -> float:

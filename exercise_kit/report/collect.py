@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from exercise_kit.batch.locations import Place, PlaceError, place_of
-from exercise_kit.batch.result_cache import Store, TamperedResult, key_prefixes
+from exercise_kit.batch.locations import Place, PlaceError, find_place
+from exercise_kit.batch.result_cache import Store, TamperedResult, make_key_prefixes
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import VERSION, CheckOutcome, Result, with_waiting
+from exercise_kit.judge.result import VERSION, Result, with_waiting
 from exercise_kit.report.manual_grading import ManualGrading, read_gradebook
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
@@ -160,7 +160,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     if lesson is not None and lesson not in lessons.names:
         raise ReportError(f"there is no lesson {lesson!r}; there are: {', '.join(lessons.names)}")
     try:
-        finder = _Finder(lessons, place_of(folder))
+        finder = _Finder(lessons, find_place(folder))
     except PlaceError as error:
         raise ReportError(str(error)) from None
     handed_in = find([folder], lessons.names, folder) if (folder / SUBMITTED).is_dir() else []
@@ -264,7 +264,7 @@ class _Finder:
     def _find_prefixes(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
         if lesson.name not in self._prefixes:
             ways = [(sandboxed, device) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
-            prefixes = [key_prefixes(lesson.names, self._place, *way) for way in ways]
+            prefixes = [make_key_prefixes(lesson.names, self._place, *way) for way in ways]
             self._prefixes[lesson.name] = {name: {each[name] for each in prefixes} for name in lesson.names}
         return self._prefixes[lesson.name]
 
@@ -286,7 +286,7 @@ def _read_json(path: Path, lesson: str | None) -> ClassWork:
         published = json.loads(path.read_bytes())
         if published["version"] != VERSION:
             raise ReportError(f"{path} is of version {published['version']!r}; this report reads version {VERSION}")
-        results = [_as_judged(Result.from_dict(entry)) for entry in published["submissions"]]
+        results = [Result.from_dict(entry) for entry in published["submissions"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ReportError(f"{path} is no file that 'vit-course grade --json' wrote, and no class folder") from None
     states = {"graded": State.GRADED, "rejected": State.REJECTED, "error": State.ERROR}
@@ -314,13 +314,3 @@ def _read_json(path: Path, lesson: str | None) -> ClassWork:
         for name, points in sorted(plans.items())
     )
     return ClassWork(path.stem, handed_in, lessons)
-
-
-def _as_judged(result: Result) -> Result:
-    """A published result as the judge gave it: what was wrong with a whole exercise is repeated there at each check."""
-    exercises = (replace(each, checks=tuple(map(_own_message, each.checks))) for each in result.exercises)
-    return replace(result, exercises=tuple(exercises))
-
-
-def _own_message(check: CheckOutcome) -> CheckOutcome:
-    return check if check.parts else replace(check, message=None)

@@ -22,8 +22,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.engine.verdict import Part
-from exercise_kit.judge.result import CheckOutcome
+from exercise_kit.engine.verdict import CheckResult, Part
 from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import ClassWork
 from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize, find_differing, shorten
@@ -330,13 +329,12 @@ class Examples:
         best, code = min(written, key=lambda each: _rank(each[1], others[each[0].result.name])) if written else shown[0]
         return Example(best.result.name, code, self.message(best.check))
 
-    def message(self, check: CheckOutcome | None) -> dict[str, str]:
+    def message(self, check: CheckResult | None) -> dict[str, str]:
         """The message that a student read, by label; what was expected is left out."""
         if check is None:
             return {}
         # what was expected may tell what only grading asks, and is never on the page
-        shown = (part for part in Part if part != Part.EXPECTED and check.parts.get(part))
-        return {str(part): self._anonymizer.text(check.parts[part]) for part in shown}
+        return {part: self._anonymizer.text(text) for part, text in check.parts().items() if part != Part.EXPECTED}
 
     def _code(self, answer: GradedAnswer, others: Collection[str]) -> str:
         lesson = self._lessons.get(answer.work.lesson or "")

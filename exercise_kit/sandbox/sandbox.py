@@ -32,6 +32,7 @@ from exercise_kit.sandbox.limits import (
 )
 from exercise_kit.sandbox.request_clock import RequestClock, read_queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
+from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 from exercise_kit.submission.slice import convert_to_python, parse
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.preload import find_used_packages
@@ -359,6 +360,13 @@ class Sandbox:
     def protections(self) -> tuple[str, ...]:
         """The names of the protections in force; none when it is not sandboxed."""
         return self._ensure_started().protections
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flag that says how much of a sandbox its workers have had, unless it was a whole one."""
+        if not self._sandboxed:
+            return (NOT_SANDBOXED,)
+        return (WEAKER_SANDBOX,) if self.is_weaker else ()
 
     def __enter__(self) -> Sandbox:
         return self

@@ -17,8 +17,8 @@ from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.own_functions import HiddenChecksError
-from exercise_kit.judge.replays import Replays, commonest, isolated_student
+from exercise_kit.judge.replays import Replays, find_commonest, make_isolated_student
+from exercise_kit.judge.result import HiddenChecksError
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 # from which the checks draw when the name of a mistake is looked for: that does not depend on the draws
@@ -83,12 +83,12 @@ class Oracle:
             return [replays.outcome(wrong, each.name) for each in self._checks.exercises()[exercise.name]]
         objects = answer.objects or _run_cell(answer.source or "", exercise.objects)
         answer_objects = dict(zip(exercise.objects, objects, strict=True))
-        return list(self._checks.run(exercise.name, lambda: isolated_student(answer_objects), replays.key))
+        return list(self._checks.run(exercise.name, lambda: make_isolated_student(answer_objects), replays.key))
 
     def _name(self, answer: SimulatedAnswer, outcomes: Sequence[Found], replays: Replays) -> str | None:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
-            return commonest(name_failures(course().exercises[answer.exercise], outcomes, replays))
+            return find_commonest(name_failures(course().exercises[answer.exercise], outcomes, replays))
         failed = _list_failed_checks(outcomes)
         place = answer.exercise, answer.misconception or answer.name, failed
         if place not in self._named:
@@ -98,7 +98,7 @@ class Oracle:
             same = self._run_checks(answer, shared)
             if failed != _list_failed_checks(same):
                 same, shared = list(outcomes), replays
-            self._named[place] = commonest(name_failures(course().exercises[answer.exercise], same, shared))
+            self._named[place] = find_commonest(name_failures(course().exercises[answer.exercise], same, shared))
         return self._named[place]
 
     def _predict_certain(self, answer: SimulatedAnswer) -> Expected:

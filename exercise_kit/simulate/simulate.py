@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from exercise_kit.batch.locations import secret_at
+from exercise_kit.batch.locations import provide_secret
 from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_in_use
 from exercise_kit.simulate.ground_truth import Oracle
 from exercise_kit.simulate.modules import load_right_variants
@@ -218,7 +218,7 @@ def _keep_secret(path: Path, secret: bytes) -> None:
     path.parent.mkdir(mode=0o700)
     path.write_bytes(secret)
     path.chmod(0o600)
-    if secret_at(path) != secret:
+    if provide_secret(path) != secret:
         raise SimulationError(f"the grader does not take {path} for its secret")
 
 

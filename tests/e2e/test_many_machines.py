@@ -17,7 +17,7 @@ from contextlib import suppress
 
 import pytest
 
-from exercise_kit.batch.locations import place_of
+from exercise_kit.batch.locations import find_place
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.sandbox.package_view import find_views_folder
 from tests.e2e.test_grade import ROOT, list_kept_results, results
@@ -199,7 +199,7 @@ def cut_off(grading, target):
 
 
 def test_machines_that_die_join_differ_or_are_cut_off_lose_nothing(machines, class_dir, tmp_path):
-    place_of(class_dir)  # makes the secret
+    find_place(class_dir)  # makes the secret
     alone = shutil.copytree(class_dir, tmp_path / "alone")
     grading, target = Grading(machines, class_dir, tmp_path), tmp_path / "many.json"
     cut_off(grading, target)

@@ -68,7 +68,7 @@ def answers():
     return code - given, prose - given
 
 
-def functions_in(text):
+def read_functions(text):
     """Every function and class of a module, written anew, so that comments and spaces make no difference."""
     kinds = (ast.FunctionDef, ast.ClassDef)
     return {ast.unparse(node) for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)}
@@ -118,7 +118,7 @@ def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
     hidden = {
         function
         for path in [*(course / "exercises").rglob("graded.py"), *(course / "staff").glob("*.py")]
-        for function in functions_in(path.read_text(encoding="utf-8"))
+        for function in read_functions(path.read_text(encoding="utf-8"))
         if function.count("\n") > 1
     }
     assert len(hidden) > 50
@@ -126,7 +126,7 @@ def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
         assert not {"hidden", "solutions", "staff", "tests", "graded.py"} & set(Path(name).parts), name
         assert not prose & {line.strip() for line in text.split("\n")}, name
         if name.endswith(".py"):
-            assert not hidden & functions_in(text), name
+            assert not hidden & read_functions(text), name
 
 
 @pytest.mark.proof

@@ -57,7 +57,7 @@ class KilledProcess(JobProcess):
     def call(self, checks, class_dir, function, task):
         if task.handed_in.path.stem == "a" and KilledProcess.deaths:
             KilledProcess.deaths -= 1
-            pid = self._running(task.place.checks, task.place.class_dir) and self._pid
+            pid = self._ensure_running(task.place.checks, task.place.class_dir) and self._pid
             os.kill(pid, signal.SIGKILL)
             with suppress(OSError):  # it is gone, and somebody has waited for it
                 while " Z " not in Path(f"/proc/{pid}/stat").read_text():
@@ -184,7 +184,7 @@ def test_a_job_whose_pool_was_stopped_is_not_waited_for(monkeypatch):
     future = Future()
     future.cancel()
     with pytest.raises(CancelledError):
-        executors._in_time(future, os.getpid())
+        executors._wait_for(future, os.getpid())
 
 
 def test_stopping_half_way_leaves_no_process(place, rejected):

@@ -13,8 +13,8 @@ import pytest
 
 from exercise_kit.batch import cluster, cluster_worker
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.cluster import Cluster, ClusterError, together
-from exercise_kit.batch.cluster_worker import Needs, reply_to, request_of
+from exercise_kit.batch.cluster import Cluster, ClusterError, join_results
+from exercise_kit.batch.cluster_worker import Needs, make_request, reply_to
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import Place
 from exercise_kit.judge.result import ExerciseResult, Result
@@ -185,7 +185,7 @@ def test_a_scheduler_that_falls_silent_is_reported(workers, task, monkeypatch):
     def silent(*_):
         raise OSError
 
-    monkeypatch.setattr(cluster, "_silence", lambda: 0.1)
+    monkeypatch.setattr(cluster, "_read_longest_silence", lambda: 0.1)
     REPLIES.update({0: hanging, 1: hanging})
     connected = Cluster(workers.scheduler_address, task, lambda text: None)
     with ThreadPoolExecutor(1) as threads:
@@ -205,11 +205,11 @@ def test_a_scheduler_of_another_version_is_refused(workers, task, monkeypatch):
 
 
 def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
-    request = request_of(task, submission())
+    request = make_request(task, submission())
     whose = b'"ada"', b"ada/", str(task.handed_in.path).encode()  # of letters alone, a key's hexadecimal digits may be
     assert not [word for word in (SECRET, SECRET.hex().encode(), *whose) if word in request]
     content = json.loads(request)
-    received = cluster_worker._submission(content["submission"])
+    received = cluster_worker._read_submission(content["submission"])
     assert replace(received, path="ada/a.ipynb", student="ada", assignment="01_patchify") == submission()
     assert bytes.fromhex(content["key"]) == submission().key(SECRET)
 
@@ -217,17 +217,17 @@ def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
 def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(task, tmp_path):
     place = replace(task.place, checks=Path(shutil.copytree(HIDDEN, tmp_path / "hidden")))
     needs = Needs.of(replace(task, place=place))
-    assert cluster_worker._folder_of(needs) == tmp_path / "hidden"
-    assert cluster_worker._folder_of(replace(needs, folder="/nowhere")) == HIDDEN
+    assert cluster_worker._find_checks(needs) == tmp_path / "hidden"
+    assert cluster_worker._find_checks(replace(needs, folder="/nowhere")) == HIDDEN
     (tmp_path / "hidden" / "test_patchify.py").write_text("", encoding="utf-8")
-    assert cluster_worker._folder_of(needs) == HIDDEN
-    assert cluster_worker._folder_of(replace(needs, checks="0" * 64)) is None
+    assert cluster_worker._find_checks(needs) == HIDDEN
+    assert cluster_worker._find_checks(replace(needs, checks="0" * 64)) is None
 
 
 def test_other_checks_are_refused_by_name(task, tmp_path):
     own = Path(shutil.copytree(HIDDEN, tmp_path / "hidden"))
     (own / "test_patchify.py").write_text("", encoding="utf-8")
-    request = request_of(replace(task, place=replace(task.place, checks=own)), submission())
+    request = make_request(replace(task, place=replace(task.place, checks=own)), submission())
     shutil.rmtree(own)
     reply = json.loads(reply_to(request))
     assert reply["host"]
@@ -239,31 +239,35 @@ def test_a_process_that_dies_is_a_failure(task, monkeypatch):
         raise BrokenExecutor
 
     monkeypatch.setattr(cluster_worker.JobProcess, "call", dies)
-    assert json.loads(reply_to(request_of(task, submission())))["failed"] == "its process was stopped (BrokenExecutor)"
+    assert (
+        json.loads(reply_to(make_request(task, submission())))["failed"] == "its process was stopped (BrokenExecutor)"
+    )
 
 
 def test_another_version_code_or_device_is_refused(task, monkeypatch):
     needs = Needs.of(task)
-    assert cluster_worker._lack(replace(needs, sandboxed=False)) is None
+    assert cluster_worker._find_lack(replace(needs, sandboxed=False)) is None
     other = tuple((name, "9.9" if name == "torch" else number) for name, number in needs.versions)
-    assert "where the grader has 9.9; install the same versions" in cluster_worker._lack(replace(needs, versions=other))
-    assert "another one than the grader's" in cluster_worker._lack(replace(needs, code="0" * 64))
-    assert "it cannot compute on cuda:99: " in cluster_worker._lack(replace(needs, device="cuda:99"))
+    assert "where the grader has 9.9; install the same versions" in cluster_worker._find_lack(
+        replace(needs, versions=other)
+    )
+    assert "another one than the grader's" in cluster_worker._find_lack(replace(needs, code="0" * 64))
+    assert "it cannot compute on cuda:99: " in cluster_worker._find_lack(replace(needs, device="cuda:99"))
     lacking = capabilities.SandboxCapabilities(0, False, False, {"landlock": "use Linux 5.13 or newer"})
     monkeypatch.setattr(capabilities, "probe_capabilities", lambda: lacking)
     words = "it cannot keep students' code apart (landlock: use Linux 5.13 or newer)"
-    assert cluster_worker._lack(replace(needs, folder="/elsewhere")) == words
+    assert cluster_worker._find_lack(replace(needs, folder="/elsewhere")) == words
     assert devices.list_missing_protections("cpu") == lacking.missing
 
 
 def test_what_was_judged_on_two_machines_is_one_result():
     there = Result("a", "ada", None, "graded", "odd", 8.0, 8.0, 1.0, ("timeout",), (ExerciseResult("a", 8.0, 8.0),))
     here = Result("", None, None, "graded", "no images", 1.0, 3.0, 2.0, (), (ExerciseResult("b", 1.0, 3.0),))
-    both = together(there, here)
+    both = join_results(there, here)
     assert (both.score, both.max_score, both.seconds, both.reason) == (9.0, 11.0, 3.0, "odd; no images")
     assert [each.name for each in both.exercises] == ["a", "b"]
     failed = replace(here, status="error")
-    assert (together(there, failed), together(None, here), together(there, None)) == (failed, here, there)
+    assert (join_results(there, failed), join_results(None, here), join_results(there, None)) == (failed, here, there)
 
 
 @pytest.mark.proof

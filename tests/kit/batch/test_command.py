@@ -13,24 +13,25 @@ from exercise_kit.batch.job import Done
 from exercise_kit.cli.grade import (
     GradeOptions,
     GradeUsageError,
-    _flagged,
+    _flag_same_files,
     _is_settled,
-    _published,
+    _publish,
     _write_json,
     grade,
 )
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.result import ExerciseResult, LogEntry, LogKind, Result
 from exercise_kit.reasons import Reason
 
-FAILED = CheckOutcome("test_a", "fail", None, None, "Tokens follow the image.", {"Seen": "x"})
-NAMED = CheckOutcome("test_b", "fail", "Seen: zeros.", "column order", "Every patch is a token.")
-PASSED = CheckOutcome("test_c", "pass", None, None, "The dtype is kept.")
+FAILED = CheckResult("test_a", "Tokens follow the image.", Verdict.FAIL)
+NAMED = CheckResult("test_b", "Every patch is a token.", Verdict.FAIL, "zeros")
+PASSED = CheckResult("test_c", "The dtype is kept.", Verdict.PASS)
 
 
 def test_exactly_the_published_keys():
     problem = {"problem": "the cell of patchify is empty", "reason": Reason.EMPTY_CELL, "kind": "its cell is empty"}
     exercise = ExerciseResult("patchify", 0.0, 8.0, None, (FAILED, NAMED, PASSED), **problem)
-    published = _published([Result("a.ipynb", "ada", "01_patchify", "graded", exercises=(exercise,))])
+    published = _publish([Result("a.ipynb", "ada", "01_patchify", "graded", exercises=(exercise,))])
     assert published["version"] == 1
     (entry,) = published["submissions"]
     assert list(entry) == [
@@ -42,7 +43,7 @@ def test_exactly_the_published_keys():
     for check in shown["checks"]:
         assert list(check)[:6] == ["name", "verdict", "message", "misconception", "parts", "kind"]
         assert list(check)[6:] == ["claim", "pages", "same_as", "waits_for", "leads", "reason", "guard"]
-    assert shown["checks"][0]["parts"] == {"Seen": "x"}
+    assert shown["checks"][1]["parts"] == {"Seen": "zeros"}
     messages = [check["message"] for check in shown["checks"]]
     assert messages == ["the cell of patchify is empty", "Seen: zeros.", None]
 
@@ -106,11 +107,11 @@ def done(student, *files, path="a.ipynb", flags=()):
     ids=["of another student", "one's own, again", "nobody knows whose", "no file"],
 )
 def test_who_hands_in_the_file_of_another_is_flagged(handed_in, flagged):
-    assert [each.flags == ("same-file",) for each in _flagged(handed_in)] == flagged
+    assert [each.flags == ("same-file",) for each in _flag_same_files(handed_in)] == flagged
 
 
 def test_a_flag_is_added_to_the_others_and_what_is_no_submission_is_left_out():
-    results = _flagged([done("ada", "one", flags=("timeout",)), Done(None), done("ben", "one")])
+    results = _flag_same_files([done("ada", "one", flags=("timeout",)), Done(None), done("ben", "one")])
     assert [each.flags for each in results] == [("timeout", "same-file"), ("same-file",)]
 
 

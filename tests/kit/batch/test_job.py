@@ -39,7 +39,7 @@ class Judge:
 @pytest.fixture
 def judge(monkeypatch):
     stand_in = Judge()
-    monkeypatch.setattr(job._judge_pool, "judge_for", lambda task: stand_in)
+    monkeypatch.setattr(job._judge_pool, "provide_judge", lambda task: stand_in)
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
     return stand_in
 
@@ -140,7 +140,7 @@ def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
     def fail(*_):
         raise RuntimeError("no hidden checks")
 
-    monkeypatch.setattr(job._judge_pool, "judge_for", fail)
+    monkeypatch.setattr(job._judge_pool, "provide_judge", fail)
     done = grade_here(task)
     assert (done.result.status, done.result.student) == ("error", "ada")
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
@@ -220,7 +220,7 @@ def test_a_warm_process_that_graded_nothing_leaves_no_folder(task):
 
 @pytest.mark.parametrize("content", ["", "{", '{"cells": []}'])
 def test_no_process_is_started_for_what_cannot_be_opened(task, tmp_path, monkeypatch, content):
-    monkeypatch.setattr(job, "_warm_process", lambda task: pytest.fail("it was started"))
+    monkeypatch.setattr(job, "_start_warm_process", lambda task: pytest.fail("it was started"))
     bad = tmp_path / "bad.ipynb"
     bad.write_text(content)
     harness = job._JudgePool()
@@ -243,10 +243,10 @@ def test_a_warm_process_for_other_protections_is_not_used(task, monkeypatch):
             pass
 
     monkeypatch.setattr("exercise_kit.judge.judge.Judge", Fake)
-    monkeypatch.setattr(job, "_warm_process", lambda task: "warm")
+    monkeypatch.setattr(job, "_start_warm_process", lambda task: "warm")
     for other in ({"sandboxed": False}, {"device": "cuda:0"}, {}):
         harness = job._JudgePool()
         harness.warm_up(task)
-        harness.judge_for(replace(task, **other))
+        harness.provide_judge(replace(task, **other))
         assert harness._warm is None
     assert made == [None, None, "warm"]

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.result_cache import Store, TamperedResult, exercise_keys, key_prefixes, merged
-from exercise_kit.judge.result import CellOutputs, CheckOutcome, ExerciseResult, Result
+from exercise_kit.batch.result_cache import Store, TamperedResult, make_exercise_keys, make_key_prefixes, merge_results
+from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
+from exercise_kit.judge.result import CellOutputs, ExerciseResult, Result
 from exercise_kit.reasons import Reason
 
 ROOT = Path(__file__).parents[3]
 
 
 def exercise(name, score=1.0):
-    return ExerciseResult(name, score, 2.0, "column order", (CheckOutcome("test_a", "fail", "m", "column order"),))
+    told, causes = (("Seen", "m"),), (Cause("column order", "", "", ""),)
+    check = CheckResult("test_a", "It holds.", Verdict.FAIL, causes=causes, told=told)
+    return ExerciseResult(name, score, 2.0, "column order", (check,))
 
 
 def result(*names, **more):
@@ -117,7 +120,7 @@ def test_a_seal_holds_for_one_secret_and_one_submission(store, submission):
         Store(store.folder, b"another class").load(submission, {"patchify": "k"})
     other = replace(submission, digest="0" * 64)
     (file,) = store.folder.iterdir()
-    shutil.copy(file, store._path(other.content, other.lesson))
+    shutil.copy(file, store._find_path(other.content, other.lesson))
     with pytest.raises(TamperedResult):
         store.load(other, {"patchify": "k"})
 
@@ -147,18 +150,18 @@ def test_graders_at_once_leave_whole_files(store, submission):
 def test_one_result_of_what_was_kept_and_what_is_new(work):
     submission = replace(work().read(), reason="read", flags=("test-cell-edited",))
     kept, fresh = result("unpatchify", flags=("timeout",), reason="old"), result("patchify", reason="ran")
-    whole = merged(submission, kept, fresh)
+    whole = merge_results(submission, kept, fresh)
     assert [each.name for each in whole.exercises] == ["patchify", "unpatchify"]
     assert (whole.score, whole.max_score) == (2.0, 4.0)
     assert whole.reason == "read; ran"
     assert whole.flags == ("test-cell-edited", "timeout")
-    assert merged(submission, kept, None).reason == "read; old"
+    assert merge_results(submission, kept, None).reason == "read; old"
 
 
 def find_changed_keys(submission, place, act):
-    before = exercise_keys(submission, place, sandboxed=True)
+    before = make_exercise_keys(submission, place, sandboxed=True)
     act()
-    after = exercise_keys(submission, place, sandboxed=True)
+    after = make_exercise_keys(submission, place, sandboxed=True)
     return {name for name in before if before[name] != after[name]}
 
 
@@ -180,26 +183,26 @@ def test_a_changed_check_file_changes_the_keys_of_its_exercises_alone(work, plac
 
 def test_content_points_secret_and_protections_change_the_keys_and_names_do_not(work, place):
     submission = work().read()
-    keys = exercise_keys(submission, place, sandboxed=True)
+    keys = make_exercise_keys(submission, place, sandboxed=True)
     cheap = tuple(replace(each, max_score=1) for each in submission.exercises)
     others = [
-        exercise_keys(work().answer(patchify="pass").read(), place, sandboxed=True),
-        exercise_keys(submission, replace(place, secret=b"other"), sandboxed=True),
-        exercise_keys(submission, place, sandboxed=False),
-        exercise_keys(submission, place, sandboxed=True, device="cuda:0"),
-        exercise_keys(replace(submission, exercises=cheap), place, sandboxed=True),
+        make_exercise_keys(work().answer(patchify="pass").read(), place, sandboxed=True),
+        make_exercise_keys(submission, replace(place, secret=b"other"), sandboxed=True),
+        make_exercise_keys(submission, place, sandboxed=False),
+        make_exercise_keys(submission, place, sandboxed=True, device="cuda:0"),
+        make_exercise_keys(replace(submission, exercises=cheap), place, sandboxed=True),
     ]
     for other in others:
         assert not set(keys.values()) & set(other.values())
-    assert exercise_keys(replace(submission, path="q", student="ben"), place, sandboxed=True) == keys
+    assert make_exercise_keys(replace(submission, path="q", student="ben"), place, sandboxed=True) == keys
 
 
 def test_a_key_begins_with_what_is_the_grader_s(work, place):
-    keys = exercise_keys(work().read(), place, sandboxed=True)
-    prefixes = key_prefixes(keys, place, sandboxed=True)
+    keys = make_exercise_keys(work().read(), place, sandboxed=True)
+    prefixes = make_key_prefixes(keys, place, sandboxed=True)
     assert {name: key.partition("-")[0] for name, key in keys.items()} == prefixes
     append(place.checks / "test_unpatchify.py")
-    after = key_prefixes(keys, place, sandboxed=True)
+    after = make_key_prefixes(keys, place, sandboxed=True)
     assert {name for name in keys if after[name] != prefixes[name]} == {"unpatchify"}
 
 
@@ -208,7 +211,7 @@ def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp
     (tmp_path / "vit_cifar.safetensors").write_bytes(b"weights")
 
     def keys():
-        found = exercise_keys(work("07_experiments").read(), place, sandboxed=True)
+        found = make_exercise_keys(work("07_experiments").read(), place, sandboxed=True)
         return found["vit_cifar"], found["mixup"]
 
     before = keys()

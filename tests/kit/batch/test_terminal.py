@@ -3,7 +3,8 @@
 import pytest
 from rich.console import Console
 
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, LogEntry, LogKind, Result, with_waiting
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.result import ExerciseResult, LogEntry, LogKind, Result, with_waiting
 from exercise_kit.reasons import Reason
 from exercise_kit.report.terminal import broken_checks, overview, sheet
 
@@ -16,8 +17,8 @@ def print_to_text(renderable):
 
 def make_result(**more):
     checks = (
-        CheckOutcome("test_a", "pass", None, None, "Tokens follow the image."),
-        CheckOutcome("test_b", "fail", "token 1 holds [bold]pixels[/bold]", "column order", "Every patch is a token."),
+        CheckResult("test_a", "Tokens follow the image.", Verdict.PASS),
+        CheckResult("test_b", "Every patch is a token.", Verdict.FAIL, "token 1 holds [bold]pixels[/bold]"),
     )
     exercise = ExerciseResult("patchify", 4.0, 8.0, "column order", checks)
     facts = {"score": 4.0, "max_score": 8.0, "exercises": (exercise,)} | more
@@ -39,7 +40,7 @@ def test_a_table_tells_who_what_and_why():
 
 def test_what_is_not_graded_yet_is_no_zero_and_the_summary_names_what_it_waits_for():
     broke = "hidden/test_unpatchify.py:7: NameError: no"
-    undecided = (CheckOutcome("test_a", "undecided", "the check itself broke"),)
+    undecided = (CheckResult("test_a", "It holds.", Verdict.UNDECIDED, "the check itself broke"),)
     second = ExerciseResult("unpatchify", 0.0, 5.0, None, undecided, reason=Reason.NOTHING_DECIDED, waits_for=broke)
     waiting = with_waiting(make_result(max_score=13.0, exercises=(*make_result().exercises, second)))
     text = print_to_text(overview([make_result(), waiting, waiting]))

@@ -7,6 +7,7 @@ import html
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,12 @@ from rich.console import Console
 
 import exercise_kit
 import vit_course
+from exercise_kit.engine.course import course
 from exercise_kit.engine.rendering import render_html, render_text
-from exercise_kit.engine.verdict import CheckResult, Part, Report, Verdict
+from exercise_kit.engine.verdict import Cause, CheckResult, Part, Report, Verdict
 from exercise_kit.exports import classroom50, gradescope
 from exercise_kit.judge.graded_report import graded_report
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.nbgrader_judge import as_output
 from exercise_kit.reasons import Reason
 from exercise_kit.report.terminal import sheet
@@ -27,11 +29,11 @@ CLAIM, OTHER, HOLDS = "Tokens follow the image.", "Patches come back.", "Bad siz
 VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}
 
 
+CHECKS = tuple(CheckResult(f"test_{name}", name, each, "it is") for name, each in VERDICTS.items())
+
+
 def make_graded() -> ExerciseResult:
-    checks = (
-        CheckOutcome(f"test_{name}", each, claim=name, parts={"Seen": "it is"}) for name, each in VERDICTS.items()
-    )
-    return ExerciseResult("patchify", 1.0, 4.0, checks=tuple(checks))
+    return ExerciseResult("patchify", 1.0, 4.0, checks=CHECKS)
 
 
 def result() -> Result:
@@ -51,16 +53,11 @@ def in_classroom50() -> str:
     return str(json.loads(classroom50.write([result()], runner))["tests"][0]["output"])
 
 
-def show_checks(show: Callable[[Report], str]) -> Callable[[], str]:
-    results = (CheckResult(name, name, each, "it is") for name, each in VERDICTS.items())
-    return lambda: show(Report("patchify", tuple(results)))
-
-
 @pytest.mark.parametrize(
     "shown",
     [
-        pytest.param(show_checks(render_text), id="check"),
-        pytest.param(show_checks(render_html), id="notebook"),
+        pytest.param(lambda: render_text(Report("patchify", CHECKS)), id="check"),
+        pytest.param(lambda: render_html(Report("patchify", CHECKS)), id="notebook"),
         pytest.param(on_a_sheet, id="grade"),
         pytest.param(lambda: str(as_output(make_graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
         pytest.param(lambda: str(json.loads(gradescope.write([result()]))["tests"][0]["output"]), id="gradescope"),
@@ -80,6 +77,33 @@ def test_what_a_gradebook_s_cell_is_worth_counts() -> None:
     words = {"problem": "It is not written yet.", "reason": Reason.NOT_WRITTEN}
     unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=make_graded().checks, **words)
     assert render_text(graded_report(unwritten)).splitlines() == ["patchify: 0 of 4 points", "  It is not written yet."]
+
+
+COLUMN, ROW = (
+    Cause(name, f"{name}: so.", "Which is it?", "01", pages=((name, f"mistakes/{name}"),)) for name in ("column", "row")
+)
+
+
+@pytest.mark.parametrize(
+    "causes",
+    [(), (COLUMN,), (COLUMN, ROW), (Cause("column, and row", "Both.", "", "01", pages=COLUMN.pages + ROW.pages),)],
+    ids=["none", "one", "two alike", "two at once"],
+)
+def test_a_graded_check_reads_and_stands_as_in_check_also_when_it_comes_back_from_a_file(
+    causes: tuple[Cause, ...],
+) -> None:
+    """Of two mistakes that give the same numbers, too: such a line comes before one without any name."""
+    unnamed = CheckResult("other", "It holds.", Verdict.FAIL, "it is 2", kind="it is #")
+    line = replace(unnamed, name="test", seen="it is\x1b[31m 1", expected="3", causes=causes, reason=Reason.DIFFERENT)
+    result = ExerciseResult("patchify", 0.0, 4.0, checks=(unnamed, line))
+    again = ExerciseResult.from_dict(json.loads(json.dumps(result.as_dict(), sort_keys=True)))
+    told, *others = (
+        render_html(each).partition("<ul")[2]
+        for each in (Report("", result.checks, site="s/"), *map(graded_report, (result, again)))
+    )
+    told = told.replace("s/mistakes", f"{course().site}mistakes")
+    assert others == [told] * 2
+    assert again.as_dict() == result.as_dict()
 
 
 def test_the_labels_of_a_report_are_written_in_one_place() -> None:

@@ -15,8 +15,8 @@ import torch
 from exercise_kit.engine import check
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
-from exercise_kit.judge.hidden import HiddenChecks, reference_student, seed_of
-from exercise_kit.judge.own_functions import HiddenChecksError
+from exercise_kit.judge.hidden import HiddenChecks, derive_seed, reference_student
+from exercise_kit.judge.result import HiddenChecksError
 from tests.machine import needs_sandbox
 
 CONFTEST = Path(__file__).parents[2] / "hidden" / "conftest.py"
@@ -121,8 +121,12 @@ def test_draws_belong_to_key_exercise_and_check(checks_of):
     other = only(evaluate(checks, key=b"another")).record[0][1]
     assert torch.equal(first, again)
     assert first.shape != other.shape or not torch.equal(first, other)
-    seeds = [seed_of(b"key", "patchify", "a"), seed_of(b"key", "patchify", "b"), seed_of(b"key", "unpatchify", "a")]
-    assert len({*seeds, seed_of(b"other", "patchify", "a")}) == 4
+    seeds = [
+        derive_seed(b"key", "patchify", "a"),
+        derive_seed(b"key", "patchify", "b"),
+        derive_seed(b"key", "unpatchify", "a"),
+    ]
+    assert len({*seeds, derive_seed(b"other", "patchify", "a")}) == 4
 
 
 VERDICTS = {

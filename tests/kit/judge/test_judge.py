@@ -231,7 +231,7 @@ def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, reported):
     lost, right = result.exercises
     assert (lost.score, right.score) == (0.0, 8.0)
     assert words in lost.checks[0].message
-    assert lost.checks[0].kind == failure_kind(lost.checks[0].parts["Seen"])
+    assert lost.checks[0].kind == failure_kind(lost.checks[0].parts()["Seen"])
     followed = [each for each in lost.checks[1:] if each.waits_for == lost.checks[0].name]
     same = [each for each in lost.checks[1:] if each.message == "Seen: the same as above."]
     assert followed

@@ -8,7 +8,7 @@ from exercise_kit.engine.diagnosis import Compared, explain
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.student import Student
 from exercise_kit.judge.hidden import HiddenChecks, reference_student, right_objects
-from exercise_kit.judge.replays import Replays, commonest
+from exercise_kit.judge.replays import Replays, find_commonest
 from vit_course.exercises.catalog import EXERCISES
 
 KEY = b"a submission"
@@ -66,13 +66,13 @@ def channels_last(images, patch_size):
 def test_a_mistake_is_named_by_what_it_gives(checks):
     outcomes = run_and_name(checks, channels_last)
     assert names(outcomes) == ["channels last inside a token"] * 3
-    assert commonest(outcomes) == "channels last inside a token"
+    assert find_commonest(outcomes) == "channels last inside a token"
 
 
 def test_a_right_answer_has_no_mistake(checks):
     outcomes = list(checks.run("patchify", lambda: reference_student("patchify"), KEY))
     assert names(name_failures(EXERCISES["patchify"], outcomes, Replays(checks, "patchify", KEY))) == [None] * 3
-    assert commonest(outcomes) is None
+    assert find_commonest(outcomes) is None
 
 
 def test_two_mistakes_are_both_named(checks):
@@ -85,7 +85,7 @@ def test_two_mistakes_are_both_named(checks):
 
     outcomes = run_and_name(checks, both)
     assert names(outcomes) == [*["channels last inside a token"] * 2, "input changed in place"]
-    assert commonest(outcomes) == "channels last inside a token"
+    assert find_commonest(outcomes) == "channels last inside a token"
 
 
 def test_a_mistake_of_nobody_has_no_name(checks):

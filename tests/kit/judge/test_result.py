@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import (
     CellOutputs,
-    CheckOutcome,
     ExerciseResult,
     LogEntry,
     LogKind,
@@ -19,10 +19,9 @@ from exercise_kit.judge.result import (
 )
 from exercise_kit.reasons import FlagNote
 
-CHECK = CheckOutcome(
-    *("test_rows", "fail", "Seen: x\x1b[31m.", "column order", "Tokens follow the image.", {"Seen": "x\x1b[31m"}),
-    {"column order": "mistakes/patchify/column-order"},
-)
+COLUMN = Cause("column order", "It runs down.", "", "01", pages=(("column order", "mistakes/patchify/column-order"),))
+CHECK = CheckResult("test_rows", "Tokens follow the image.", Verdict.FAIL, "x\x1b[31m", causes=(COLUMN,))
+OTHER = CheckResult("test_other", "It holds.", Verdict.PASS)
 RESULT = Result(
     "submitted/ann/01_patchify/01_patchify.ipynb",
     "ann",
@@ -33,7 +32,7 @@ RESULT = Result(
     8.0,
     0.123456,
     ("reference-copied",),
-    (ExerciseResult("patchify", 3.5, 8.0, "column order", (CHECK, CheckOutcome("test_other", "pass"))),),
+    (ExerciseResult("patchify", 3.5, 8.0, "column order", (CHECK, OTHER)),),
     (FlagNote("reference-copied", "patchify", "9 of its lines are the course's"),),
     (CellOutputs(3, ({"output_type": "stream", "name": "stdout", "text": "hello"},)),),
     (LogEntry(LogKind.DETAIL, "for the instructor", "patchify", "test_rows"),),
@@ -57,8 +56,8 @@ def test_the_published_keys():
 
 def test_no_control_character_is_published():
     entry = RESULT.as_dict()["exercises"][0]["checks"][0]
-    assert entry["message"] == "Seen: x [31m."
-    assert entry["parts"] == {"Seen": "x [31m"}
+    assert entry["message"].startswith("Seen: x [31m. Likely cause: This looks like *column order*")
+    assert entry["parts"]["Seen"] == "x [31m"
     assert legible("a\x00b\tc\nd\u202ee\udc80f é√") == "a b\tc\nd e f é√"
 
 
@@ -79,7 +78,7 @@ def test_what_is_kept_comes_back():
     assert again.to_store() == RESULT.to_store()
     assert again.runs == RESULT.runs
     assert again.log == RESULT.log
-    assert isinstance(again.exercises[0].checks[0], CheckOutcome)
+    assert isinstance(again.exercises[0].checks[0], CheckResult)
 
 
 def test_what_is_published_comes_back_without_what_was_not():
@@ -96,5 +95,5 @@ def test_what_was_never_kept_is_refused(entry):
 
 def test_it_does_without_torch():
     """The notebook server, which shows results, does not import it."""
-    source = "import sys, exercise_kit.judge.result; assert 'exercise_kit.engine' not in sys.modules"
+    source = "import sys, exercise_kit.judge.result; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", source], check=True)

@@ -10,7 +10,7 @@ from exercise_kit.engine.python_slips import parse_definitions
 from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
 from exercise_kit.judge.graded_report import graded_report
-from exercise_kit.judge.scoring import fraction, score_checks, unevaluated
+from exercise_kit.judge.scoring import fail_checks, fraction, score_checks
 from exercise_kit.reasons import Reason
 from vit_course.exercises.catalog import EXERCISES
 
@@ -57,10 +57,10 @@ def test_a_result():
     assert (result.name, result.score, result.max_score, result.problem) == ("patchify", 6.0, 8.0, None)
     assert result.misconception == "column order"
     passed, other = result.checks
-    assert (passed.verdict, passed.message, passed.parts) == ("pass", None, {})
+    assert (passed.verdict, passed.message, passed.parts()) == ("pass", None, {})
     assert (other.name, other.verdict, other.claim) == ("test_other", "fail", "test_other holds.")
     assert other.misconception == "column order"
-    assert "This looks like *column order*" in other.parts["Likely cause"]
+    assert "This looks like *column order*" in other.parts()["Likely cause"]
 
 
 def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_told_as_check_tells_it():
@@ -117,7 +117,7 @@ def test_a_slip_of_python_leads_as_in_check():
     written = parse_definitions(source, ["PatchEmbedding"])
     lead, *others = score_checks("PatchEmbedding", 5.0, raised, written=written).checks
     assert lead.leads
-    assert "has no `self`" in lead.parts["Seen"]
+    assert "has no `self`" in lead.parts()["Seen"]
     assert {each.waits_for for each in others} == {lead.name}
 
 
@@ -164,7 +164,7 @@ def test_nothing_was_there_to_be_evaluated():
     checks = [make_outcome("pass", points).check for points in (1, 3)]
     checks[1] = replace(checks[1], name="test_other")
     words = "the cell of patchify is empty", Reason.EMPTY_CELL, "its cell is empty"
-    result = unevaluated("patchify", None, checks, *words)
+    result = fail_checks("patchify", None, checks, *words)
     assert (result.score, result.max_score) == (0.0, 4.0)
     assert (result.reason, result.kind) == (Reason.EMPTY_CELL, "its cell is empty")
     assert result.problem == "the cell of patchify is empty"

@@ -16,17 +16,19 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from exercise_kit.engine.rendering import REPORT_MIME
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult
+from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
+from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.cleaning import sanitize_markdown
 from exercise_kit.nbgrader.feedback import FeedbackPages
 from exercise_kit.nbgrader.page_head import TOLD, ShowHead
 
 LESSON, STUDENT = "01_x", "ada"
-PARTS = {"Likely cause": "This looks like *column order*: It runs <down>.", "Seen": "token 1 is wrong"}
-FAILED = CheckOutcome("test_rows", "fail", "Seen: it.", "column order", "Tokens run row by row.", PARTS)
+COLUMN = Cause("column order", "It runs <down>.", "", "")
+FAILED = CheckResult("test_rows", "Tokens run row by row.", Verdict.FAIL, "token 1 is wrong", causes=(COLUMN,))
+PASSED = CheckResult("test_a", "It holds.", Verdict.PASS)
 REPORTS = [
-    ExerciseResult("patchify", 1.0, 4.0, "column order", (FAILED, CheckOutcome("test_a", "pass"))),
-    ExerciseResult("unpatchify", 2.0, 2.0, checks=(CheckOutcome("test_a", "pass"),)),
+    ExerciseResult("patchify", 1.0, 4.0, "column order", (FAILED, PASSED)),
+    ExerciseResult("unpatchify", 2.0, 2.0, checks=(PASSED,)),
 ]
 GIVEN = ["# A lesson\n\nIts text.", "import vit_course  # set-up", "## More of it"]
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.locations import place_of
-from exercise_kit.batch.result_cache import Store, exercise_keys
-from exercise_kit.judge.result import CheckOutcome, ExerciseResult, Result
+from exercise_kit.batch.locations import find_place
+from exercise_kit.batch.result_cache import Store, make_exercise_keys
+from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
+from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import failure_kind
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
@@ -27,14 +28,13 @@ def patchify(images, patch_size):
 
 
 def make_failed(name="test_rows", misconception=None, seen="token 1 differs", **parts):
-    message_parts = {"Seen": seen, "Expected": "0.4711 there", **parts}
-    sentences = (f"{label}: {text}" for label, text in message_parts.items())
-    message = " ".join(each if each[-1] in ".?!" else f"{each}." for each in sentences)
-    return CheckOutcome(name, "fail", message, misconception, f"{name} holds.", message_parts, kind=failure_kind(seen))
+    told = tuple({"Seen": seen, "Expected": "0.4711 there", **parts}.items())
+    causes = (Cause(misconception, "", "", ""),) if misconception else ()
+    return CheckResult(*(name, f"{name} holds.", Verdict.FAIL, seen), causes=causes, told=told, kind=failure_kind(seen))
 
 
 def make_passed(name="test_shape"):
-    return CheckOutcome(name, "pass", claim=f"{name} holds.")
+    return CheckResult(name, f"{name} holds.", Verdict.PASS)
 
 
 def exercise(name="patchify", *checks, score=0.0, max_score=8.0, **more):
@@ -72,7 +72,7 @@ class Class:
 
     def keep(self, path, *exercises, sandboxed=True, only=False, **more):
         """Keep these results, and full points for the other exercises unless ``only`` these."""
-        submission, place = self.submission(path), place_of(self.folder)
+        submission, place = self.submission(path), find_place(self.folder)
         results_by_name = {each.name: each for each in exercises}
         full = [ExerciseResult(each.name, each.max_score, each.max_score) for each in submission.exercises]
         chosen = tuple(
@@ -82,8 +82,8 @@ class Class:
         result = Result(submission.path, submission.student, submission.assignment, "graded", None, score, worth, 0.5)
         result = Result(**{**vars(result), **more, "exercises": chosen})
         store = Store(place.results, place.secret)
-        store.save(submission, exercise_keys(submission, place, sandboxed), result)
-        return store._path(submission.content, submission.lesson)
+        store.save(submission, make_exercise_keys(submission, place, sandboxed), result)
+        return store._find_path(submission.content, submission.lesson)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.judge.result import CheckOutcome, Result
+from exercise_kit.engine.verdict import CheckResult, Verdict
+from exercise_kit.judge.result import Result
 from exercise_kit.reasons import Reason
 from exercise_kit.report.answers import Lost, split_lost_points
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
@@ -15,7 +16,7 @@ from exercise_kit.report.tally import count_class, find_known_mistakes
 from tests.answers import known_mistake
 from tests.kit.report.conftest import LESSON, exercise, make_failed, make_passed
 
-MISSING = CheckOutcome("test_rows", "fail", None, claim="rows hold.")
+MISSING = CheckResult("test_rows", "rows hold.", Verdict.FAIL)
 
 
 def work(*results, points=None, released=None):
@@ -137,7 +138,7 @@ def test_answers_that_could_not_be_evaluated_count_for_no_check():
 
 
 def test_checks_bins_flags_and_times():
-    undecided = CheckOutcome("test_gradient", "undecided", "Seen: no GPU.")
+    undecided = CheckResult("test_gradient", "", Verdict.UNDECIDED, "no GPU")
     results = [
         (exercise("patchify", make_passed(), undecided, score=8.0, seconds=0.2),),
         (exercise("patchify", make_failed("test_shape"), score=4.0, seconds=0.4),),
