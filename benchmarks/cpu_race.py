@@ -66,6 +66,7 @@ RACERS = {
         augmentation=Augmentation(flip=True),
         epochs=4,
     ),
+    "equal": _change("the recipe, as many seconds as the one before", epochs=11),
     "float32": _change("float32 in the place of bfloat16", precision="fp32", epochs=5),
     "whole": _change("whole images from the start", growth=(), epochs=4),
     "class-token": _change("a class token in the place of the mean", {"pooling": "class_token"}),

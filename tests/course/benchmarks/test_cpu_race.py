@@ -42,7 +42,7 @@ def test_a_race_ends_with_logs_and_a_table(cpu_race, tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [("recip", "there is no racer recip; there are recipe, before, float32"), ("--table", "a table takes runs of")],
+    [("recip", "there is no racer recip; there are recipe, before, equal"), ("--table", "a table takes runs of")],
 )
 def test_what_cannot_be_done_is_refused(cpu_race, monkeypatch, capsys, option: str, words: str) -> None:
     monkeypatch.setattr(sys, "argv", ["cpu_race.py", option])
