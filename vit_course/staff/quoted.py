@@ -45,18 +45,6 @@ def our_recipes() -> str:
     return "\n".join(lines)
 
 
-def cpu_race() -> str:
-    """Return what each choice of cpu-coffee is worth, the best first."""
-    rows = json.loads((RESULTS / "cpu_race.json").read_text(encoding="utf-8"))
-    lines = ["| | epochs | CPU seconds | validation accuracy | difference, in points |", "|---|---|---|---|---|"]
-    for row in sorted(rows, key=lambda row: -row["accuracy"]):
-        apart = f"{100 * row['difference']:+.1f} ± {100 * row['half_interval']:.1f}" if row["difference"] else "–"
-        seeds = f"{row['seeds']} seed{'s' * (row['seeds'] > 1)}"
-        accuracy = f"{row['accuracy']:.1%} ({seeds})".replace("%", " %", 1)
-        lines.append(f"| {row['racer']} | {row['epochs']} | {row['cpu_seconds']} | {accuracy} | {apart} |")
-    return "\n".join(lines)
-
-
 def _coffee() -> Measured:
     measured = first_measured(RECIPES["cpu-coffee"])
     assert measured is not None
@@ -211,7 +199,6 @@ def _loops() -> list[str]:
 TABLES = {
     "report": report,
     "our recipes": our_recipes,
-    "race on a CPU": cpu_race,
     "recipes for GPUs": recipes_for_gpus,
     "runs on a GPU": gpu_runs,
     "a step on a GPU": describe_step_on_gpu,
