@@ -639,6 +639,11 @@ def test_the_same_training_twice_differs_as_lesson_10_says():
     assert f"the accuracies are up to {apart:.2f} points apart" in MODERN
 
 
+def test_what_a_step_costs_without_bfloat16_is_said():
+    milliseconds = log("cpu_step.json")["milliseconds"]
+    assert f"takes {milliseconds['float32'] / milliseconds['bfloat16']:.1f} times as long" in page("docs/train.md")
+
+
 def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
     run = log("recipes/cpu-lunch-0.json")
     share, minutes = f"{100 * run['test']['top1']:.1f} %", f"{run['seconds'] / 60:.0f} minutes"
