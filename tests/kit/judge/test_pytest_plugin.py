@@ -55,4 +55,5 @@ def test_pytest_tells_the_verdicts_and_points_of_the_judge(open_judge, work, tmp
     assert {name: found[name] for name in wanted} == wanted
     assert {found[name] for name in found.keys() - wanted.keys()} <= {"skipped"}, "of other lessons"
     assert f"in all {result.points} points" in printed
-    assert is_right == (result.score == result.max_score)
+    names = {each.name for each in asked}  # the file that lesson 07 asks for is not there
+    assert is_right == all(each.score == each.max_score for each in result.exercises if each.name in names)
