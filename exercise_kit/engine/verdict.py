@@ -132,7 +132,7 @@ class CheckResult:
         same_as: the name of an earlier line that fails for the same reason, so that its own claim is undecided.
         is_anothers: as in :class:`Failure`.
         word: what stands in the verdict's place where it has a finer name, such as "wrong" or "holds".
-        told: the message's parts with their labels, where the result was read from a file, which keeps words alone.
+        saved_parts: the message's parts with their labels, of a result that was read from a file: it keeps words alone.
     """
 
     name: str
@@ -153,7 +153,7 @@ class CheckResult:
     same_as: str = ""
     is_anothers: bool = False
     word: str = ""
-    told: tuple[tuple[str, str], ...] = ()
+    saved_parts: tuple[tuple[str, str], ...] = ()
 
     @property
     def waits(self) -> bool:
@@ -181,8 +181,8 @@ class CheckResult:
 
     def parts(self) -> Mapping[str, str]:
         """The message's parts by :class:`Part`, in the order in which a student reads them, fit for every page."""
-        if self.told:
-            kept = dict(self.told)  # a notebook that is saved sorts them
+        if self.saved_parts:
+            kept = dict(self.saved_parts)  # a notebook that is saved sorts them
             return {str(part): legible(kept[part]) for part in Part if kept.get(part)}
         names = " or ".join(f"*{each.name}*" for each in self.causes)
         explanations = [f"{each.explanation} {each.in_training}".rstrip() for each in self.causes[:1]]
@@ -242,7 +242,7 @@ class CheckResult:
             *(name, entry.get("claim") or name.removeprefix("test_").replace("_", " "), Verdict(entry["verdict"])),
             causes=(Cause(cause, "", "", "", pages=pages),) if cause else tuple(several),
             reason=Reason(entry["reason"]) if entry.get("reason") else None,
-            told=tuple(dict(entry.get("parts", {Part.SEEN: said} if said else {})).items()),
+            saved_parts=tuple(dict(entry.get("parts", {Part.SEEN: said} if said else {})).items()),
             **{key: entry[key] for key in ("kind", "same_as", "waits_for", "leads", "guard") if key in entry},
         )
 

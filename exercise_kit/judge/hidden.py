@@ -117,8 +117,8 @@ class HiddenChecks:
             broke = self._find_refusal(exercise, check, key)
         if broke:
             outcome = replace(outcome, result=make_line(check, Undecided(WRONG_CHECK)), broke=broke)
-        if told := error or (outcome.failure.__cause__ if outcome.failure else None):
-            outcome = replace(outcome, log=outcome.log + _format_traceback(check, told))
+        if raised := error or (outcome.failure.__cause__ if outcome.failure else None):
+            outcome = replace(outcome, log=outcome.log + _format_traceback(check, raised))
         return outcome
 
     def _find_refusal(self, exercise: str, check: Check, key: bytes) -> str:

@@ -34,7 +34,7 @@ class TrainingSettings:
             1 - ema_decay; None for the weights themselves.
         patience: stop once the validation loss has not fallen for so many epochs in a row; None for never.
         precision: of the products in the forward and backward pass; on a CPU "bf16" is that of the whole model. Weights
-            and optimiser stay in float32.
+            and optimizer stay in float32.
             "auto" chooses what the device is fastest with, see `vit_course.training.hardware`.
         compile: whether to let torch.compile fuse the model first, which takes a minute or so.
         seed: of the order, the augmentation and dropout. The model's own start is the caller's.

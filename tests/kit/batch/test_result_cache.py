@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 def exercise(name, score=1.0):
     told, causes = (("Seen", "m"),), (Cause("column order", "", "", ""),)
-    check = CheckResult("test_a", "It holds.", Verdict.FAIL, causes=causes, told=told)
+    check = CheckResult("test_a", "It holds.", Verdict.FAIL, causes=causes, saved_parts=told)
     return ExerciseResult(name, score, 2.0, "column order", (check,))
 
 

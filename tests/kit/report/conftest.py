@@ -30,7 +30,9 @@ def patchify(images, patch_size):
 def make_failed(name="test_rows", misconception=None, seen="token 1 differs", **parts):
     told = tuple({"Seen": seen, "Expected": "0.4711 there", **parts}.items())
     causes = (Cause(misconception, "", "", ""),) if misconception else ()
-    return CheckResult(*(name, f"{name} holds.", Verdict.FAIL, seen), causes=causes, told=told, kind=failure_kind(seen))
+    return CheckResult(
+        *(name, f"{name} holds.", Verdict.FAIL, seen), causes=causes, saved_parts=told, kind=failure_kind(seen)
+    )
 
 
 def make_passed(name="test_shape"):

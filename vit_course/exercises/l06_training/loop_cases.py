@@ -76,7 +76,7 @@ def expect_on_the_device(student: Student, given: Setting, learning_rate: float 
     Args:
         student: whose loop it is.
         given: what the loop is given.
-        learning_rate: of the SGD; None for a loop that gets no optimiser.
+        learning_rate: of the SGD; None for a loop that gets no optimizer.
 
     Raises:
         Failure: with what was left behind.

@@ -92,7 +92,7 @@ def matrices_in(parts: Parameters) -> list[str]:
 
 
 def _groups(student: Student, parts: Parameters, weight_decay: float = 0.3, **fields: Any) -> Groups:
-    """The groups as the fixture noted them; Failure when they are no two dicts with what an optimiser needs."""
+    """The groups as the fixture noted them; Failure when they are no two dicts with what an optimizer needs."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
     notes = student.run_fixture("groups", parts=made_of, weight_decay=weight_decay, **fields)
     student.forget()
