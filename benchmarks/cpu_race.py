@@ -80,6 +80,7 @@ RACERS = {
     "deep": _change("six blocks", {"depth": 6}, epochs=5),
     "shallow": _change("three blocks", {"depth": 3}, epochs=11),
     "patch-8": _change("patches of 8 x 8 pixels, images whole", {"patch_size": 8}, growth=(), epochs=15),
+    "mimetic": Racer("attention and positions start as if trained", HALF, make=replace(RECIPE, mimetic=True).build),
     "timm": Racer("timm's ViT, AdamW, float32", USUAL, make=PEERS["timm"].make),
     "transformers": Racer("transformers' ViT, AdamW, float32", USUAL, make=PEERS["transformers"].make),
 }

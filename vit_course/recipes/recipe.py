@@ -8,6 +8,7 @@ from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset
 from vit_course.recipes.deviations import Deviation
 from vit_course.training import TrainingSettings
+from vit_course.training.mimetic import start_mimetic
 from vit_course.vit import VisionTransformer
 
 
@@ -49,6 +50,7 @@ class Recipe:
         seeds: those that its figures are quoted over.
         published: what the notebook reports that this recipe repeats or mends; None for a recipe of ours.
         deviations: deviations of that notebook that this recipe repeats.
+        mimetic: whether attention starts as in trained models, see `vit_course.training.mimetic`.
         differences: where a repetition departs from the notebook, and why; a sentence each.
     """
 
@@ -62,6 +64,7 @@ class Recipe:
     seeds: tuple[int, ...] = (0, 1, 2)
     published: Published | None = None
     deviations: tuple[Deviation, ...] = ()
+    mimetic: bool = False
     differences: tuple[str, ...] = ()
 
     def config_for(self, data: ImageDataset) -> ViTConfig:
@@ -84,6 +87,8 @@ class Recipe:
     def build(self, config: ViTConfig) -> VisionTransformer:
         """A model of these sizes with the recipe's slips, started from torch's global generator."""
         model = VisionTransformer(config)
+        if self.mimetic:
+            start_mimetic(model)
         for deviation in self.deviations:
             deviation.apply(model)
         return model

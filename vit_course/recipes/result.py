@@ -80,7 +80,7 @@ def definition(recipe: Recipe) -> dict[str, Any]:
         "slips": [deviation.name for deviation in recipe.deviations],
         "settings": settings,
     }
-    return json.loads(json.dumps(known))
+    return json.loads(json.dumps(known | ({"mimetic": True} if recipe.mimetic else {})))
 
 
 def device_name(device: torch.device) -> str:
