@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch import cluster, cluster_worker
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.cluster import Cluster, ClusterError, join_results
-from exercise_kit.batch.cluster_worker import Needs, make_request, reply_to
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import Place
+from exercise_kit.cluster import executor as cluster
+from exercise_kit.cluster import worker as cluster_worker
+from exercise_kit.cluster.executor import Cluster, ClusterError, join_results
+from exercise_kit.cluster.worker import Needs, make_request, reply_to
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox import devices
