@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import Store, TamperedResult, add_reading, make_exercise_keys, merge_results
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import OUT_OF_MEMORY, HiddenChecksError, Result, Status, join_clauses, with_waiting
+from exercise_kit.hidden_checks import HiddenChecksError
+from exercise_kit.judge.result import OUT_OF_MEMORY, Result, Status, join_clauses, with_waiting
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost

@@ -11,7 +11,7 @@ from types import TracebackType
 import torch
 
 from exercise_kit.engine.course import course
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.result import OUT_OF_MEMORY, Result
 from exercise_kit.judge.session import GradingSession
 from exercise_kit.sandbox.limits import GraderFailed, Limits

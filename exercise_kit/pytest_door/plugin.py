@@ -16,9 +16,10 @@ import torch
 from exercise_kit.engine.class_exercises import get_files_in_use, use_class_here
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.hidden import HiddenChecks, reference_student
+from exercise_kit.hidden_checks import HiddenChecksError
+from exercise_kit.hidden_checks.checks import HiddenChecks, reference_student
 from exercise_kit.judge.judge import Judge
-from exercise_kit.judge.result import HiddenChecksError, Result
+from exercise_kit.judge.result import Result
 from exercise_kit.sandbox.devices import list_missing_protections, resolve_device
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read

@@ -16,7 +16,7 @@ from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.engine.course import course
 from exercise_kit.engine.own_exercise import own_exercise, pack_answer
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.proof import prove
 
 pytestmark = pytest.mark.usefixtures("no_class_afterward")
