@@ -27,9 +27,8 @@ class Judge:
     Args:
         checks: the folder of hidden checks.
         secret: the grader's; without it nobody can tell on which sizes and numbers a submission is evaluated.
-        limits: what a submission may use.
+        limits: what a submission may use, and where it computes.
         sandboxed: run the students' code in the sandbox.
-        device: where the students' code computes, as "cuda:0"; the judge compares on the CPU.
         warm: the process of which the workers are made, where it was started already; the judge ends it.
 
     Raises:
@@ -42,7 +41,6 @@ class Judge:
         secret: bytes,
         limits: Limits | None = None,
         sandboxed: bool = True,
-        device: str = "cpu",
         warm: WarmProcess | None = None,
     ) -> None:
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
@@ -50,7 +48,7 @@ class Judge:
         # by number: the class of an earlier release may have another name for the lesson
         self._views = {lesson[:2]: provide_view(lesson) for lesson in course().lessons}
         views = list(self._views.values())
-        self._sandbox = Sandbox(limits or Limits(), sandboxed=sandboxed, views=views, device=device, warm=warm)
+        self._sandbox = Sandbox(limits or Limits(), sandboxed=sandboxed, views=views, warm=warm)
         try:
             self._sandbox.start()
             results = course().results

@@ -332,11 +332,10 @@ class Sandbox:
     """Owns one warm process, which is started at first use at the latest, and again when it is gone.
 
     Args:
-        limits: what each worker may use on a CPU; on a GPU it may take longer, see `Limits.on`.
+        limits: what each worker may use, and where; what is sent there and what comes back lies on the CPU.
         sandboxed: apply the sandbox policy; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
-        device: where workers compute, as "cuda:0"; what is sent to them and what comes back lies on the CPU.
-        warm: a warm process that was started for these limits, protections, views and device; the sandbox owns it now.
+        warm: a warm process that was started for these limits, protections and views; the sandbox owns it now.
 
     Attributes: ``is_weaker``, that a worker was made without namespaces, which this machine refuses.
     """
@@ -346,11 +345,9 @@ class Sandbox:
         limits: Limits | None = None,
         sandboxed: bool = True,
         views: Sequence[Path] = (),
-        device: str = "cpu",
         warm: WarmProcess | None = None,
     ) -> None:
-        self._device = device
-        self.limits = (limits or Limits()).on(device)
+        self.limits = limits or Limits()
         self._sandboxed = sandboxed
         self._views = list(warm.views if warm else views)
         self._warm = warm
@@ -409,7 +406,7 @@ class Sandbox:
     def start(self) -> None:
         """Begin to start the warm process, for which the first worker will wait."""
         if self._warm is None:
-            self._warm = WarmProcess(self.limits, self._views, sandboxed=self._sandboxed, device=self._device)
+            self._warm = WarmProcess(self.limits, self._views, sandboxed=self._sandboxed)
 
     def _ensure_started(self) -> WarmProcess:
         if self._warm is not None and self._warm.is_lost:
