@@ -14,13 +14,13 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from exercise_kit.engine.call_rules import FREE, Rule
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
 from exercise_kit.sandbox.cell_outputs import CellRun, count_characters, read_outputs
+from exercise_kit.sandbox.closing import Closing
 from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
@@ -50,7 +50,7 @@ _SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
 _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
 
 
-class Worker:
+class Worker(Closing):
     """One submission's process; as a context manager it is ended at the end.
 
     Attributes:
@@ -106,14 +106,6 @@ class Worker:
     def attempts(self) -> tuple[str, ...]:
         """What it tried that no submission has business with, as far as it was noticed."""
         return tuple(self._attempts)
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -328,7 +320,7 @@ def _make_socket_pair() -> tuple[socket.socket, socket.socket]:
 _ATTEMPTS_AT_FORK = 2
 
 
-class Sandbox:
+class Sandbox(Closing):
     """Owns one warm process, which is started at first use at the latest, and again when it is gone.
 
     Args:
@@ -364,14 +356,6 @@ class Sandbox:
         if not self._sandboxed:
             return (NOT_SANDBOXED,)
         return (WEAKER_SANDBOX,) if self.is_weaker else ()
-
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the warm process and its worker."""
