@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks.checks import HiddenChecks
 
 
 @cache

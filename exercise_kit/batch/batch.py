@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from exercise_kit.batch.cluster import Cluster, ClusterError, join_results
 from exercise_kit.batch.executors import CPU_LIMIT, TIMEOUT_SECONDS, JobProcess
 from exercise_kit.batch.job import (
     Done,
@@ -22,6 +21,7 @@ from exercise_kit.batch.job import (
     open_submission,
 )
 from exercise_kit.batch.locations import Place
+from exercise_kit.cluster.executor import Cluster, ClusterError, join_results
 from exercise_kit.files import remove_drafts
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import FoundFile, find

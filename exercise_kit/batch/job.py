@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from multiprocessing import parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import Store, TamperedResult, add_reading, make_exercise_keys, merge_results
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import OUT_OF_MEMORY, HiddenChecksError, Result, Status, join_clauses, with_waiting
+from exercise_kit.hidden_checks import HiddenChecksError
+from exercise_kit.judge.result import OUT_OF_MEMORY, Result, Status, join_clauses, with_waiting
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -67,13 +68,13 @@ class GradingSettings:
         exercise: the only one to grade; None: the whole lesson.
         sandboxed: whether in the sandbox.
         fresh: whether to grade it again, whatever is kept.
-        device: where the students' code computes, as :func:`~exercise_kit.sandbox.devices.resolve_device` gives it.
+        limits: what the students' code may use, and where it computes.
     """
 
     exercise: str | None = None
     sandboxed: bool = True
     fresh: bool = False
-    device: str = "cpu"
+    limits: Limits = field(default_factory=Limits)
 
     def task(self, handed_in: FoundFile, place: Place) -> Task:
         """One file to grade like this."""
@@ -190,7 +191,7 @@ def open_submission(task: Task) -> Opened | Done:
         return Done(make_ungraded(submission, "rejected", submission.reason, submission.flags))
     if not submission.exercises:
         return Done(None)
-    keys = make_exercise_keys(submission, task.place, task.sandboxed, task.device)
+    keys = make_exercise_keys(submission, task.place, task.sandboxed, task.limits.device)
     kept, changed = None, None
     try:
         kept = None if task.fresh else Store(task.place.results, task.place.secret).load(submission, keys)
@@ -243,18 +244,18 @@ class _JudgePool:
         if self.judge is None and self._warm is None and _can_be_opened(task.handed_in):
             # what stands in the way is said when the judge needs it
             with suppress(OSError, WarmProcessLost, ReleasedError):
-                self._warm, self._for = _start_warm_process(task), (task.sandboxed, task.device)
+                self._warm, self._for = _start_warm_process(task), (task.sandboxed, task.limits)
 
     def provide_judge(self, task: Task) -> Judge:
         """The judge with a task's checks, secret and settings."""
         from exercise_kit.judge.judge import Judge
 
-        if self._for != (task.sandboxed, task.device):
+        if self._for != (task.sandboxed, task.limits):
             self.close()
         if self.judge is None:
-            warm, self._warm, self._for = self._warm, None, (task.sandboxed, task.device)
+            warm, self._warm, self._for = self._warm, None, (task.sandboxed, task.limits)
             place = task.place
-            self.judge = Judge(place.checks, place.secret, sandboxed=task.sandboxed, device=task.device, warm=warm)
+            self.judge = Judge(place.checks, place.secret, task.limits, task.sandboxed, warm=warm)
         return self.judge
 
     def close(self) -> None:
@@ -278,7 +279,7 @@ def _can_be_opened(handed_in: FoundFile) -> bool:
 def _start_warm_process(task: Task) -> WarmProcess:
     """A warm process for every lesson that there is; only what needs no torch is imported for it."""
     views = [provide_view(lesson) for lesson in Lessons(task.place.class_dir).names if lesson[:2].isdecimal()]
-    return WarmProcess(Limits(), views, sandboxed=task.sandboxed, device=task.device)
+    return WarmProcess(task.limits, views, sandboxed=task.sandboxed)
 
 
 _judge_pool = _JudgePool()

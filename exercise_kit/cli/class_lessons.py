@@ -84,8 +84,8 @@ def prove_exercises(class_dir: Path, list_checks: bool = False) -> None:
         list_checks: say in a line for each mistake which checks catch it.
     """
     with needs("grading"):
-        from exercise_kit.judge.proof import prove
-        from exercise_kit.judge.result import HiddenChecksError
+        from exercise_kit.authoring.proof import prove
+        from exercise_kit.hidden_checks import HiddenChecksError
     with exit_on(HiddenChecksError):
         proof = prove(class_dir / "hidden")
     if proof.problems:

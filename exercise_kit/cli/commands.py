@@ -167,6 +167,7 @@ def grade(
         from exercise_kit.batch.locations import GradeError
         from exercise_kit.cli.grade import GradeOptions, GradeUsageError
         from exercise_kit.cli.grade import grade as grade_paths
+        from exercise_kit.sandbox.limits import Limits
     options = GradeOptions(
         paths,
         class_dir,
@@ -177,7 +178,7 @@ def grade(
         exercise=exercise,
         sandboxed=not no_sandbox,
         fresh=fresh,
-        device=device,
+        limits=Limits(device=device),
     )
     try:
         with exit_on(), needs("grading"):

@@ -114,11 +114,12 @@ def grading_on(device: str, root: Path = CLONE) -> Finding:
         )
     from exercise_kit.batch.locations import GradeError
     from exercise_kit.cli.grade import GradeOptions, grade
+    from exercise_kit.sandbox.limits import Limits
 
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "result.json")
         silent = Console(file=io.StringIO())
-        options = GradeOptions(answers[:1], json=str(written), fresh=True, device=device)
+        options = GradeOptions(answers[:1], json=str(written), fresh=True, limits=Limits(device=device))
         try:
             grade(options, silent, silent, Console(stderr=True))
         except GradeError as error:

@@ -77,7 +77,8 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
     options = _check_options(options)
     handed_in = find(options.paths, Lessons(options.class_dir).names, options.class_dir)
     jobs = max(1, min(options.jobs, len(handed_in)))
-    where = "" if options.device == "cpu" else f" on {options.device}, where each submission starts CUDA anew"
+    device = options.limits.device
+    where = "" if device == "cpu" else f" on {device}, where each submission starts CUDA anew"
     report = partial(err.print, markup=False)
     with (
         Grader(find_place(options.class_dir), options, jobs, options.scheduler, report) as grader,
@@ -103,12 +104,12 @@ def _check_options(options: GradeOptions) -> GradeOptions:
     if options.json is not None and (not Path(options.json).name or Path(options.json).is_dir()):
         raise GradeUsageError("--json", f"{options.json!r} is no file; name one, or - for stdout")
     try:
-        device = resolve_device(options.device, here=not options.scheduler)
+        device = resolve_device(options.limits.device, here=not options.scheduler)
     except DeviceError as error:
         raise GradeUsageError("--device", str(error)) from None
     if options.sandboxed and not options.scheduler:
         _require_sandbox(device)
-    return replace(options, class_dir=class_dir, device=device)
+    return replace(options, class_dir=class_dir, limits=options.limits.on(device))
 
 
 def _report(options: GradeOptions, done: Sequence[Done], out: Console, err: Console) -> None:

@@ -57,7 +57,7 @@ def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequen
     if (class_dir := find_class_with_lessons()) is not None:
         prove_exercises(class_dir)
     with needs("grading"):
-        from exercise_kit.judge.result import HiddenChecksError
+        from exercise_kit.hidden_checks import HiddenChecksError
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, choose_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class

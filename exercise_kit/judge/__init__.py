@@ -1,1 +1,1 @@
-"""Evaluates the hidden checks on a student's code, and turns the outcomes into scores."""
+"""Grades one submission: its code is run in workers, its checks are asked there, and the outcomes become a score."""

@@ -6,14 +6,14 @@ import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 import torch
 
 from exercise_kit.engine.course import course
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.result import OUT_OF_MEMORY, Result
 from exercise_kit.judge.session import GradingSession
+from exercise_kit.sandbox.closing import Closing
 from exercise_kit.sandbox.limits import GraderFailed, Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.sandbox import Sandbox
@@ -21,15 +21,14 @@ from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.submission import Submission
 
 
-class Judge:
+class Judge(Closing):
     """Grades submissions one after another; a context manager that holds the hidden checks and a sandbox open.
 
     Args:
         checks: the folder of hidden checks.
         secret: the grader's; without it nobody can tell on which sizes and numbers a submission is evaluated.
-        limits: what a submission may use.
+        limits: what a submission may use, and where it computes.
         sandboxed: run the students' code in the sandbox.
-        device: where the students' code computes, as "cuda:0"; the judge compares on the CPU.
         warm: the process of which the workers are made, where it was started already; the judge ends it.
 
     Raises:
@@ -42,7 +41,6 @@ class Judge:
         secret: bytes,
         limits: Limits | None = None,
         sandboxed: bool = True,
-        device: str = "cpu",
         warm: WarmProcess | None = None,
     ) -> None:
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
@@ -50,7 +48,7 @@ class Judge:
         # by number: the class of an earlier release may have another name for the lesson
         self._views = {lesson[:2]: provide_view(lesson) for lesson in course().lessons}
         views = list(self._views.values())
-        self._sandbox = Sandbox(limits or Limits(), sandboxed=sandboxed, views=views, device=device, warm=warm)
+        self._sandbox = Sandbox(limits or Limits(), sandboxed=sandboxed, views=views, warm=warm)
         try:
             self._sandbox.start()
             results = course().results
@@ -58,14 +56,6 @@ class Judge:
         except BaseException:
             self._sandbox.close()
             raise
-
-    def __enter__(self) -> Judge:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the sandbox."""

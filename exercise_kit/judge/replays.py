@@ -22,7 +22,7 @@ from exercise_kit.engine.exercise import Misconception
 from exercise_kit.engine.local_backend import CallResult, LocalBackend, LocalModule
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks.checks import HiddenChecks
 
 
 def make_isolated_student(objects: Mapping[str, Any]) -> Student:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Literal
 
 from exercise_kit.engine.verdict import CheckResult, Verdict
@@ -15,17 +14,6 @@ from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason
 Status = Literal["graded", "rejected", "error"]
 VERSION = 1
 OUT_OF_MEMORY = "the judge ran out of memory while grading this; what in it is so large?"
-
-
-class HiddenChecksError(Exception):
-    """The checks that grade cannot be used: the message says which file and line to mend.
-
-    Attributes: ``file``, where it is about one.
-    """
-
-    def __init__(self, message: str, file: Path | None = None) -> None:
-        super().__init__(message)
-        self.file = file
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from exercise_kit.engine.python_slips import parse_definitions
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
+from exercise_kit.hidden_checks import HiddenChecksError
+from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.findings import Findings
-from exercise_kit.judge.hidden import HiddenChecks
 from exercise_kit.judge.replays import Replays
 from exercise_kit.judge.result import (
     ExerciseResult,
-    HiddenChecksError,
     LogEntry,
     LogKind,
     Result,

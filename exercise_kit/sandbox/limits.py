@@ -14,9 +14,10 @@ _SECONDS_TO_START_CUDA, _SLOWER_AT_FIRST = 180.0, 3
 
 @dataclass(frozen=True)
 class Limits:
-    """What one worker may use, and how long it may take.
+    """Where one worker computes, what it may use there, and how long it may take.
 
     Attributes:
+        device: as :func:`~exercise_kit.sandbox.devices.resolve_device` gives it; the judge compares on the CPU.
         start_seconds: until a worker is ready, by the clock; on a GPU it starts CUDA then, which no fork can inherit.
         cell_seconds, call_seconds, total_seconds: for one cell, for one call and for everything together. Seconds in
             which the machine was busy with others do not count (see :mod:`exercise_kit.sandbox.request_clock`).
@@ -28,6 +29,7 @@ class Limits:
         picture_bytes: of one picture.
     """
 
+    device: str = "cpu"
     start_seconds: float = 20.0
     cell_seconds: float = 10.0
     call_seconds: float = CALL_SECONDS
@@ -43,11 +45,11 @@ class Limits:
     def on(self, device: str) -> Limits:
         """The limits for work on a device: CUDA starts slowly, and loads code at the first call of each operation."""
         if not device.startswith("cuda"):
-            return self
+            return replace(self, device=device)
         slow = {
             name: _SLOWER_AT_FIRST * getattr(self, name) for name in ("cell_seconds", "call_seconds", "total_seconds")
         }
-        return replace(self, start_seconds=_SECONDS_TO_START_CUDA, **slow)
+        return replace(self, device=device, start_seconds=_SECONDS_TO_START_CUDA, **slow)
 
 
 class WorkerLost(Exception):

@@ -14,13 +14,13 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from exercise_kit.engine.call_rules import FREE, Rule
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
 from exercise_kit.sandbox.cell_outputs import CellRun, count_characters, read_outputs
+from exercise_kit.sandbox.closing import Closing
 from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
@@ -50,7 +50,7 @@ _SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
 _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
 
 
-class Worker:
+class Worker(Closing):
     """One submission's process; as a context manager it is ended at the end.
 
     Attributes:
@@ -106,14 +106,6 @@ class Worker:
     def attempts(self) -> tuple[str, ...]:
         """What it tried that no submission has business with, as far as it was noticed."""
         return tuple(self._attempts)
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -328,15 +320,14 @@ def _make_socket_pair() -> tuple[socket.socket, socket.socket]:
 _ATTEMPTS_AT_FORK = 2
 
 
-class Sandbox:
+class Sandbox(Closing):
     """Owns one warm process, which is started at first use at the latest, and again when it is gone.
 
     Args:
-        limits: what each worker may use on a CPU; on a GPU it may take longer, see `Limits.on`.
+        limits: what each worker may use, and where; what is sent there and what comes back lies on the CPU.
         sandboxed: apply the sandbox policy; without, a submission can do whatever its user can.
         views: the packages that workers may see, one each; another one named later starts the warm process anew.
-        device: where workers compute, as "cuda:0"; what is sent to them and what comes back lies on the CPU.
-        warm: a warm process that was started for these limits, protections, views and device; the sandbox owns it now.
+        warm: a warm process that was started for these limits, protections and views; the sandbox owns it now.
 
     Attributes: ``is_weaker``, that a worker was made without namespaces, which this machine refuses.
     """
@@ -346,11 +337,9 @@ class Sandbox:
         limits: Limits | None = None,
         sandboxed: bool = True,
         views: Sequence[Path] = (),
-        device: str = "cpu",
         warm: WarmProcess | None = None,
     ) -> None:
-        self._device = device
-        self.limits = (limits or Limits()).on(device)
+        self.limits = limits or Limits()
         self._sandboxed = sandboxed
         self._views = list(warm.views if warm else views)
         self._warm = warm
@@ -367,14 +356,6 @@ class Sandbox:
         if not self._sandboxed:
             return (NOT_SANDBOXED,)
         return (WEAKER_SANDBOX,) if self.is_weaker else ()
-
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the warm process and its worker."""
@@ -409,7 +390,7 @@ class Sandbox:
     def start(self) -> None:
         """Begin to start the warm process, for which the first worker will wait."""
         if self._warm is None:
-            self._warm = WarmProcess(self.limits, self._views, sandboxed=self._sandboxed, device=self._device)
+            self._warm = WarmProcess(self.limits, self._views, sandboxed=self._sandboxed)
 
     def _ensure_started(self) -> WarmProcess:
         if self._warm is not None and self._warm.is_lost:

@@ -45,10 +45,9 @@ class WarmProcess:
     """A process that has imported torch and forks a child for each submission; it starts while the caller goes on.
 
     Args:
-        limits: what a child may use.
+        limits: what a child may use, and where it computes.
         views: folders of which a child may read one.
         sandboxed: apply the sandbox policy.
-        device: where a child computes.
 
     Attributes: ``is_lost``, that it can make no more children, and ``views``.
 
@@ -56,8 +55,7 @@ class WarmProcess:
         WarmProcessLost: it did not even begin; the text says why.
     """
 
-    def __init__(self, limits: Limits, views: Sequence[Path], *, sandboxed: bool, device: str = "cpu") -> None:
-        self._device = device
+    def __init__(self, limits: Limits, views: Sequence[Path], *, sandboxed: bool) -> None:
         self.views = tuple(views)
         self.is_lost = False
         remove_abandoned_homes()
@@ -69,9 +67,9 @@ class WarmProcess:
         self._complaints = Path(self._home.name, "stderr")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, self._complaints.open("wb") as complaints:
-            self._process = _launch(theirs.fileno(), scratch, complaints.fileno(), device)
+            self._process = _launch(theirs.fileno(), scratch, complaints.fileno(), limits.device)
         try:
-            self._send_message(_setup(limits, views, scratch, sandboxed, device))
+            self._send_message(_setup(limits, views, scratch, sandboxed))
         except BaseException:
             self.close()
             raise
@@ -116,7 +114,6 @@ class WarmProcess:
             "view": str(view) if view else None,
             "limits": asdict(limits),
             "withheld": withheld,
-            "device": self._device,
             "packages": [read_package_name(), __name__.partition(".")[0]],
             "records": dict(course().records),
             "training_fixtures": list(course().training_fixtures),
@@ -217,8 +214,8 @@ def _lock_folder(folder: Path) -> int | None:
     return descriptor
 
 
-def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool, device: str) -> dict[str, Any]:
-    gpu = device.startswith("cuda")
+def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool) -> dict[str, Any]:
+    gpu = limits.device.startswith("cuda")
     own = [*readable_paths.readable_paths([read_package_name()]), _HERE / "worker"]
     own += readable_paths.list_gpu_readable() if gpu else ()
     return {
@@ -229,7 +226,7 @@ def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool
         "scratch": str(scratch),
         "confined": sandboxed,
         "namespaces": True,
-        "device": device,
+        "device": limits.device,
         "devices": [str(path) for path in readable_paths.list_gpu_devices()] if gpu else [],
         "scratch_bytes": limits.scratch_bytes,
     }

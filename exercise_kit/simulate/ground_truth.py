@@ -16,9 +16,9 @@ from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.two_mistakes import pairs_of
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks import HiddenChecksError
+from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.replays import Replays, find_commonest, make_isolated_student
-from exercise_kit.judge.result import HiddenChecksError
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 # from which the checks draw when the name of a mistake is looked for: that does not depend on the draws

@@ -41,7 +41,7 @@ def serve_until_closed(
         noticed = audit.watch_attempts([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, blocking=True)
-        device = compute.start_device(request["device"])
+        device = compute.start_device(request["limits"]["device"])
         wire.send({"ready": True})
         requests.RequestServer(wire, shell, noticed, request["limits"], device, request["records"]).serve()
     except (Closed, WireError):

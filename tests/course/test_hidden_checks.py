@@ -20,9 +20,9 @@ from exercise_kit.engine.rendering import render_text
 from exercise_kit.engine.run import make_report
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge import hidden
+from exercise_kit.hidden_checks import checks as hidden
+from exercise_kit.hidden_checks.checks import reference_student
 from exercise_kit.judge.graded_report import graded_report
-from exercise_kit.judge.hidden import reference_student
 from exercise_kit.judge.scoring import fraction, score_checks
 from tests.course.test_checks import EACH_EXERCISE, FIRST_SCREEN, checked_as, choose_mistakes, right_variants_of
 from tests.course.unlisted_answers import UNLISTED

@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[2]
 STAMPS = Path(__file__).with_name("proved.json")
 EVERYTHING = "machinery"
 # what evaluates an answer, and what the proofs are made of
-MACHINERY = ("exercise_kit/engine", "exercise_kit/judge", "exercise_kit/worker", "exercise_kit/simulate", "tests/proof")
+_ROOMS = ("engine", "hidden_checks", "judge", "worker", "simulate")
+MACHINERY = (*(f"exercise_kit/{each}" for each in _ROOMS), "tests/proof")
 SHARED = "vit_course/exercises"  # beside the lessons' folders: what exercises of several lessons are made of
 # the folders of tests that no exercise's proofs are in, as pytest's -k has them, and what these tests lead through
 ROADS = "e2e or kit or training"

@@ -12,12 +12,12 @@ import pytest
 from exercise_kit.authoring.class_lessons import build_class, class_root, read_settings, read_sources
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
+from exercise_kit.authoring.proof import prove
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.engine.course import course
 from exercise_kit.engine.own_exercise import own_exercise, pack_answer
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
-from exercise_kit.judge.hidden import HiddenChecks
-from exercise_kit.judge.proof import prove
+from exercise_kit.hidden_checks.checks import HiddenChecks
 
 pytestmark = pytest.mark.usefixtures("no_class_afterward")
 ROOT = Path(__file__).parents[3]

@@ -12,6 +12,7 @@ import pytest
 from exercise_kit.batch import job
 from exercise_kit.batch.job import Task, grade_here
 from exercise_kit.judge.result import ExerciseResult, Result
+from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import FoundFile
 from tests.outline import POINTS
 
@@ -244,7 +245,7 @@ def test_a_warm_process_for_other_protections_is_not_used(task, monkeypatch):
 
     monkeypatch.setattr("exercise_kit.judge.judge.Judge", Fake)
     monkeypatch.setattr(job, "_start_warm_process", lambda task: "warm")
-    for other in ({"sandboxed": False}, {"device": "cuda:0"}, {}):
+    for other in ({"sandboxed": False}, {"limits": Limits().on("cuda:0")}, {}):
         harness = job._JudgePool()
         harness.warm_up(task)
         harness.provide_judge(replace(task, **other))

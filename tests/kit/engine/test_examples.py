@@ -12,7 +12,7 @@ import torch
 from exercise_kit.engine.examples import EXAMPLES, expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.judge.hidden import reference_student
+from exercise_kit.hidden_checks.checks import reference_student
 from vit_course.exercises.catalog import EXERCISES
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"

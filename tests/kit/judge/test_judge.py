@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.engine.student import Student
-from exercise_kit.judge import hidden
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks import checks as hidden
+from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.scoring import NOTHING_DECIDED
 from exercise_kit.reasons import Reason, failure_kind

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from exercise_kit.engine.probes import Probe
-from exercise_kit.judge.hidden import reference_student, right_objects
+from exercise_kit.hidden_checks.checks import reference_student, right_objects
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES

@@ -7,7 +7,7 @@ from exercise_kit.engine import name_failures as name_failures_module
 from exercise_kit.engine.diagnosis import Compared, explain
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.student import Student
-from exercise_kit.judge.hidden import HiddenChecks, reference_student, right_objects
+from exercise_kit.hidden_checks.checks import HiddenChecks, reference_student, right_objects
 from exercise_kit.judge.replays import Replays, find_commonest
 from vit_course.exercises.catalog import EXERCISES
 

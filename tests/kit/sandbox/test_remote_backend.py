@@ -10,7 +10,7 @@ from torch import nn
 from exercise_kit.engine.records import same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent

@@ -8,7 +8,7 @@ import pytest
 
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped

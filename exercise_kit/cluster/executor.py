@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from exercise_kit.batch.cluster_worker import make_request, reply_to
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import GradeError
 from exercise_kit.batch.result_cache import assign_to
+from exercise_kit.cluster.worker import make_request, reply_to
 from exercise_kit.judge.result import Result, join_clauses, with_exercises
 from exercise_kit.quoting import one_line
 from exercise_kit.submission.submission import Submission

@@ -15,8 +15,8 @@ import torch
 from exercise_kit.engine import check
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
-from exercise_kit.judge.hidden import HiddenChecks, derive_seed, reference_student
-from exercise_kit.judge.result import HiddenChecksError
+from exercise_kit.hidden_checks import HiddenChecksError
+from exercise_kit.hidden_checks.checks import HiddenChecks, derive_seed, reference_student
 from tests.machine import needs_sandbox
 
 CONFTEST = Path(__file__).parents[2] / "hidden" / "conftest.py"

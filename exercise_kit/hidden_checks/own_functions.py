@@ -25,7 +25,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.judge.result import HiddenChecksError
+from exercise_kit.hidden_checks import HiddenChecksError
 
 MARK = "exercise"
 GIVEN = ("student", "probe", "device", "reference", "results", "exercise")

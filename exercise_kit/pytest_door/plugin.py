@@ -16,10 +16,12 @@ import torch
 from exercise_kit.engine.class_exercises import get_files_in_use, use_class_here
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.hidden import HiddenChecks, reference_student
+from exercise_kit.hidden_checks import HiddenChecksError
+from exercise_kit.hidden_checks.checks import HiddenChecks, reference_student
 from exercise_kit.judge.judge import Judge
-from exercise_kit.judge.result import HiddenChecksError, Result
+from exercise_kit.judge.result import Result
 from exercise_kit.sandbox.devices import list_missing_protections, resolve_device
+from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons, find_current_class
@@ -34,18 +36,21 @@ class _Shared:
         use_class_here(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
         self.seed = str(config.getoption("probe_seed", "0")).encode()
         self.device = config.getoption("device", None)
-        self.submission = _read_submission(Path(handed_in), resolve_device(self.device or "cpu")) if handed_in else None
-        self.known: dict[Path, HiddenChecks] = {}
+        self.limits = Limits().on(resolve_device(self.device or "cpu") if handed_in else "cpu")
+        self.submission = _read_submission(Path(handed_in), self.limits.device) if handed_in else None
+        self._known: dict[tuple[Path, str], HiddenChecks] = {}
 
-    def checks(self, folder: Path) -> HiddenChecks:
+    def checks(self, folder: Path, device: str = "cpu") -> HiddenChecks:
         """The checks that grade, with those in a folder."""
-        return self.known.setdefault(folder, HiddenChecks(folder))
+        if (folder, device) not in self._known:
+            self._known[folder, device] = HiddenChecks(folder, device=device)
+        return self._known[folder, device]
 
     @cached_property
     def result(self) -> Result:
         """Of the submission."""
         assert self.submission
-        with Judge(next(iter(self.known)), self.seed, device=self.device or "cpu") as judge:
+        with Judge(next(iter(self._known))[0], self.seed, self.limits) as judge:
             return judge.grade(self.submission)
 
     def devices(self, check: Check) -> tuple[str, ...]:
@@ -115,9 +120,7 @@ class _Asked(pytest.Item):
             self._tell(*_find_verdict(shared.result, self.exercise, self.check.name))
             return
         for device in shared.devices(self.check):
-            checks = (
-                HiddenChecks(self.path.parent, device=device) if device != "cpu" else shared.checks(self.path.parent)
-            )
+            checks = shared.checks(self.path.parent, device)
             outcome = checks.evaluate(self.exercise, self.check, reference_student(self.exercise), shared.seed)
             self._tell(outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log))))
 

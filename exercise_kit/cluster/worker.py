@@ -25,6 +25,7 @@ from exercise_kit.batch.locations import Place
 from exercise_kit.batch.result_cache import digest_checks, digest_code, versions
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
+from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.released import CLONE
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
@@ -42,7 +43,7 @@ class Needs:
         code: a digest of the code.
         versions: of the packages that it runs on.
         sandboxed: whether in the sandbox.
-        device: where the students' code computes.
+        limits: what the students' code may use, and where it computes.
     """
 
     folder: str
@@ -50,14 +51,14 @@ class Needs:
     code: str
     versions: tuple[tuple[str, str | None], ...]
     sandboxed: bool
-    device: str
+    limits: Limits
 
     @classmethod
     def of(cls, task: Task) -> Needs:
         """What a task needs."""
         folder = task.place.checks
         found = tuple(versions("distributed").items())
-        return cls(str(folder), digest_checks(folder), digest_code(), found, task.sandboxed, task.device)
+        return cls(str(folder), digest_checks(folder), digest_code(), found, task.sandboxed, task.limits)
 
 
 def make_request(task: Task, submission: Submission | None = None) -> bytes:
@@ -101,7 +102,7 @@ def _judge(request: bytes, checks: Path) -> bytes:
         return _pack(refused=lack)
     if "submission" not in content:
         return _pack()
-    task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), sandboxed=needs.sandboxed, device=needs.device)
+    task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), sandboxed=needs.sandboxed, limits=needs.limits)
     key, submission = bytes.fromhex(content["key"]), _read_submission(content["submission"])
     return _pack(result=judge_submission(task, submission, key).to_store())
 
@@ -112,7 +113,8 @@ def _pack(**reply: object) -> bytes:
 
 def _read_needs(content: Mapping[str, Any]) -> Needs:
     needs = content["needs"]
-    return Needs(**{**needs, "versions": tuple((name, number) for name, number in needs["versions"])})
+    versions_needed = tuple((name, number) for name, number in needs["versions"])
+    return Needs(**{**needs, "versions": versions_needed, "limits": Limits(**needs["limits"])})
 
 
 def _read_submission(entry: Mapping[str, Any]) -> Submission:
@@ -152,9 +154,9 @@ def _find_lack(needs: Needs) -> str | None:
     if digest_code() != needs.code:
         return "its copy of the course is another one than the grader's; install the same one"
     try:
-        device = resolve_device(needs.device)
+        device = resolve_device(needs.limits.device)
     except DeviceError as error:
-        return f"it cannot compute on {needs.device}: {error}"
+        return f"it cannot compute on {needs.limits.device}: {error}"
     if needs.sandboxed and (missing := list_missing_protections(device)):
         remedies = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
         return f"it cannot keep students' code apart ({remedies})"

@@ -23,8 +23,8 @@ from exercise_kit.engine.exercise import Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Undecided
-from exercise_kit.judge.own_functions import read_functions
-from exercise_kit.judge.result import HiddenChecksError
+from exercise_kit.hidden_checks import HiddenChecksError
+from exercise_kit.hidden_checks.own_functions import read_functions
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 WRONG_CHECK = "this check refuses the right answer, too; it does not count, and your instructor can read why"

@@ -15,7 +15,7 @@ from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.hidden import HiddenChecks
+from exercise_kit.hidden_checks.checks import HiddenChecks
 
 _KEYS = (b"proof 1", b"proof 2", b"proof 3")  # other sizes and numbers each time
 Objects = Sequence[Callable[..., Any]]

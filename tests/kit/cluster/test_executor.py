@@ -11,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch import cluster, cluster_worker
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.cluster import Cluster, ClusterError, join_results
-from exercise_kit.batch.cluster_worker import Needs, make_request, reply_to
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import Place
+from exercise_kit.cluster import executor as cluster
+from exercise_kit.cluster import worker as cluster_worker
+from exercise_kit.cluster.executor import Cluster, ClusterError, join_results
+from exercise_kit.cluster.worker import Needs, make_request, reply_to
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox import devices
+from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Part, Submission
 from exercise_kit.worker import capabilities
@@ -252,7 +254,8 @@ def test_another_version_code_or_device_is_refused(task, monkeypatch):
         replace(needs, versions=other)
     )
     assert "another one than the grader's" in cluster_worker._find_lack(replace(needs, code="0" * 64))
-    assert "it cannot compute on cuda:99: " in cluster_worker._find_lack(replace(needs, device="cuda:99"))
+    elsewhere = replace(needs, limits=Limits(device="cuda:99"))
+    assert "it cannot compute on cuda:99: " in cluster_worker._find_lack(elsewhere)
     lacking = capabilities.SandboxCapabilities(0, False, False, {"landlock": "use Linux 5.13 or newer"})
     monkeypatch.setattr(capabilities, "probe_capabilities", lambda: lacking)
     words = "it cannot keep students' code apart (landlock: use Linux 5.13 or newer)"

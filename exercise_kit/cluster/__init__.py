@@ -1,0 +1,1 @@
+"""Many machines: dask workers that judge in place of processes of this machine."""

@@ -1,0 +1,1 @@
+"""The door of pytest: every graded check as a test, by `pytest tests/hidden`."""
