@@ -45,7 +45,7 @@ quick: install
 exercise: install
 	$(RUN) -m vit_course build
 	$(RUN) -m tests.proof.second_mistakes $(NAME)
-	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or test_in_training" tests/course tests/kit/engine
+	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or test_in_training" tests/course
 
 # one lesson: make lesson NAME=11_topic
 lesson: install

@@ -1,4 +1,4 @@
-"""Answers by name, as the library has them: wrong ones, and the cell that students get."""
+"""Answers by name, as the library has them: right and wrong ones, as objects or as cells, and the cell students get."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from exercise_kit.engine.exercise import Misconception
+from exercise_kit.simulate.cells import write_cell
+from exercise_kit.simulate.modules import load_right_variants
 from vit_course.exercises.catalog import EXERCISES
 
 _STUBS = Path(__file__).parents[1] / "vit_course" / "exercises" / "stubs.json"
@@ -15,6 +17,13 @@ _STUBS = Path(__file__).parents[1] / "vit_course" / "exercises" / "stubs.json"
 def known_mistake(exercise: str, name: str) -> Misconception:
     """A known mistake of an exercise; the wrong answer is its ``objects``."""
     return next(each for each in EXERCISES[exercise].misconceptions if each.name == name)
+
+
+@cache
+def answer_cell(exercise: str, mistake: str = "") -> str:
+    """The source of a cell with a known mistake, or with a right answer in another style than the reference's."""
+    objects = known_mistake(exercise, mistake).objects if mistake else load_right_variants()[exercise][-1]
+    return write_cell(dict(zip(EXERCISES[exercise].objects, objects, strict=True)), exercise)
 
 
 @cache

@@ -30,7 +30,7 @@ def test_a_long_file_is_divided(name):
 
 @pytest.mark.proof
 def test_xdist_keeps_a_group_in_one_process():
-    files = ["tests/course/test_groups.py", "tests/kit/engine/test_examples.py", "tests/kit/engine/test_compare.py"]
+    files = ["tests/course/test_groups.py", "tests/course/test_examples.py", "tests/kit/engine/test_compare.py"]
     options = ["-n", "2", "--dist", "loadgroup", "-v", "-p", "no:cacheprovider", "-k", "not xdist"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "-o", "addopts=--import-mode=importlib", *files],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from colab import PINS, REPORT_MIME, RESULTS, SHOWN, Outcome, changes, dependencies_digest, is_blank, look_at, pins
+from colab import PINS, REPORT_MIME, RESULTS, SHOWN, Outcome, dependencies_digest, look_at, pins
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from PIL import Image
@@ -64,19 +64,6 @@ def picture(*colors):
     return stream.getvalue()
 
 
-def test_a_picture_of_its_ground_alone_is_blank():
-    assert is_blank(picture("white", "white"))
-    assert not is_blank(picture("white", "black"))
-
-
-def test_what_was_replaced_removed_or_added_is_distinguished():
-    before, after = (
-        {"torch": "2.11.0", "numpy": "2.1.3", "tqdm": "4"},
-        {"torch": "2.13.0", "numpy": "2.1.3", "new": "1"},
-    )
-    assert changes(before, after) == ({"new": "1"}, ["torch 2.11.0 → 2.13.0", "tqdm 4 → None"])
-
-
 def ran(source, *outputs, **metadata):
     """A cell that has shown these outputs."""
     cell = nbformat.v4.new_code_cell(source, metadata=metadata)
@@ -124,14 +111,3 @@ def test_what_a_cell_shows_is_counted():
     look_at(ran("1", display_data(text_html=f'<img src="data:image/png;base64,{GOOD}">')), outcome)
     look_at(ran("check(1)", {"output_type": "display_data", "data": REPORT}, **GRADED), outcome)
     assert (outcome.pictures, outcome.reports, outcome.mistakes_named, outcome.problems) == (2, 1, 1, [])
-
-
-def test_an_experiment_that_takes_too_long_is_left_out_and_with_it_what_needs_it():
-    outcome, failed = Outcome(), {"output_type": "error", "ename": "NameError", "evalue": "", "traceback": []}
-    look_at(ran("1", failed, tags=["experiment"]), outcome)
-    assert len(outcome.problems) == 1
-    look_at(ran("1", tags=["experiment"]), outcome, stopped=True)
-    look_at(ran("1", failed, tags=["experiment"]), outcome)
-    assert len(outcome.left_out) == 2
-    look_at(ran("1"), outcome, stopped=True)
-    assert len(outcome.problems) == 2

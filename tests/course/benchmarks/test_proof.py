@@ -1,11 +1,9 @@
 """benchmarks/proof.py: a misconception that is unknown does not explain itself, and mutants get right names."""
 
-import io
 from collections import Counter
 
 import pytest
-from proof import COLUMNS, Diagnoses, outside, shares_of, table_of
-from rich.console import Console
+from proof import Diagnoses, outside, shares_of
 
 from tests.proof.judging import MutantJudge
 from tests.proof.solutions import solution_mutants
@@ -47,12 +45,3 @@ def test_answers_outside_the_library_are_caught_and_rightly_named(capsys):
     assert line["caught"] >= 0.8 * line["variant mutants"], "a mutant may be a right answer, but few are"
     assert line["rightly"] >= 0.8 * line["named"], "a name is given only when it is true"
     assert line["located"] >= 0.8 * line["caught"]
-
-
-def test_the_table_has_a_line_for_each_exercise_and_one_for_all():
-    line = dict.fromkeys(COLUMNS, 7)
-    page = Console(file=io.StringIO(), width=170)
-    page.print(table_of({"patchify": line}, line))
-    lines = page.file.getvalue().splitlines()
-    assert [each.split()[0] for each in lines[-2:]] == ["patchify", "all"]
-    assert lines[-1].split()[1:] == ["7"] * len(COLUMNS)

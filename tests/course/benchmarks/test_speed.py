@@ -1,13 +1,10 @@
 """benchmarks/models.py and loops.py: what is timed beside ours is the same work."""
 
-import json
-from dataclasses import replace
-
 import models
 import pytest
 import torch
 from loops import AttentionHeadByHead, AttentionInLoops, patchify_in_loops
-from models import MODES, Mode, Size, flops, measure, table
+from models import flops
 from peers import OURS, PEERS, build_models
 from torch import nn
 
@@ -70,16 +67,6 @@ def test_everyone_has_our_parameters_or_a_remark(everyone):
         assert facts[name].get("parameters") == facts[OURS]["parameters"] or facts[name]["remark"]
 
 
-def test_a_library_that_is_missing_is_left_out_with_a_remark(monkeypatch):
-    def missing(config):
-        raise ImportError("no such library")
-
-    monkeypatch.setitem(PEERS, "timm", replace(PEERS["timm"], make=missing))
-    found, facts = build_models(SMALL, "cpu")
-    assert "timm" not in found
-    assert "not installed" in facts["timm"]["remark"]
-
-
 def test_flops_are_those_of_the_matrix_products():
     model = VisionTransformer(SMALL)
     counted = flops(model, torch.rand(4, 3, 16, 16))
@@ -87,17 +74,6 @@ def test_flops_are_those_of_the_matrix_products():
     linears = 2 * (16 * 48 * dim + depth * tokens * (4 * dim * dim + 2 * dim * hidden) + dim * 10)
     assert counted["forward"] == linears + depth * 2 * 2 * tokens * tokens * dim
     assert 2.5 * counted["forward"] < counted["forward + backward"] <= 3 * counted["forward"]
-
-
-@pytest.mark.parametrize("mode", [Mode(torch.float32), Mode(torch.bfloat16)], ids=lambda mode: mode.name)
-def test_a_report_is_json_and_has_a_table(mode, monkeypatch):
-    monkeypatch.setattr(models, "gemm_rate", lambda *_: 1e11)
-    report = {"sizes": {"small": {mode.name: measure(Size(SMALL, 2, 2), mode, "cpu", 2, 1e-4)}}}
-    assert "of a matrix product's rate" in table(json.loads(json.dumps(report)))
-
-
-def test_a_gpu_is_measured_in_bf16_and_compiled_too():
-    assert [mode.name for mode in MODES["cuda"]] == ["float32", "bfloat16", "bfloat16, compiled"]
 
 
 def test_a_step_leaves_a_gradient_in_every_parameter():

@@ -4,8 +4,7 @@ import pytest
 import torch
 from broken_vit import CLASSICS, CONFIG
 from distinguishable import random_model, sorted_out, trace
-from stand_ins import STAND_INS
-from wrong_models import PLACES, WrongModel, wrong_models
+from wrong_models import PLACES, wrong_models
 
 from vit_course.exercises.catalog import EXERCISES
 
@@ -26,10 +25,6 @@ def test_every_misconception_of_a_placed_exercise_has_a_model_of_its_own():
         f"{name}: {wrong.name}" for name in PLACES if name in EXERCISES for wrong in EXERCISES[name].misconceptions
     }
     assert names <= set(MODELS)
-
-
-def test_every_stand_in_stands_in_for_something():
-    assert set(STAND_INS) <= {(model.exercise, model.name) for model in MODELS.values()}
 
 
 def test_the_classics_are_models_that_training_can_tell_apart():
@@ -123,7 +118,3 @@ def test_a_model_equals_itself_and_no_other(right):
     again = trace(MODELS[next(iter(MODELS))].build(right), CONFIG)
     assert first.equals(again)
     assert not first.equals(other)
-
-
-def test_a_key_joins_exercise_and_name():
-    assert WrongModel("Mlp", "no activation", ()).key == "Mlp: no activation"

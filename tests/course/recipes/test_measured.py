@@ -151,14 +151,6 @@ def load_benchmark():
 
 
 class TestBenchmark:
-    def test_a_finished_run_is_not_made_again(self, tmp_path, make_result) -> None:
-        benchmark = load_benchmark()
-        assert not benchmark.is_done(MINUTE, 0, tmp_path)
-        write_result(benchmark.log_of(MINUTE, 0, tmp_path), make_result())
-        assert benchmark.is_done(MINUTE, 0, tmp_path)
-        write_result(benchmark.log_of(MINUTE, 0, tmp_path), make_result(definition={}))
-        assert not benchmark.is_done(MINUTE, 0, tmp_path)
-
     def test_a_run_is_a_command_whose_result_becomes_the_log(self, tmp_path, make_result, monkeypatch) -> None:
         benchmark, commands = load_benchmark(), []
 
@@ -185,7 +177,3 @@ class TestBenchmark:
         assert (tmp_path / "curves" / "cpu-minute.png").exists()
         benchmark.main()
         assert len(commands) == 2  # a finished run is kept
-
-    def test_its_table_has_mean_spread_and_seeds(self, make_result) -> None:
-        runs = [make_result(seed=seed, accuracy=0.98 + 0.01 * seed) for seed in range(2)]
-        assert " ".join(load_benchmark().table(runs).split()) == "cpu-minute 98.50% ± 0.71% 60.0 s seeds 0, 1"

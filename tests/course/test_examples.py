@@ -15,7 +15,7 @@ from exercise_kit.engine.verdict import Failure
 from exercise_kit.hidden_checks.checks import reference_student
 from vit_course.exercises.catalog import EXERCISES
 
-SOLUTIONS = Path(__file__).parents[3] / "solutions"
+SOLUTIONS = Path(__file__).parents[2] / "solutions"
 CELL = re.compile(r'^# %% exercise="\w+"\n(.*?)(?=^# %%)', re.DOTALL | re.MULTILINE)
 
 

@@ -22,7 +22,7 @@ from vit_course.exercises.forbidden_calls import RULES
 from vit_course.training import loop
 from vit_course.vit import VisionTransformer
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 WRAPPINGS = ("plain", "compiled", "scripted")
 
 
