@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass, replace
 
 from exercise_kit.engine.watchdog import CALL_SECONDS, TOTAL_SECONDS
-from exercise_kit.worker.limits import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
+from exercise_kit.worker.bounds import BROKEN, OUT_OF_DISK, OUT_OF_MEMORY
 
 # an H200's machine of slow cores had not graded one notebook after 22 seconds, with 20 for the start
 _SECONDS_TO_START_CUDA, _SLOWER_AT_FIRST = 180.0, 3

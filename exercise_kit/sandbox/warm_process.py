@@ -24,7 +24,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.worker import fork_server, readable_paths
-from exercise_kit.worker.filesystem import clear_folder
+from exercise_kit.worker.namespaces import clear_folder
 
 _START = (
     "import sys; sys.path.insert(0, {home!r}); from worker.fork_server import main; del sys.path[0]; main({number})"
@@ -139,7 +139,7 @@ class WarmProcess:
         return float(self._answer(_SECONDS_TO_OBEY)["waited"])
 
     def interrupt(self, number: int) -> None:
-        """Stop the cell that runs in the child of that number: see :func:`worker.limits.time_limit`."""
+        """Stop the cell that runs in the child of that number: see :func:`worker.bounds.time_limit`."""
         self._send_message({"do": "interrupt", "child": number})
         self._answer(_SECONDS_TO_OBEY)
 

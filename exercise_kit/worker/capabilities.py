@@ -10,18 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .filesystem import enter_namespaces
+from .landlock import CREATE_RULESET, VERSION_FLAG, landlock_version
 from .linux import (
-    CREATE_RULESET,
     PR_SET_NO_NEW_PRIVS,
-    VERSION_FLAG,
     ProtectionError,
     can_change_user,
     find_architecture,
-    landlock_version,
     prctl,
     syscall,
 )
+from .namespaces import enter_namespaces
 from .seccomp import compile_filter, restrict_calls
 
 ELSEWHERE = "Grade on Linux (x86_64 or aarch64), in a virtual machine, a container or WSL 2"

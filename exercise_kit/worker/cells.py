@@ -22,7 +22,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from . import outputs, withheld
-from .limits import time_limit
+from .bounds import time_limit
 from .outputs import Stream, read_words
 from .real_types import is_a, namespace_of
 

@@ -11,9 +11,9 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import audit, outputs, policy, requests, withheld
+from . import attempts, outputs, policy, requests, withheld
 from . import device as compute
-from .limits import BROKEN, OUT_OF_MEMORY, Bounds
+from .bounds import BROKEN, OUT_OF_MEMORY, Bounds
 from .linux import die_with_parent
 from .wire import Closed, Wire, WireError
 
@@ -38,7 +38,7 @@ def serve_until_closed(
             importlib.import_module("exercise_kit.engine.training_fixtures").add(request["training_fixtures"])
         if request["withheld"]:
             withheld.withhold(request["withheld"])
-        noticed = audit.watch_attempts([*readable, *sys.path, scratch])
+        noticed = attempts.watch_attempts([*readable, *sys.path, scratch])
         os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
         wire = Wire(channel, blocking=True)
         device = compute.start_device(request["limits"]["device"])

@@ -21,9 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import filesystem as scratch_folder
-from . import limits, policy, preload
-from .limits import OUT_OF_DISK
+from . import bounds, namespaces, policy, preload
+from .bounds import OUT_OF_DISK
 from .linux import ProtectionError, prctl
 
 MESSAGE_BYTES = 1 << 20
@@ -175,7 +174,7 @@ class _ChildManager:
         self._child = 0
         ended = OUT_OF_DISK if self._wrote_too_much() else os.waitstatus_to_exitcode(status)
         _kill_orphans()
-        clean = scratch_folder.clear_folder(self._scratch)
+        clean = namespaces.clear_folder(self._scratch)
         return {"ended": ended, "by_itself": by_itself, "clean": clean}
 
     def _wrote_too_much(self) -> bool:
@@ -184,7 +183,7 @@ class _ChildManager:
         if watcher is None:
             return False
         _, status = os.waitpid(watcher, 0)
-        return os.waitstatus_to_exitcode(status) == limits.TOO_MUCH
+        return os.waitstatus_to_exitcode(status) == bounds.TOO_MUCH
 
     def _wait_for_child(self, patience: float) -> tuple[bool, int]:
         limit = time.monotonic() + patience

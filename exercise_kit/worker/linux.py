@@ -1,7 +1,4 @@
-"""Calls of the Linux kernel that Python has no name for, through ctypes: prctl, capabilities, users, and Landlock.
-
-Landlock says which files a process may read and write (Linux 5.13; network, signals and devices in newer ones).
-"""
+"""Calls of the Linux kernel that Python has no name for, through ctypes: prctl, capabilities and users."""
 
 from __future__ import annotations
 
@@ -9,11 +6,8 @@ import ctypes
 import errno
 import os
 import platform
-import stat
 import struct
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 # on Windows only the refusal, `find_architecture`, is of use
@@ -26,10 +20,10 @@ class ProtectionError(Exception):
 
 
 def find_architecture() -> str:
-    """ "x86_64" or "aarch64".
+    """Return "x86_64" or "aarch64".
 
     Raises:
-        WallError: not Linux, or another processor (a 32-bit Python too).
+        ProtectionError: not Linux, or another processor (a 32-bit Python too).
     """
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
     if sys.platform != "linux" or machine not in ("x86_64", "aarch64") or sys.maxsize < 2**32:
@@ -126,79 +120,3 @@ def _empty_bounding_set() -> None:
             if error.errno in (errno.EINVAL, errno.EPERM):  # past the last one; nothing to give up
                 return
             raise
-
-
-# the numbers are the same on every architecture
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-VERSION_FLAG = 1
-PATH_BENEATH = 1
-LOG_NOTHING = 1  # ABI 7: what is denied to students does not fill the kernel's log
-
-EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, REMOVE_DIR, REMOVE_FILE = (1 << bit for bit in range(6))
-MAKE_DIR, MAKE_REG, MAKE_SYM = 1 << 7, 1 << 8, 1 << 12
-REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
-READ = READ_FILE | READ_DIR
-# no execution, no sockets, pipes or devices made
-WRITE = READ | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SYM | REFER | TRUNCATE
-# all rights on files that an ABI knows; a right that is handled and not granted is denied
-HANDLED = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
-BIND_AND_CONNECT_TCP = 3
-ABSTRACT_SOCKETS_AND_SIGNALS = 3
-
-
-def landlock_version() -> int:
-    """The ABI of this kernel's Landlock; 0 where it is absent or switched off."""
-    try:
-        return syscall(CREATE_RULESET, 0, 0, VERSION_FLAG)
-    except OSError:
-        return 0
-
-
-def make_ruleset(
-    readable: Sequence[Path], listable: Sequence[Path], writable: Sequence[Path], devices: Sequence[Path] = ()
-) -> int:
-    """A descriptor of the rules, which ``restrict`` puts into force; it passes through fork, not through exec.
-
-    No right to bind or connect over TCP is granted (ABI 4), none to reach abstract unix sockets or to send signals
-    outside (ABI 6).
-
-    Args:
-        readable: files, and folders with all that is in them.
-        listable: folders of which the names, below too, may be read.
-        writable: folders in which everything but devices, pipes and sockets may be made; files that may be written.
-        devices: devices that may be read, written and steered (ioctl).
-
-    Raises:
-        OSError: the kernel has no Landlock.
-    """
-    abi = syscall(CREATE_RULESET, 0, 0, VERSION_FLAG)
-    handled = HANDLED[min(abi, 5)]
-    attributes = struct.pack("=QQQ", handled, BIND_AND_CONNECT_TCP, ABSTRACT_SOCKETS_AND_SIGNALS)
-    known = attributes[: 8 if abi < 4 else 16 if abi < 6 else 24]
-    rules = syscall(CREATE_RULESET, known, len(known), 0)
-    steered = READ_FILE | WRITE_FILE | IOCTL_DEV
-    for paths, rights in ((readable, READ), (listable, READ_DIR), (writable, WRITE), (devices, steered)):
-        for path in paths:
-            _allow(rules, path, rights & handled)
-    return rules
-
-
-def restrict_files(rules: int) -> None:
-    """Put the rules into force for this process and all that it forks, for ever."""
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-    flags = LOG_NOTHING if landlock_version() >= 7 else 0
-    syscall(RESTRICT_SELF, rules, flags)
-
-
-def _allow(rules: int, path: Path, rights: int) -> None:
-    try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        return  # what cannot be reached needs no rule
-    try:
-        if not stat.S_ISDIR(os.fstat(place).st_mode):
-            rights &= FILE_RIGHTS
-        syscall(ADD_RULE, rules, PATH_BENEATH, struct.pack("=Qi", rights, place), 0)
-    finally:
-        os.close(place)

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .filesystem import enter_namespaces
-from .limits import Bounds, hold_to_size, set_bounds
+from .bounds import Bounds, hold_to_size, set_bounds
+from .landlock import landlock_version, make_ruleset, restrict_files
 from .linux import (
     DAC_READ_SEARCH,
     PR_SET_DUMPABLE,
@@ -24,12 +24,10 @@ from .linux import (
     can_change_user,
     die_with_parent,
     drop_privileges,
-    landlock_version,
-    make_ruleset,
     prctl,
-    restrict_files,
     syscall,
 )
+from .namespaces import enter_namespaces
 from .seccomp import compile_filter, restrict_calls
 
 NOBODY = 65534

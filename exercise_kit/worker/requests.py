@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from . import device as compute
 from . import torch_internals, withheld
-from .audit import Attempts
+from .attempts import Attempts
 from .cells import Cells
 from .module_values import list_named_parameters
 from .observe import make_reply, observe, observe_parts, pull_back

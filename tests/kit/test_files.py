@@ -177,7 +177,7 @@ def test_the_user_s_folder_is_where_xdg_says_or_in_the_home(kind, tmp_path, monk
 OTHERS = {
     "data/torchvision_sets.py",
     "sandbox/package_view.py",
-    "worker/filesystem.py",
+    "worker/namespaces.py",
     "nbgrader/class_folder.py",
     "nbgrader/submission_exporter.py",
     "authoring/release.py",

@@ -44,8 +44,8 @@ import torch.utils.data
 from matplotlib import pyplot
 
 from exercise_kit.worker import policy, readable_paths
-from exercise_kit.worker.filesystem import clear_folder
 from exercise_kit.worker.linux import LIBC, prctl, syscall
+from exercise_kit.worker.namespaces import clear_folder
 
 PLACES: dict[str, str] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
 TEMPORARY = tempfile.gettempdir()

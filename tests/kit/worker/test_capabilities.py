@@ -8,7 +8,7 @@ import platform
 
 import pytest
 
-from exercise_kit.worker import capabilities, linux
+from exercise_kit.worker import capabilities, landlock, linux
 
 
 def test_it_finds_what_there_is_and_changes_nothing() -> None:
@@ -16,7 +16,7 @@ def test_it_finds_what_there_is_and_changes_nothing() -> None:
     found = capabilities.probe_capabilities()
     assert (os.getpid(), os.getuid()) == before
     assert {*os.listdir("/proc/self/fd")} <= files  # those of earlier tests may be collected meanwhile
-    assert found.landlock == linux.landlock_version()
+    assert found.landlock == landlock.landlock_version()
     there = {"landlock": bool(found.landlock), "seccomp": found.seccomp, "namespaces": found.namespaces}
     assert set(found.missing) == {name for name, is_there in there.items() if not is_there}
     assert found.is_sufficient == (there["landlock"] and there["seccomp"])
@@ -37,7 +37,7 @@ def test_a_missing_landlock_has_a_remedy(number: int, remedy: str, monkeypatch: 
     def refuse(*arguments: object) -> int:
         raise OSError(number, os.strerror(number))
 
-    for module in (linux, capabilities):
+    for module in (landlock, capabilities):
         monkeypatch.setattr(module, "syscall", refuse)
     found = capabilities.probe_capabilities()
     assert found.landlock == 0

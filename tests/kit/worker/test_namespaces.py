@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from exercise_kit.worker import filesystem, seccomp
+from exercise_kit.worker import namespaces, seccomp
 from exercise_kit.worker.linux import PR_SET_NO_NEW_PRIVS, find_architecture, prctl
 from tests.machine import CAPABILITIES
 from tests.waiting import wait_until
@@ -46,7 +46,7 @@ def test_inside_there_is_what_was_named_and_a_writable_folder(tmp_path: Path) ->
     (tmp_path / "hidden.txt").write_text("secret")
 
     def look() -> dict[str, Any]:
-        inside = filesystem.enter_namespaces([tmp_path / "given"], 1 << 20, 65534)
+        inside = namespaces.enter_namespaces([tmp_path / "given"], 1 << 20, 65534)
         assert inside
         (inside.scratch / "new").write_text("written")
         refused = {}
@@ -81,7 +81,7 @@ def test_inside_there_is_what_was_named_and_a_writable_folder(tmp_path: Path) ->
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_process_outside_ends_as_the_one_inside(code: int) -> None:
     def leave() -> None:
-        filesystem.enter_namespaces([], 1 << 20, 65534)
+        namespaces.enter_namespaces([], 1 << 20, 65534)
         os._exit(code)
 
     assert in_a_child(leave) == (None, code)
@@ -98,7 +98,7 @@ def test_where_they_are_refused_nothing_has_changed() -> None:
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         seccomp.restrict_calls(b"".join(struct.pack("=HBBI", *step) for step in steps))
         before = (os.getpid(), os.getuid(), os.listdir("/proc/self/fd"), os.listdir("/"))
-        inside = filesystem.enter_namespaces([], 1 << 20, 65534)
+        inside = namespaces.enter_namespaces([], 1 << 20, 65534)
         after = (os.getpid(), os.getuid(), os.listdir("/proc/self/fd"), os.listdir("/"))
         return [inside, before == after]
 
@@ -109,7 +109,7 @@ JUDGE = """
 import os, subprocess, sys
 warm = '''
 import os, sys, time
-from exercise_kit.worker.filesystem import enter_namespaces
+from exercise_kit.worker.namespaces import enter_namespaces
 enter_namespaces([], 1 << 20, 65534)
 os.write(1, b"in")
 time.sleep(60)

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from exercise_kit.worker import limits, policy
+from exercise_kit.worker import bounds, policy
 from exercise_kit.worker.linux import ProtectionError
 from tests.machine import CAPABILITIES, needs_sandbox
 from tests.waiting import GIVE_UP
@@ -263,7 +263,7 @@ def test_the_scratch_folder_is_of_limited_size(scene: Scene, name: str) -> None:
         assert number == errno.ENOSPC
         assert written <= 17
     else:
-        assert (scene[name]["exit"], scene[name]["watched"]) == (-signal.SIGKILL, limits.TOO_MUCH)
+        assert (scene[name]["exit"], scene[name]["watched"]) == (-signal.SIGKILL, bounds.TOO_MUCH)
 
 
 def test_a_child_is_nobody_in_particular(scene: Scene) -> None:

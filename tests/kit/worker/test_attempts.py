@@ -2,7 +2,7 @@
 
 import pytest
 
-from exercise_kit.worker.audit import Attempts
+from exercise_kit.worker.attempts import Attempts
 
 
 @pytest.mark.parametrize(
