@@ -34,7 +34,7 @@ from exercise_kit.judge.result import (
     join_clauses,
     with_exercises,
 )
-from exercise_kit.judge.scoring import fail_checks, leave_ungraded, merge, score_checks
+from exercise_kit.judge.scoring import OUR_ERROR, fail_checks, merge, score_checks
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -129,7 +129,8 @@ class GradingSession:
     def _grade_answer(self, answer: ExerciseAnswer) -> ExerciseResult:
         name, worth = answer.name, answer.max_score
         if problem := self._checks.problems.get(name):
-            return leave_ungraded(name, worth, problem)
+            words = OUR_ERROR.format(name)
+            return ExerciseResult(name, 0.0, worth or 0.0, problem=words, reason=Reason.OUR_ERROR, waits_for=problem)
         checks = self._checks.exercises().get(name)
         if not checks or name not in course().exercises:
             raise HiddenChecksError(f"there are no hidden checks of {name}")
