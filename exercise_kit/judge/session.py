@@ -219,18 +219,14 @@ class GradingSession:
 
     def _ask_with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
-        outcomes: list[Outcome] = []
+        outcomes, rule = list[Outcome](), course().rules.get(answer.name)
         lent = self._workers.with_model_parts(answer, _find_withheld(answer.name))
         with suppress(WorkerLost, GraderFailed), lent as worker:
-            worker.hold_to(course().rules.get(answer.name))
+            worker.hold_to(rule)
             for check in checks:
                 student = RemoteStudent(worker, course().exercises[answer.name].objects)
                 outcome = self._checks.evaluate(answer.name, check, student, self._key)
-                if (
-                    worker.lost
-                    or worker.failure
-                    or describe_forbidden_call(course().rules.get(answer.name), worker.called)
-                ):
+                if worker.lost or worker.failure or describe_forbidden_call(rule, worker.called):
                     break
                 if self._find_other_code(answer.name, worker.answered):
                     break
