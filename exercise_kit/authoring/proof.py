@@ -14,12 +14,13 @@ from exercise_kit.engine.evaluate_check import Outcome, evaluate_check
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Verdict
+from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.hidden_checks.checks import HiddenChecks
 
 _KEYS = (b"proof 1", b"proof 2", b"proof 3")  # other sizes and numbers each time
 Objects = Sequence[Callable[..., Any]]
 Outcomes = Mapping[str, Sequence[Outcome]]  # of each check, in every draw
+Tried = tuple[Misconception, Sequence[CheckResult], Outcomes]  # what public and hidden checks find of a known mistake
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,23 @@ def prove(hidden: Path) -> Proof:
         if broken := [*_find_broken_claims(exercise, own.answers[name], own.folder.parent)]:
             found += broken  # whatever else was said would follow from that
             continue
-        found += _find_public_problems(exercise, own.answers[name])
         right = _collect_by_check(exercise, own.answers[name], checks)
-        mistakes = [(wrong, _collect_by_check(exercise, wrong.objects, checks)) for wrong in exercise.misconceptions]
+        mistakes = [
+            (wrong, _run_public(exercise, wrong.objects), _collect_by_check(exercise, wrong.objects, checks))
+            for wrong in exercise.misconceptions
+        ]
+        found += _find_public_problems(exercise, own.answers[name], mistakes)
         found += _find_hidden_problems(exercise, right, mistakes, f"{EXERCISES}/{name}.py")
-        caught[name] = {wrong.name: _list_catching_checks(exercise, wrong, outcomes) for wrong, outcomes in mistakes}
+        caught[name] = {wrong.name: _list_catching_checks(public, hidden) for wrong, public, hidden in mistakes}
     single = (name for name in caught if sum(each.worth > 0 for each in checks.exercises()[name]) == 1)
     return Proof(tuple(found), caught, tuple(single))
 
 
-def _list_catching_checks(exercise: Exercise, wrong: Misconception, outcomes: Outcomes) -> tuple[str, ...]:
-    results = run_checks(exercise, dict(zip(exercise.objects, wrong.objects, strict=True)))
+def _run_public(exercise: Exercise, objects: Objects) -> Sequence[CheckResult]:
+    return run_checks(exercise, dict(zip(exercise.objects, objects, strict=True)))
+
+
+def _list_catching_checks(results: Sequence[CheckResult], outcomes: Outcomes) -> tuple[str, ...]:
     public = [each.name for each in results if each.verdict == Verdict.FAIL]
     hidden = [name for name, runs in outcomes.items() if any(each.result.verdict == Verdict.FAIL for each in runs)]
     return (*public, *(f"hidden {name}" for name in hidden))
@@ -83,7 +90,7 @@ def _find_broken_claims(exercise: Exercise, answer: Objects, class_dir: Path) ->
             yield f"{place}; the check {check.name} breaks off with the lesson's own answer"
 
 
-def _find_public_problems(exercise: Exercise, answer: Objects) -> Iterator[str]:
+def _find_public_problems(exercise: Exercise, answer: Objects, mistakes: Sequence[Tried]) -> Iterator[str]:
     where = f"{EXERCISES}/{exercise.name}.py"
     for name, count in Counter(wrong.name for wrong in exercise.misconceptions).items():
         if count > 1:
@@ -91,20 +98,18 @@ def _find_public_problems(exercise: Exercise, answer: Objects) -> Iterator[str]:
     for check in exercise.checks:
         if not check.claim:
             yield f"{where}: the check {check.name} has no docstring, which is the sentence that students read"
-    for result in run_checks(exercise, dict(zip(exercise.objects, answer, strict=True))):
+    for result in _run_public(exercise, answer):
         if result.verdict != Verdict.PASS:
             refused = f"the check {result.name} refuses the answer of {LESSONS}/{exercise.lesson}.py"
             yield f"{where}: {refused}: {result.message}"
-    for wrong in exercise.misconceptions:
-        yield from (
-            f"{where}: the known mistake {wrong.name!r} {words}" for words in _find_mistake_problems(exercise, wrong)
-        )
+    for wrong, results, _ in mistakes:
+        for words in _find_mistake_problems(wrong, results):
+            yield f"{where}: the known mistake {wrong.name!r} {words}"
 
 
-def _find_mistake_problems(exercise: Exercise, wrong: Misconception) -> Iterator[str]:
+def _find_mistake_problems(wrong: Misconception, results: Sequence[CheckResult]) -> Iterator[str]:
     if not wrong.cause.explanation:
         yield "has no docstring, which explains it to the student"
-    results = run_checks(exercise, dict(zip(exercise.objects, wrong.objects, strict=True)))
     called = list(dict.fromkeys(cause.name for each in results for cause in each.causes))
     if not any(each.verdict == Verdict.FAIL for each in results):
         yield "is caught by no public check: a student who makes it reads that everything is right"
@@ -112,9 +117,7 @@ def _find_mistake_problems(exercise: Exercise, wrong: Misconception) -> Iterator
         yield f"is caught, but the student reads {' or '.join(map(repr, called)) or 'no name at all'}"
 
 
-def _find_hidden_problems(
-    exercise: Exercise, right: Outcomes, mistakes: Sequence[tuple[Misconception, Outcomes]], where: str
-) -> Iterator[str]:
+def _find_hidden_problems(exercise: Exercise, right: Outcomes, mistakes: Sequence[Tried], where: str) -> Iterator[str]:
     broke = False
     for name, outcomes in right.items():
         wrong = next((each for each in outcomes if each.result.verdict != Verdict.PASS), None)
@@ -126,7 +129,7 @@ def _find_hidden_problems(
             yield f"{where}: {name} refuses the answer of {LESSONS}/{exercise.lesson}.py: {said}"
     if broke:  # what the others catch tells nothing of the whole
         return
-    for mistake, found in mistakes:
+    for mistake, _, found in mistakes:
         runs = zip(*found.values(), strict=True)
         missed = sum(not any(each.result.verdict == Verdict.FAIL for each in run) for run in runs)
         if missed:

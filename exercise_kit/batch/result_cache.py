@@ -27,7 +27,7 @@ from exercise_kit.engine.class_exercises import find_class_files
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.files import write
-from exercise_kit.judge.result import ExerciseResult, Result, join_clauses, with_exercises
+from exercise_kit.judge.result import Result, join_clauses, with_exercises
 from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
@@ -213,7 +213,8 @@ class Store:
             reading = {"flags": (), "reason": None} | entry.get("reading", {})
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return None
-        if not hmac.compare_digest(sealed.encode(), seal.encode()) or not all(map(_is_possible, result.exercises)):
+        are_possible = all(0 <= each.score <= each.max_score < math.inf for each in result.exercises)
+        if not hmac.compare_digest(sealed.encode(), seal.encode()) or not are_possible:
             raise TamperedResult("its kept result had been changed by somebody else")
         return Kept(result, keys, tuple(reading["flags"]), reading["reason"])
 
@@ -224,10 +225,6 @@ class Store:
 
     def _find_path(self, content: str, lesson: str | None) -> Path:
         return self.folder / f"{hashlib.sha256(f'{content}/{lesson}'.encode()).hexdigest()}.json"
-
-
-def _is_possible(result: ExerciseResult) -> bool:
-    return 0 <= result.score <= result.max_score < math.inf
 
 
 def merge_results(submission: Submission, kept: Result | None, fresh: Result | None) -> Result:

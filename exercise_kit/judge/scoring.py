@@ -114,12 +114,6 @@ def score_checks(
     )
 
 
-def leave_ungraded(exercise: str, max_score: float | None, problem: str) -> ExerciseResult:
-    """The result of an exercise whose files have an error, which its author reads; nothing of it was evaluated."""
-    words = OUR_ERROR.format(exercise)
-    return ExerciseResult(exercise, 0.0, max_score or 0.0, problem=words, reason=Reason.OUR_ERROR, waits_for=problem)
-
-
 def fail_checks(
     exercise: str,
     max_score: float | None,

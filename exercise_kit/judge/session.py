@@ -34,7 +34,7 @@ from exercise_kit.judge.result import (
     join_clauses,
     with_exercises,
 )
-from exercise_kit.judge.scoring import fail_checks, leave_ungraded, merge, score_checks
+from exercise_kit.judge.scoring import OUR_ERROR, fail_checks, merge, score_checks
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -129,7 +129,8 @@ class GradingSession:
     def _grade_answer(self, answer: ExerciseAnswer) -> ExerciseResult:
         name, worth = answer.name, answer.max_score
         if problem := self._checks.problems.get(name):
-            return leave_ungraded(name, worth, problem)
+            words = OUR_ERROR.format(name)
+            return ExerciseResult(name, 0.0, worth or 0.0, problem=words, reason=Reason.OUR_ERROR, waits_for=problem)
         checks = self._checks.exercises().get(name)
         if not checks or name not in course().exercises:
             raise HiddenChecksError(f"there are no hidden checks of {name}")
@@ -218,18 +219,14 @@ class GradingSession:
 
     def _ask_with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
-        outcomes: list[Outcome] = []
+        outcomes, rule = list[Outcome](), course().rules.get(answer.name)
         lent = self._workers.with_model_parts(answer, _find_withheld(answer.name))
         with suppress(WorkerLost, GraderFailed), lent as worker:
-            worker.hold_to(course().rules.get(answer.name))
+            worker.hold_to(rule)
             for check in checks:
                 student = RemoteStudent(worker, course().exercises[answer.name].objects)
                 outcome = self._checks.evaluate(answer.name, check, student, self._key)
-                if (
-                    worker.lost
-                    or worker.failure
-                    or describe_forbidden_call(course().rules.get(answer.name), worker.called)
-                ):
+                if worker.lost or worker.failure or describe_forbidden_call(rule, worker.called):
                     break
                 if self._find_other_code(answer.name, worker.answered):
                     break
