@@ -26,11 +26,7 @@
 # - read a check's report, and find your way from it to the mistake;
 # - say why a falling loss proves little, and choose an input that proves more.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `normalize_images` | 10 | 2 |
-# | one written question | 3 | 1 |
-# | a first bug hunt | 6 | – |
+# <!-- table: tasks -->
 #
 # You need Python, a little PyTorch and a little linear algebra, but no GPU. Run the cells from top to bottom, each
 # with Shift + Enter.
@@ -161,7 +157,7 @@ check("normalize_images", first_try)
 # The text in quotes below `def` is the task. Replace the last two lines, `# TODO` and `raise`. Run the cell, then the
 # check below it, as often as you like.
 #
-# ### Exercise: `normalize_images` (10 minutes, 2 points)
+# ### Exercise: `normalize_images`
 
 
 # %% exercise="normalize_images"
@@ -272,7 +268,7 @@ reveal("shapes-that-fit", fitting)
 # that the model was trained with: those in `first_try` are ImageNet's, which torchvision's ViT-B/16 expects.
 
 # %% [markdown]
-# ## A first bug hunt (6 minutes)
+# ## A first bug hunt
 #
 # Every lesson has one. The next cell shows another version of `normalize_images` with one bug, which the seed
 # chooses. (A torch method whose name ends in `_`, such as `sub_`, changes its tensor instead of making a new one.)
@@ -576,7 +572,7 @@ for name, model in models.items():
 # that it was chosen for, so a check makes several claims.
 
 # %% [markdown] question="loss-proves-little" points=1
-# ### Question: "my loss falls" (3 minutes, 1 point)
+# ### Question: "my loss falls"
 #
 # A friend writes: "My ViT must be right. The loss falls in every epoch, and it is more accurate than yours." What do
 # you answer, in two or three sentences? Support your answer with a number from the figure of the nine models.

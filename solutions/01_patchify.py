@@ -23,15 +23,7 @@
 # - turn patches into tokens with one Linear;
 # - show that a strided convolution computes the very same numbers.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `patchify` | 20 | 8 |
-# | `unpatchify` | 10 | 5 |
-# | `PatchEmbedding` | 12 | 5 |
-# | `conv_from_linear` | 12 | 5 |
-# | bug hunt: `fix_patchify` | 10 | 3 |
-# | a second bug hunt, with a random bug | 5 | – |
-# | one written question | 5 | 2 |
+# <!-- table: tasks -->
 
 # %%
 import torch
@@ -126,7 +118,7 @@ print(tiny[0, 0].permute(1, 0).reshape(2, 8))
 # In `tiny` above, the number 9 is in row 2, column 1. With patches of 2 × 2, in which token is it, and at which place?
 # The docstring has the answer.
 #
-# ### Exercise: `patchify` (20 minutes, 8 points)
+# ### Exercise: `patchify`
 
 
 # %% exercise="patchify"
@@ -229,7 +221,7 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 # tokens.) How expensive?
 
 # %% [markdown] question="patches-or-pixels" points=2
-# ### Question: why not one token per pixel? (5 minutes, 2 points)
+# ### Question: why not one token per pixel?
 #
 # Attention compares every token with every token, itself included. Take a 224 × 224 image. How many comparisons does
 # a layer make with patches of 16, and how many with one token per pixel? And what do you lose with the larger patch, if
@@ -252,7 +244,7 @@ explore_patches(own_picture(path, otherwise=photo()), patchify)
 # wrong. If it is, both can still be wrong *in the same way*: cut the photo into strips and put the strips back, and
 # you get the photo, too. So do not reverse your own code. Start from the convention in the docstring of `patchify`.
 #
-# ### Exercise: `unpatchify` (10 minutes, 5 points)
+# ### Exercise: `unpatchify`
 
 
 # %% exercise="unpatchify"
@@ -327,7 +319,7 @@ show_images(
 # same for every patch, computes them from the pixels: `token = projection(patch)`. There is no activation and no
 # mixing of patches. From now on, *token* means the output of this Linear.
 #
-# ### Exercise: `PatchEmbedding` (12 minutes, 5 points)
+# ### Exercise: `PatchEmbedding`
 
 
 # %% exercise="PatchEmbedding"
@@ -399,7 +391,7 @@ check("PatchEmbedding", PatchEmbedding)
 # the pixels of one patch by its weights, adds the products up, and adds its bias: one number of one token. There are
 # `embed_dim` kernels, one for each row of your Linear's weight.
 #
-# ### Exercise: `conv_from_linear` (12 minutes, 5 points)
+# ### Exercise: `conv_from_linear`
 
 
 # %% exercise="conv_from_linear"
@@ -520,7 +512,7 @@ print(
 show_patches(patchify_from_the_internet(picture, 48)[0], grid_size=(6, 5))
 
 # %% [markdown]
-# ### Exercise: `fix_patchify` (10 minutes, 3 points)
+# ### Exercise: `fix_patchify`
 #
 # The tiles are out of order, and their colors do not fit together. These are two mistakes, and a square image shows
 # neither. Copy the function, repair both, and let it raise a ValueError for sizes that do not fit, which its author
@@ -592,7 +584,7 @@ check("fix_patchify", fix_patchify)
 show_patches(fix_patchify(picture, 48)[0], grid_size=(6, 5))
 
 # %% [markdown]
-# ## A second bug hunt, with a random bug (5 minutes)
+# ## A second bug hunt, with a random bug
 #
 # The two bugs above are the same for everybody. The next one is chosen by a seed, from the mistakes that our checks
 # know. The program uses another tool: `unfold(axis, size, step)` slides a window along an axis, so

@@ -25,14 +25,7 @@
 # - put the class token and the positions together in the right order;
 # - fit a model's positions to images of another size.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `sinusoidal_positions` | 15 | 6 |
-# | `sinusoidal_positions_2d` | 15 | 5 |
-# | `add_class_token` | 8 | 4 |
-# | `resize_positions` | 15 | 5 |
-# | one written question | 5 | 2 |
-# | two bug hunts, one with a random bug | 10 | – |
+# <!-- table: tasks -->
 
 # %%
 import torch
@@ -123,7 +116,7 @@ show_matrix(
 # length.](../figures/positions_sine.svg)
 
 # %% [markdown]
-# ### Exercise: `sinusoidal_positions` (15 minutes, 6 points)
+# ### Exercise: `sinusoidal_positions`
 
 
 # %% exercise="sinusoidal_positions"
@@ -237,7 +230,7 @@ show_matrix(
 # finds it.
 
 # %% [markdown] question="why-sine-and-cosine" points=2
-# ### Question: why both? (5 minutes, 2 points)
+# ### Question: why both?
 #
 # Each hand stores a sine *and* a cosine. What would be lost if the table held sines only? Say something about one
 # hand alone, and something about the stripes above. (cos a · cos b + sin a · sin b = cos(a − b) may help.)
@@ -290,7 +283,7 @@ show_position_similarity(line, grid_size=(6, 8))
 # The remedy is two clocks. The first half of the dimensions shows the row, the second half the column.
 
 # %% [markdown]
-# ### Exercise: `sinusoidal_positions_2d` (15 minutes, 5 points)
+# ### Exercise: `sinusoidal_positions_2d`
 
 
 # %% exercise="sinusoidal_positions_2d"
@@ -446,7 +439,7 @@ explore_positions(tables, grid_size=(8, 8))
 # Three steps, in this order: **expand, concatenate, add**.
 
 # %% [markdown]
-# ### Exercise: `add_class_token` (8 minutes, 4 points)
+# ### Exercise: `add_class_token`
 
 
 # %% exercise="add_class_token"
@@ -574,7 +567,7 @@ for name, (of_photo, of_shuffled) in answers.items():
 # dimension, laid out on the grid, is like a small, noisy picture, which can be enlarged (Dosovitskiy et al. 2021,
 # section 3.2).
 #
-# ### Exercise: `resize_positions` (15 minutes, 5 points)
+# ### Exercise: `resize_positions`
 
 
 # %% exercise="resize_positions"
@@ -740,7 +733,7 @@ check("resize_positions", resize_from_the_internet)
 # pictures.
 
 # %% [markdown]
-# ## A second bug hunt, with a random bug (5 minutes)
+# ## A second bug hunt, with a random bug
 #
 # Here is `add_class_token` by another author, with a bug from our library. The seed chooses the bug. Read the program
 # slowly: the class token, its place in front, the positions, the gradients. Which of them is treated wrongly?

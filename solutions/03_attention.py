@@ -23,14 +23,7 @@
 # - split tokens into heads without mixing them up, and run all heads in one matrix product;
 # - write a test that tells attention from its look-alikes.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `scaled_dot_product_attention` | 15 | 8 |
-# | `split_heads`, `merge_heads` | 12 | 6 |
-# | `MultiHeadSelfAttention` | 25 | 10 |
-# | `is_attention`: you write the test | 25 | 8 |
-# | two written questions | 10 | 4 |
-# | a bug hunt, with a random bug | 5 | – |
+# <!-- table: tasks -->
 
 # %%
 import math
@@ -126,7 +119,7 @@ print("all of (b) is weights @ value:", torch.allclose(weights @ value, output))
 # (queries, head_dim) times (head_dim, keys) gives (queries, keys): a **row for each query**, a **column for each
 # key**. The softmax runs along a row: a query has one unit of attention to give away.
 #
-# ### Exercise: `scaled_dot_product_attention` (15 minutes, 8 points)
+# ### Exercise: `scaled_dot_product_attention`
 #
 # There may be other axes in front of the last two: a batch, heads, both, or none. Count axes from the *back*.
 
@@ -331,7 +324,7 @@ explore_softmax()
 # deviation 1. In training both may grow, and scores with them: lesson 10 shows a remedy, QK-norm.
 
 # %% [markdown] question="why-scale" points=2
-# ### Question: why the root? (5 minutes, 2 points)
+# ### Question: why the root?
 #
 # A friend leaves the division out: "The Linears that make query and key can learn to be smaller." Another one divides
 # by `head_dim` itself: "Then no score can be too large." Answer both, using what you saw above.
@@ -466,7 +459,7 @@ show_matrix(
 # `view` took the numbers in the order in which they lie in memory, token after token, and gave ten of them to each
 # head. We wanted *columns*, a part of every token. This is the mistake that made confetti in lesson 01.
 #
-# ### Exercise: `split_heads` and `merge_heads` (12 minutes, 6 points)
+# ### Exercise: `split_heads` and `merge_heads`
 
 
 # %% exercise="split_heads"
@@ -558,7 +551,7 @@ show_matrix(
 # Every head has a part of every token. (Splitting an axis and swapping two axes copies no number.)
 
 # %% [markdown] question="heads-or-one" points=2
-# ### Question: three small heads or one large one? (5 minutes, 2 points)
+# ### Question: three small heads or one large one?
 #
 # A layer with `embed_dim = 192` may have 1 head of 192, 3 heads of 64, or 192 heads of 1. All three have the same
 # number of parameters. What can three heads do for a token that one head cannot? And what is lost with 192 heads?
@@ -590,7 +583,7 @@ show_matrix(
 # output would hold only what head 0 has found, and so on. With it every head can write into all numbers of the
 # output.
 #
-# ### Exercise: `MultiHeadSelfAttention` (25 minutes, 10 points)
+# ### Exercise: `MultiHeadSelfAttention`
 
 
 # %% exercise="MultiHeadSelfAttention"
@@ -825,7 +818,7 @@ print(
 # right: each fact rules out some wrong ones.
 
 # %% [markdown]
-# ### Exercise: `is_attention` (25 minutes, 8 points)
+# ### Exercise: `is_attention`
 #
 # Write the test. It is tried on right attentions, written in many ways, which it must accept, and on wrong ones, which
 # it must reject. Some of these go wrong only in one place: in the second image of a batch, in the last number of a key,
@@ -949,7 +942,7 @@ for name, attend in suspects.items():
 # Only the pencil catches "hot-headed", and no single fact catches all six.
 
 # %% [markdown]
-# ## One more suspect, with a random bug (5 minutes)
+# ## One more suspect, with a random bug
 #
 # This suspect is guilty. The seed chooses its mistake, from those that our checks know. The program uses the names of
 # the paper, Q, K, V and d_k. Find the wrong line by reading. Then: will your test catch it?

@@ -25,15 +25,7 @@
 # - compare a stack with its norms on the branches and one with its norms on the residual stream, by their gradients
 #   and their losses, and say what this comparison shows.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `layer_norm` | 10 | 5 |
-# | `is_layer_norm`: you write the test | 20 | 6 |
-# | `Mlp` | 6 | 3 |
-# | `EncoderBlock` | 15 | 7 |
-# | one written question | 6 | 2 |
-# | bug hunt: `fix_block` | 10 | 3 |
-# | a second bug hunt, with a random bug | 5 | – |
+# <!-- table: tasks -->
 
 # %%
 import torch
@@ -133,7 +125,7 @@ for name, norm in norms.items():
 # is far below with almost 0.
 
 # %% [markdown]
-# ### Exercise: `layer_norm` (10 minutes, 5 points)
+# ### Exercise: `layer_norm`
 
 
 # %% exercise="layer_norm"
@@ -335,7 +327,7 @@ draw(curves, "spread of the tokens, as a power of 10", "largest difference from 
 # a weight and a bias that hide nothing.
 
 # %% [markdown]
-# ### Exercise: `is_layer_norm` (20 minutes, 6 points)
+# ### Exercise: `is_layer_norm`
 #
 # Write the test. It is tried on right norms, written in many ways, which it must accept, and on wrong ones, which it
 # must reject. A test that rejects everything earns nothing. You may not compare with a second LayerNorm: for new code
@@ -457,7 +449,7 @@ for name, norm in suspects.items():
 # form in their ViTs. So do we, and the check tests for it.
 
 # %% [markdown]
-# ### Exercise: `Mlp` (6 minutes, 3 points)
+# ### Exercise: `Mlp`
 
 
 # %% exercise="Mlp"
@@ -565,7 +557,7 @@ draw({name: (x, y) for name, y in fits.items()}, "x", "y")
 predict("all-zero", "x itself", choices=("zeros", "x itself", "x, normalized"))
 
 # %% [markdown]
-# ### Exercise: `EncoderBlock` (15 minutes, 7 points)
+# ### Exercise: `EncoderBlock`
 
 
 # %% exercise="EncoderBlock"
@@ -745,7 +737,7 @@ draw(lengths, "block", "mean length")
 # three seeds, `benchmarks/results/short_lessons.json`).
 
 # %% [markdown] question="silent-start" points=2
-# ### Question: a block that starts as the identity (6 minutes, 2 points)
+# ### Question: a block that starts as the identity
 #
 # Some people start training with `fc2` and the attention's `projection` at zero (weights and biases) in every block.
 # What does a stack of 24 such blocks compute before the first step? Which of the two Linears of an MLP gets a
@@ -1052,7 +1044,7 @@ for norms in ((), ("norm1",), ("norm2",), ("norm1", "norm2")):
     )
 
 # %% [markdown]
-# ### Exercise: `fix_block` (10 minutes, 3 points)
+# ### Exercise: `fix_block`
 #
 # Only without both norms are the tokens unchanged: each of the two norms moves them. To take the norms out would keep
 # the promise, and would be wrong: the branches need them.
@@ -1117,7 +1109,7 @@ draw(losses, "step", "loss of 24 blocks")
 # add, norm. It is *the same stack*, shifted by one step. Somebody wanted pre-norm and wrote post-norm.
 
 # %% [markdown]
-# ## A second bug hunt, with a random bug (5 minutes)
+# ## A second bug hunt, with a random bug
 #
 # Some authors write one step per line and keep the stream in a variable, `shortcut`. That is easy to read, but it has
 # many places where a bug can hide. A seed chooses yours. First sketch the stream of this block on paper, with

@@ -23,14 +23,7 @@
 # - explain why a falling loss proves little, and find a bug that it hides;
 # - put somebody else's weights into your model, and prove that they arrived.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `VisionTransformer` | 25 | 10 |
-# | `count_parameters` | 10 | 3 |
-# | bug hunt: `fix_vit` | 10 | 3 |
-# | a second bug hunt, with a random bug | 5 | – |
-# | `load_torchvision` | 25 | 7 |
-# | one written question | 8 | 2 |
+# <!-- table: tasks -->
 
 # %%
 from dataclasses import replace
@@ -117,7 +110,7 @@ sizes = config.embed_dim, config.num_heads, config.mlp_ratio
 print(EncoderBlock(*sizes, qkv_bias=False, layer_norm_eps=1e-6))
 
 # %% [markdown]
-# ### Exercise: `VisionTransformer` (25 minutes, 10 points)
+# ### Exercise: `VisionTransformer`
 
 
 # %% exercise="VisionTransformer"
@@ -318,7 +311,7 @@ show_images(data.images[:8], titles=[data.classes[label] for label in data.label
 predict("share-in-blocks", 90)  # in %
 
 # %% [markdown]
-# ### Exercise: `count_parameters` (10 minutes, 3 points)
+# ### Exercise: `count_parameters`
 
 
 # %% exercise="count_parameters"
@@ -495,7 +488,7 @@ plt.show()
 # </details>
 
 # %% [markdown] question="why-it-learns" points=2
-# ### Question: why does it learn at all? (8 minutes, 2 points)
+# ### Question: why does it learn at all?
 #
 # Every token of `ScrambledViT` mixes numbers from all patches. Why can it still be trained? Name one possible reason
 # why it even won in our runs here, and how you would test that reason. And since accuracy does not show such a bug:
@@ -520,7 +513,7 @@ plt.show()
 # ### END SOLUTION
 
 # %% [markdown]
-# ### Bug hunt: `fix_vit` (10 minutes, 3 points)
+# ### Bug hunt: `fix_vit`
 #
 # The author of `ViTFromTheInternet` checked the shapes, watched the loss fall, and published. Do not read the program
 # yet. First make it small enough to think about: with `depth=0` there are no blocks, so nothing can move from one
@@ -621,7 +614,7 @@ show_images(torch.stack(strengths), titles=["theirs", "fixed"])
 # patches there to make the loss fall.
 
 # %% [markdown]
-# ### A second bug hunt, with a random bug (5 minutes)
+# ### A second bug hunt, with a random bug
 #
 # One more model, this time with its `__init__`. A seed picks its bug from our library of mistakes. Every part of the
 # figure at the start of this lesson should have its line here. Which line is missing, in the wrong place, or not
@@ -716,7 +709,7 @@ for title, model in (("theirs", theirs), ("mine", mine)):
 #
 # </details>
 #
-# ### Exercise: `load_torchvision` (25 minutes, 7 points)
+# ### Exercise: `load_torchvision`
 
 
 # %% exercise="load_torchvision"

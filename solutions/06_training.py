@@ -22,14 +22,7 @@
 # - add a learning-rate schedule, sensible weight decay, and a rule for when to stop;
 # - find a learning rate with 100 steps of training, and say why half precision needs care.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `split_indices` | 8 | 3 |
-# | `train_one_epoch`, `evaluate` | 20 | 4 + 4 |
-# | bug hunt: `fix_training` | 10 | 3 |
-# | a second bug hunt, with a random bug | 5 | – |
-# | `warmup_cosine`, `parameter_groups`, `EarlyStopping` | 20 | 2 + 2 + 2 |
-# | a first training on photos | 10 | – |
+# <!-- table: tasks -->
 #
 # A good place for a break is before "What AdamW does with a gradient". On Colab, switch on a GPU *now* (Runtime >
 # Change runtime type): switching restarts the notebook, and would later delete your variables and files.
@@ -121,7 +114,7 @@ print(f"the same model on 500 test images: {on_test[chosen]:.1f} %")
 # images that were not used to choose anything give an honest number.
 
 # %% [markdown]
-# ### Exercise: `split_indices` (8 minutes, 3 points)
+# ### Exercise: `split_indices`
 
 
 # %% exercise="split_indices"
@@ -255,7 +248,7 @@ print("mean of each channel:", [round(mean, 3) for mean in toy_train.mean])
 #
 # </details>
 #
-# ### Exercise: `train_one_epoch` (10 minutes, 4 points)
+# ### Exercise: `train_one_epoch`
 
 
 # %% exercise="train_one_epoch"
@@ -409,7 +402,7 @@ for _ in range(5):
 # dropout off. Nothing is stored for a `backward` that never comes. And afterward the model is as before: if it was in
 # training mode, it is in training mode again.
 #
-# ### Exercise: `evaluate` (10 minutes, 4 points)
+# ### Exercise: `evaluate`
 
 
 # %% exercise="evaluate"
@@ -547,7 +540,7 @@ show_images(
 # %% [markdown]
 # ## A loop from the internet
 #
-# ### Bug hunt: `fix_training` (10 minutes, 3 points)
+# ### Bug hunt: `fix_training`
 #
 # Imagine a popular tutorial with this loop in it. A reader complains that the model learns little, and somebody
 # advises a smaller learning rate. Two things are wrong: one harms the training, the other only the number that it
@@ -705,7 +698,7 @@ draw(losses, "epoch", "training loss")
 # </details>
 
 # %% [markdown]
-# ### A second bug hunt, with a random bug (5 minutes)
+# ### A second bug hunt, with a random bug
 #
 # One more loop; a seed picks its bug from the library of mistakes. Some harm the training, some only the number that
 # is reported, and some show only with dropout, with a GPU, or when memory is full. Which kind is yours?
@@ -834,7 +827,7 @@ for step, gradient in enumerate(
 # \text{factor} = \frac{1}{2}\left(1 + \cos \pi\,
 # \frac{\text{step} - \text{warmup\_steps}}{\text{total\_steps} - \text{warmup\_steps}}\right)$$
 #
-# ### Exercise: `warmup_cosine` (6 minutes, 2 points)
+# ### Exercise: `warmup_cosine`
 
 
 # %% exercise="warmup_cosine"
@@ -929,7 +922,7 @@ def follow_schedule(optimizer, total_steps, warmup=0.1):
 # the weight of a LayerNorm is a scale around **1**, a bias is an offset, a position says where a token lies. There is
 # little reason to pull those toward zero.
 #
-# ### Exercise: `parameter_groups` (6 minutes, 2 points)
+# ### Exercise: `parameter_groups`
 
 
 # %% exercise="parameter_groups"
@@ -1010,7 +1003,7 @@ for group in parameter_groups(new_model(TOY), 0.05):
 # ![An invented validation loss by epoch. Under each epoch stands the number of epochs since the last new best; where
 # it reaches the patience of 3, training stops.](../figures/early_stopping.svg)
 #
-# ### Exercise: `EarlyStopping` (8 minutes, 2 points)
+# ### Exercise: `EarlyStopping`
 
 
 # %% exercise="EarlyStopping"
@@ -1201,7 +1194,7 @@ draw(
 # magnitude, and no more. And a rate belongs to one model, one optimizer and one batch size.
 
 # %% [markdown]
-# ### A first training
+# ### A first training on photos
 #
 # Everything is there: your model, your loop, your schedule, your decay, and a rate. 10,000 photos, six epochs.
 # Guessing gives 10 %.

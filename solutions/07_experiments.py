@@ -23,12 +23,7 @@
 # - blend images and labels (mixup), and say what augmentation does to training and validation loss;
 # - use a test set once.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `mixup` | 12 | 2 |
-# | a bug hunt, with a random bug | 5 | – |
-# | six experiments, each with a written question | 75 | 10 |
-# | your trained model, graded by its accuracy | 1 to 30 | 8 |
+# <!-- table: tasks -->
 #
 # The six experiments are 42 trainings, which took us 74 minutes of one CPU core, half of them less than 80 seconds
 # each. Let them run while you read on. On Colab, switch on a GPU *now* (Runtime > Change runtime type).
@@ -88,7 +83,7 @@ show_images((views * spread + center).clamp(0, 1), columns=8)
 # λ comes from Beta(α, α), a distribution of numbers from 0 to 1. The smaller α is, the more batches are blended only
 # a little. For α = 1 all shares are equally likely.
 #
-# ### Exercise: `mixup` (12 minutes, 2 points)
+# ### Exercise: `mixup`
 
 
 # %% exercise="mixup"
@@ -474,7 +469,7 @@ for name, config in configs.items():
         print(f"{name:10} {when:6} positions {positions:.2f}, patches {patches:.2f}")
 
 # %% [markdown] question="positions" points=2
-# ### Question: positions (2 points)
+# ### Question: positions
 #
 # Give your table. Which intervals contain 0? A colleague had run only *none* and *learned, from 0.02*, and wrote
 # "positions hardly matter for small images". What does your table say about that, and what had gone wrong?
@@ -539,7 +534,7 @@ reveal("softmax-costs", right - doubled, within=2)
 compare({"logits into the loss": Arm(), "softmax before the loss": WITH_SOFTMAX})
 
 # %% [markdown] question="softmax-before-the-loss" points=2
-# ### Question: softmax before the loss (2 points)
+# ### Question: softmax before the loss
 #
 # Give your table. Does the interval contain 0? Why is the loss of a confident, correct answer 1.46 and not 0 (ten
 # classes), and what happens to the gradient? The model still learns: what survives both softmaxes?
@@ -587,7 +582,7 @@ reveal("patch-sizes", max(means) - min(means), within=1.5)
 compare(arms)
 
 # %% [markdown] question="patch-size" points=2
-# ### Question: patch size (2 points)
+# ### Question: patch size
 #
 # Give your table, with a sentence on each interval. Small patches cost time. What do you get for it, and why do they
 # need *fewer* parameters? When would you expect *large* patches to win?
@@ -627,7 +622,7 @@ reveal("mean-of-the-tokens", by_mean - by_class_token, within=1)
 compare({"class token": Arm(), "mean of the tokens": MEAN_POOLING})
 
 # %% [markdown] question="pooling" points=1
-# ### Question: class token or mean (1 point)
+# ### Question: class token or mean
 #
 # Give your table and one sentence on the interval. Give one reason why the mean might learn faster, and one why the
 # class token might win in the end. And plan: how many new seeds would you need to find a difference of one point? Use
@@ -725,7 +720,7 @@ axes.legend(frameon=False)
 axes.figure
 
 # %% [markdown] question="augmentation" points=2
-# ### Question: augmentation (2 points)
+# ### Question: augmentation
 #
 # Give your table and the losses. Which intervals contain 0? What is each of mixup and stochastic depth worth on top
 # of shifts and flips (a second `compare`, with `MOVED` first)? Why should augmentation not be judged by the training
@@ -779,7 +774,7 @@ compare(
 )
 
 # %% [markdown] question="small-model" points=1
-# ### Question: sixteen numbers for a token (1 point)
+# ### Question: sixteen numbers for a token
 #
 # Give your table and one sentence on each interval, also on what the softmax costs the *small* model (a second
 # `compare`, with `Arm(LAB)` first). Parameters shrank by a factor of 13. Did accuracy?
@@ -863,8 +858,8 @@ print(f"trained on {saved.dataset_name}, {num_parameters:,} parameters")
 check("vit_cifar", "vit_cifar.safetensors")
 
 # %% [markdown]
-# The check may answer "undecided"; that is fine. Here it can give only the first of the 8 points; the judge decides
-# about the other 7. On Colab, download the file now, from the folder on the left: it is deleted with the runtime, and
+# The check may answer "undecided"; that is fine. Here it can give only the first point; the judge decides about the
+# others. On Colab, download the file now, from the folder on the left: it is deleted with the runtime, and
 # lesson 08 wants it beside the notebook.
 #
 # Our first model, from seed 0, got 59.7 % of the validation photos and 59.1 % of all test photos: a point short of 60

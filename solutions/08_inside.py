@@ -22,13 +22,7 @@
 # - use hooks to read intermediate results from any PyTorch model, and leave the model as it was;
 # - test whether an attention map means anything.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `attention_rollout` | 12 | 3 |
-# | `mean_attention_distance` | 13 | 3 |
-# | `predict_with_attention` | 15 | 4 |
-# | two written questions | 12 | 2 + 2 |
-# | a bug hunt (a seed chooses the bug) | 5 | – |
+# <!-- table: tasks -->
 
 # %%
 import itertools
@@ -173,7 +167,7 @@ print(f"{len(files)} pictures in {files[0].parent}/, the first is {files[0].name
 # same weight, one half each. In the figure, the class token gives patch A no weight in the last block, and still a
 # quarter of it comes from A in the end. Find the two paths by which it got there.
 #
-# ### Exercise: `attention_rollout` (12 minutes, 3 points)
+# ### Exercise: `attention_rollout`
 
 
 # %% exercise="attention_rollout"
@@ -324,7 +318,7 @@ for block, (of_class, of_patches) in enumerate(attention_shares(pictures.images[
 predict("all-patches-alike", 16)  # pixels
 
 # %% [markdown]
-# ### Exercise: `mean_attention_distance` (13 minutes, 3 points)
+# ### Exercise: `mean_attention_distance`
 
 
 # %% exercise="mean_attention_distance"
@@ -456,7 +450,7 @@ show_distances(pictures.images[:200], model, fresh)
 # What is different from the paper? Nearly everything: depth, grid, data, the length of the training.
 
 # %% [markdown] question="local-or-global" points=2
-# ### Question: why so far? (6 minutes, 2 points)
+# ### Question: why so far?
 #
 # Choose **one** thing about our small model (its data, its depth, its grid, the length of its training, the start of
 # its positions, ...) that you think keeps its heads from looking near. Write down why you think so, and an experiment
@@ -565,7 +559,7 @@ finally:  # a hook that is not removed runs in every later call
 # afterward put each module back into its own mode. No gradient should be kept and no hook left behind, even after an
 # error.
 #
-# ### Exercise: `predict_with_attention` (15 minutes, 4 points)
+# ### Exercise: `predict_with_attention`
 
 
 # %% exercise="predict_with_attention"
@@ -671,7 +665,7 @@ show_lit(pictures.images[chosen], torch.stack(maps), titles)
 # have already collected information.
 
 # %% [markdown]
-# ## A bug hunt (5 minutes)
+# ## A bug hunt, where a seed chooses the bug
 #
 # Much can go wrong here: a mode, a hook, a row, a sum. The seed chooses one of the course's known mistakes.
 
@@ -940,7 +934,7 @@ figure
 # </details>
 
 # %% [markdown] question="does-it-explain" points=2
-# ### Question: does it explain? (6 minutes, 2 points)
+# ### Question: does it explain?
 #
 # A friend shows you an attention map with light on the tips of a star, and says: "You see, it knows that it is a star
 # *because* it counts the tips." Which part of this claim can the map alone support? Which part does the covering test

@@ -24,14 +24,7 @@
 # - choose between a probe, fine-tuning and training from scratch by runs of your own, and read their intervals;
 # - recognize the ways in which test images leak into training, and prevent them.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `replace_head` | 10 | 4 |
-# | `extract_features` | 15 | 6 |
-# | `linear_probe` | 15 | 5 |
-# | `fine_tuning_groups` | 10 | 3 |
-# | two written questions | 18 | 1 + 1 |
-# | a bug hunt (a seed chooses the bug) | 5 | – |
+# <!-- table: tasks -->
 #
 # One experiment takes about twenty minutes on two idle CPU cores. CIFAR-100 is downloaded once (170 MB).
 
@@ -162,7 +155,7 @@ for label, name in enumerate(test.classes):
 # forgotten it. So the function makes a copy. Your new head starts as PyTorch starts every Linear, with small random
 # numbers.
 #
-# ### Exercise: `replace_head` (10 minutes, 4 points)
+# ### Exercise: `replace_head`
 
 
 # %% exercise="replace_head"
@@ -246,7 +239,7 @@ check("replace_head", replace_head)
 # gradients, and it does not change those that are there. New here: many batches, a shorter one at the end, and labels
 # that must stay in step with their features.
 #
-# ### Exercise: `extract_features` (15 minutes, 6 points)
+# ### Exercise: `extract_features`
 
 
 # %% exercise="extract_features"
@@ -413,7 +406,7 @@ show_images(torch.stack(pictures), titles=titles, columns=5)
 # optimizer.step(closure)  # one call: up to 300 iterations
 # ```
 #
-# ### Exercise: `linear_probe` (15 minutes, 5 points)
+# ### Exercise: `linear_probe`
 
 
 # %% exercise="linear_probe"
@@ -631,7 +624,7 @@ for name, mirror_first in (("mirror, then split", True), ("split, then mirror", 
 # </details>
 
 # %% [markdown] question="three-leaks" points=1
-# ### Question: three leaks (8 minutes, 1 point)
+# ### Question: three leaks
 #
 # A colleague writes: "I took 30 photos of each of our five machines: a burst of ten from each of three places, and
 # every machine has its own three. I computed mean and deviation of all 150 photos and normalized them, shuffled, and
@@ -681,7 +674,7 @@ for name, mirror_first in (("mirror, then split", True), ("split, then mirror", 
 # For the last remedy you write a function. An optimizer takes a list of dicts instead of parameters, each with its
 # own learning rate. In lesson 06 you made two such groups with two weight decays.
 #
-# ### Exercise: `fine_tuning_groups` (10 minutes, 3 points)
+# ### Exercise: `fine_tuning_groups`
 
 
 # %% exercise="fine_tuning_groups"
@@ -852,7 +845,7 @@ reveal("ahead-of-the-probe", tuned - probed, within=2)
 # fine-tuning and training from scratch.](../figures/fine_tuning.svg)
 
 # %% [markdown] question="which-way" points=1
-# ### Question: which way? (10 minutes, 1 point)
+# ### Question: which way?
 #
 # Give your table. For each number of images: which way would you choose, and which differences are larger than the ±
 # beside them? With seed 0, our probe was 14 points behind fine-tuning at 100 images per class, and 18 at 1,000. Why do
@@ -1051,7 +1044,7 @@ for name, resized in {"positions resized": True, "positions drawn anew": False}.
 # you use (Touvron et al. 2019).
 
 # %% [markdown]
-# ## A bug hunt
+# ## A bug hunt, where a seed chooses the bug
 #
 # This hunt is about a numerical bug. A seed chooses one of the course's known mistakes and puts it into a
 # `linear_probe` that you get to read.

@@ -25,18 +25,7 @@
 # - wire the block of a modern ViT whose every part can be switched off, and decide from your own runs which to keep;
 # - hide three quarters of an image and train a model to fill them in.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | `DropPath` | 10 | 3 |
-# | `LayerScale` | 5 | 2 |
-# | `add_registers` | 5 | 2 |
-# | `rotary_2d` | 25 | 4 |
-# | `is_rotary`: you write the test | 20 | 3 |
-# | `QKNormAttention` | 10 | 3 |
-# | the block of a modern ViT, wired by you | 5 | – |
-# | a written question on an experiment | 20 | 2 |
-# | `random_masking` | 15 | 4 |
-# | a bug hunt (a seed chooses the bug) | 5 | – |
+# <!-- table: tasks -->
 #
 # The experiment trains 42 models. On one CPU core that took us 81 minutes: plan it over lunch, or switch on a GPU
 # now. The question asks for a part of it only.
@@ -86,7 +75,7 @@ warmup_cosine, parameter_groups = own("warmup_cosine", "parameter_groups")
 predict("a-quarter-dropped", 25)  # % larger in evaluation
 
 # %% [markdown]
-# ### Exercise: `DropPath` (10 minutes, 3 points)
+# ### Exercise: `DropPath`
 
 
 # %% exercise="DropPath"
@@ -183,7 +172,7 @@ reveal("a-quarter-dropped", 100 * (1 / kept.float().mean() - 1), within=2)
 # lets them learn. So a deep model starts out almost like the identity. How near to zero depends on the depth: the
 # authors start at 0.1 up to 18 blocks, at 1e-5 with 24, and at 1e-6 beyond that.
 #
-# ### Exercise: `LayerScale` (5 minutes, 2 points)
+# ### Exercise: `LayerScale`
 
 
 # %% exercise="LayerScale"
@@ -316,7 +305,7 @@ for number in range(saved.config.depth):
 # tokens here. In DINOv2 the paper finds them only in the larger models, and after a third of the training. Many
 # current ViTs have registers, so you write them here.
 #
-# ### Exercise: `add_registers` (5 minutes, 2 points)
+# ### Exercise: `add_registers`
 
 
 # %% exercise="add_registers"
@@ -402,7 +391,7 @@ check("add_registers", add_registers)
 predict("one-column-further", "nothing", choices=("it grows", "it shrinks", "nothing"))
 
 # %% [markdown]
-# ### Exercise: `rotary_2d` (25 minutes, 4 points)
+# ### Exercise: `rotary_2d`
 
 
 # %% exercise="rotary_2d"
@@ -602,7 +591,7 @@ for name, rotate in rotations.items():
 # Write down more facts before you go on. What does a rotation never change? Which tokens stay as they are? And what
 # *has* to change? A test that only asks what stays the same also accepts a function that rotates nothing.
 #
-# ### Exercise: `is_rotary` (20 minutes, 3 points)
+# ### Exercise: `is_rotary`
 #
 # Write the test. It is tried on right rotations of many kinds, which it must accept, and on wrong ones, which it must
 # reject. A test that rejects everything earns nothing.
@@ -721,7 +710,7 @@ for name, rotate in rotations.items():
 # same trouble (Wortsman et al. 2024). The norm goes over the numbers of one head, after `split_heads`. In this course
 # all heads share its weight and bias.
 #
-# ### Exercise: `QKNormAttention` (10 minutes, 3 points)
+# ### Exercise: `QKNormAttention`
 
 
 # %% exercise="QKNormAttention"
@@ -842,7 +831,7 @@ for factor in (1, 3, 10):
 # Now put everything together: a whole ViT out of your parts, with a switch for each of them. QK-norm comes before the
 # rotation: if it came after, its weights would treat the two coordinates of a rotated point differently.
 #
-# **You wire the block** (5 minutes, no points). It has the parts of lesson 04, and three more: `scale1` for the
+# **You wire the block** (no points). It has the parts of lesson 04, and three more: `scale1` for the
 # branch of attention, `scale2` for that of the MLP, and one `drop_path` for both. Put them where they belong before
 # you read on: the class `ModernBlock` below has our wiring, and a test compares the two.
 
@@ -1168,7 +1157,7 @@ DROPPED = replace(SCARCE, parts=Parts(drop_path=0.2))
 compare({"few images": SCARCE, "few images, DropPath": DROPPED})
 
 # %% [markdown] question="worth-it" points=2
-# ### Question: what would you keep? (20 minutes, 2 points)
+# ### Question: what would you keep?
 #
 # *My prediction, before the run: …*
 #
@@ -1387,7 +1376,7 @@ reveal("rotary-counts-on", reached["rotary"][64], within=5)
 #
 # </details>
 #
-# ### Exercise: `random_masking` (15 minutes, 4 points)
+# ### Exercise: `random_masking`
 
 
 # %% exercise="random_masking"
@@ -1666,7 +1655,7 @@ reveal("masked-probe", learned[0] - mean(accuracy for accuracy, _ in fresh), wit
 # probe: which of the two tells you what the encoder has learned?
 
 # %% [markdown]
-# ## A bug hunt
+# ## A bug hunt, where a seed chooses the bug
 #
 # The seed chooses one of the course's known mistakes and puts it into a `rotary_2d` that you get to read.
 

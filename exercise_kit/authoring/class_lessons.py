@@ -173,12 +173,7 @@ def _apply_settings(text: str, settings: Settings) -> str:
         found.append(cell)
     text = head + "".join(found)
     for name in left:
-        text = re.sub(rf"^# \|[^|\n]*`{name}`.*\n", "", text, flags=re.MULTILINE)
-        text = re.sub(rf"^# (#+) [^\n]*?: `{name}` \([^)\n]*\)", rf"# \1 Given: `{name}`", text, flags=re.MULTILINE)
-    for name, points in (settings.points or {}).items():
-        row = rf"^(# \|[^|\n]*`{name}`[^|\n]*\|[^|\n]*\| )[^|\n]* \|"
-        text = re.sub(row, rf"\g<1>{points:g} |", text, flags=re.MULTILINE)
-        text = re.sub(rf"(`{name}` \([^)\n]*?)[0-9.]+ points?\)", rf"\g<1>{points:g} points)", text)
+        text = re.sub(rf"^# (#+) [^\n]*?: `{name}`", rf"# \1 Given: `{name}`", text, flags=re.MULTILINE)
     return text
 
 

@@ -103,7 +103,7 @@ def _write_variant(class_dir: Path, root: Path, name: str, lesson: str, variant_
     around = "\n".join(
         [f"from {read_package_name()} import check", *list_surroundings(source, original.objects, read_package_name())]
     )
-    cells = f"\n# %% [markdown]\n# ### Exercise: `{name}` (10 minutes, 4 points)\n"
+    cells = f"\n# %% [markdown]\n# ### Exercise: `{name}`\n"
     cells += f'\n# %%\n{around}\n\n\n# %% exercise="{name}"\n{cell}'
     cells = f'{cells.rstrip()}\n\n\n# %% check="{name}" points=4\ncheck("{name}", {", ".join(original.objects)})\n'
     return {

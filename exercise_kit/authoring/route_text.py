@@ -1,6 +1,7 @@
 """What the builder writes of the route: the table at the start of a lesson, a line under each task's heading, hours.
 
-Whatever a lesson's source says there itself of minutes and points is replaced: the numbers stand in one place.
+A source says nothing of it: minutes stand in the route, points in headers of cells. The table comes where a source has
+its mark, or at the end of the first cell.
 """
 
 from __future__ import annotations
@@ -13,11 +14,8 @@ from exercise_kit.authoring.lesson import Cell, Lesson, Role
 from exercise_kit.authoring.minutes import Minutes, is_there
 from exercise_kit.authoring.route import MOST, LessonRoute, Task
 
-HOURS = re.compile(r"(<!-- table: hours -->\n).*?(\n<!-- end of table -->)", re.DOTALL)
-_TABLE = re.compile(r"^\| exercise \| minutes \|.*(?:\n\|.*)*", re.MULTILINE)
-_HEADING = re.compile(
-    r"^(### (?:Exercise|Bug hunt|Question): .*?)(?: \([^()\n]*\b(?:minutes?|points?)\))?$", re.MULTILINE
-)
+TABLE = "<!-- table: tasks -->"
+_HEADING = re.compile(r"^(?:### (Exercise|Bug hunt|Question): |###? )(.*)$", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)`")
 
 
@@ -25,11 +23,9 @@ def with_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
     """The lesson with its table, and with a line of facts under the heading of each exercise and question."""
     first, *others = lesson.cells
     table = _make_table(lesson, route, minutes)
-    source = _TABLE.sub(lambda _: table, first.source, count=1)
-    if source == first.source and table not in source:
-        source = f"{source}\n\n{table}"
+    source = first.source if TABLE in first.source else f"{first.source}\n\n{TABLE}"
     cells = [replace(cell, source=_with_facts(cell, lesson, route)) for cell in others]
-    return replace(lesson, cells=(replace(first, source=source), *cells))
+    return replace(lesson, cells=(replace(first, source=source.replace(TABLE, table)), *cells))
 
 
 def make_lessons_table(routes: Mapping[str, LessonRoute]) -> str:
@@ -76,8 +72,8 @@ def _write_sentence(route: LessonRoute, minutes: Minutes) -> str:
 def _label(lesson: Lesson, name: str) -> str:
     question = next((cell for cell in lesson.of_role(Role.QUESTION) if cell.name == name), None)
     if question:
-        heading = _HEADING.search(question.source)
-        return f"written question: {heading[1].partition(': ')[2] if heading else name}"
+        headings = (heading[2] for heading in _HEADING.finditer(question.source) if heading[1])
+        return f"written question: {next(headings, name)}"
     return name if " " in name else f"bug hunt: `{name}`" if name.startswith("fix_") else f"`{name}`"
 
 
@@ -91,18 +87,19 @@ def _with_facts(cell: Cell, lesson: Lesson, route: LessonRoute) -> str:
         return cell.source
 
     def heading(match: re.Match[str]) -> str:
-        called = _NAME.search(match[1])
-        name = cell.name or (called[1] if called else "")
+        kind, words = match.groups()
+        called = _NAME.search(words)
+        name = cell.name or (called[1] if called else "") if kind else f"{words[:1].lower()}{words[1:]}"
         if name not in route.tasks:
             return match[0]
-        return f"{match[1]}\n\n*{_describe_task(route.tasks[name], _read_points(lesson, name))}*"
+        return f"{match[0]}\n\n*{_describe_task(route.tasks[name], _read_points(lesson, name))}*"
 
     return _HEADING.sub(heading, cell.source)
 
 
 def _describe_task(task: Task, points: str) -> str:
-    noun = "point" if points == "1" else "points"
+    worth = {"–": "no points", "1": "1 point"}.get(points, f"{points} points")
     skip = " · may be skipped" if task.skip else ""
     minutes = "minute" if task.minutes == 1 else "minutes"
     scale = f"difficulty {task.difficulty} of {MOST} · importance {task.importance} of {MOST}"
-    return f"{task.minutes} {minutes} · {points} {noun} · {scale}{skip}"
+    return f"{task.minutes} {minutes} · {worth} · {scale}{skip}"

@@ -105,11 +105,9 @@ def test_a_lesson_that_is_left_out_and_was_changed_is_kept_and_named(folder):
     assert notebook.is_file()
 
 
-def test_points_change_in_the_check_the_table_and_the_heading(folder):
+def test_points_change_in_the_check(folder):
     text = settings(folder, "[points]\ncount_parameters = 4.5")["05_vit"]
     assert '# %% check="count_parameters" points=4.5\n' in text
-    assert "| `count_parameters` | 10 | 4.5 |" in text
-    assert "`count_parameters` (10 minutes, 4.5 points)" in text
     assert '# %% check="VisionTransformer" points=10\n' in text
 
 

@@ -53,16 +53,27 @@ def test_a_lesson_gets_its_table_from_the_route(routed):
     assert "18 for the tasks" in title
 
 
-def test_what_the_source_says_of_minutes_itself_is_replaced(routed):
-    old = "| exercise | minutes | points |\n# |---|---|---|\n# | `double` | 99 | 77 |"
-    text = GOOD.replace("# What a number does", f"# {old}\n#\n# What a number does")
-    text = text.replace("# ![A dot, alone]", "# ### Exercise: `double` (99 minutes, 77 points)\n#\n# ![A dot, alone]")
-    title, cells = title_of(routed, text)
-    assert "99" not in "".join(cells)
+def test_the_table_comes_where_the_source_has_its_mark(routed):
+    title, _ = title_of(routed, GOOD.replace("# What a number", "# <!-- table: tasks -->\n#\n# What a number"))
+    assert "<!--" not in title
     assert title.index("| `double` | 10 |") < title.index("What a number does")
-    heading = next(each for each in cells if each.startswith("### Exercise"))
-    facts = "*10 minutes · 3 points · difficulty 2 of 5 · importance 5 of 5*"
-    assert heading.startswith(f"### Exercise: `double`\n\n{facts}\n")
+
+
+@pytest.mark.parametrize(
+    ("heading", "facts"),
+    [
+        ("### Exercise: `double`", "10 minutes · 3 points · difficulty 2 of 5 · importance 5 of 5"),
+        (
+            "## A walk around the block",
+            "3 minutes · no points · difficulty 1 of 5 · importance 1 of 5 · may be skipped",
+        ),
+        ("## What `double` does", ""),
+    ],
+)
+def test_what_the_route_says_of_a_task_stands_below_its_heading(routed, heading, facts):
+    _, cells = title_of(routed, GOOD.replace("# ![A dot, alone]", f"# {heading}\n#\n# ![A dot, alone]"))
+    found = next(each for each in cells if each.startswith(heading))
+    assert found.startswith(f"{heading}\n\n*{facts}*\n\n![" if facts else f"{heading}\n\n![")
 
 
 def test_outline_and_readme_have_the_same_minutes(routed):
