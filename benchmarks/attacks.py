@@ -3,7 +3,7 @@
     python benchmarks/attacks.py             # the judge alone
     python benchmarks/attacks.py --stock     # beside it stock nbgrader, which runs the notebook with your rights
 
-Stock nbgrader is asked about the attacks by lies alone: they change nothing outside their kernel. The others would do
+Stock nbgrader is asked about the forgeries alone: they change nothing outside their kernel. The others would do
 to this machine what they say. Prints a table and writes results/attacks.json.
 """
 
@@ -79,10 +79,10 @@ def stock_of(report: dict[str, Any]) -> dict[str, float | None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stock", action="store_true", help="also ask stock nbgrader about the attacks by lies")
+    parser.add_argument("--stock", action="store_true", help="also ask stock nbgrader about the forgeries")
     options = parser.parse_args()
     attacks = {each.name: (kind, each) for kind, corpus in KINDS.items() for each in corpus}
-    run_by_stock = [each for each in KINDS["lies"] if each.lesson == LESSON]
+    run_by_stock = [each for each in KINDS["forgeries"] if each.lesson == LESSON]
     stock = {} if options.stock or not RESULTS.exists() else stock_of(json.loads(RESULTS.read_text("utf-8")))
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = new_class(Path(home) / "judged", ROOT).path

@@ -13,15 +13,12 @@ from typing import Any
 import nbformat
 import pytest
 from matplotlib.image import imread
-from nbclient import NotebookClient
 
 from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, build
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.notebook import make_setup_source
-from exercise_kit.conventions import EXPERIMENT_TAG, check_grade_id
-from tests.journeys.kernels import points_shown
-from tests.waiting import GIVE_UP
+from exercise_kit.conventions import check_grade_id
 from vit_course import explore, plots, plots_attention, plots_training
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
@@ -216,19 +213,6 @@ def test_a_lesson_s_exercises_are_the_ones_that_check_knows(name):
     assert {cell.name for cell in source_of(name).of_role(Role.EXERCISE)} - (known - written) == written
 
 
-def run(notebook: nbformat.NotebookNode, folder: Path) -> dict[str, nbformat.NotebookNode]:
-    """Execute a notebook in an empty folder and return its check cells, with their outputs, by exercise."""
-    client = NotebookClient(
-        notebook,
-        timeout=GIVE_UP,
-        skip_cells_with_tag=EXPERIMENT_TAG,
-        allow_errors=True,
-        resources={"metadata": {"path": str(folder)}},
-    )
-    client.execute()
-    return {name: cell for name, cell in collect_marked_cells(notebook).items() if cell.metadata.nbgrader.grade}
-
-
 @every_lesson
 def test_where_to_look_is_a_heading_of_the_lesson(name):
     headings = re.findall(r"^# #+ (.+)$", (ROOT / "solutions" / f"{name}.py").read_text("utf-8"), re.MULTILINE)
@@ -251,14 +235,6 @@ def test_every_exercise_has_three_folded_hints_before_its_check(name):
         between = cells[places[Role.EXERCISE, cell.name] : places[Role.CHECK, cell.name]]
         hints = [number for each in between for number in re.findall(r"<summary>Hint (\d)", each.source)]
         assert hints == ["1", "2", "3"], cell.name
-
-
-@pytest.mark.proof
-@every_lesson
-def test_an_untouched_notebook_earns_nothing(name, tmp_path):
-    cells = run(notebook_of(STUDENT_FOLDER, name), tmp_path)
-    checks = {grade_id: cell for grade_id, cell in cells.items() if cell.cell_type == "code"}
-    assert {grade_id: points_shown(cell) for grade_id, cell in checks.items()} == dict.fromkeys(checks, 0.0)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "figures").glob("*.png")), ids=lambda path: path.stem)

@@ -110,6 +110,15 @@ def notebook() -> Notebook:
     return made
 
 
+@pytest.fixture
+def kept(notebook) -> Notebook:
+    """A notebook whose patchify is kept."""
+    notebook.run(PATCHIFY)
+    assert notebook.check("patchify")
+    keep("patchify")
+    return notebook
+
+
 def test_the_model_solutions_build_on_one_another(place, capsys):
     """Each lesson takes its parts from those before, and the class gives torchvision's logits and the trained ViT's.
 
@@ -240,10 +249,7 @@ def test_a_part_that_has_gone_wrong_is_the_course_s(notebook, place, capsys):
         ("from vit_course import a_part_of_an_older_release", "with ImportError: cannot import name"),
     ],
 )
-def test_a_damaged_file_is_named_and_left_alone(notebook, place, capsys, damage, words):
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+def test_a_damaged_file_is_named_and_left_alone(kept, place, capsys, damage, words):
     place.write_text(damaged := place.read_text() + "\n# %% mine\n" + damage)
     capsys.readouterr()
     assert own("patchify") is vit_course.patchify
@@ -253,12 +259,7 @@ def test_a_damaged_file_is_named_and_left_alone(notebook, place, capsys, damage,
     assert place.read_text() == damaged
 
 
-def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longer_asks_for_stays(
-    notebook, place, capsys
-):
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longer_asks_for_stays(kept, place, capsys):
     older = EMBEDDING.replace("in_channels, patch_size, embed_dim", "patch_size, embed_dim, in_channels=3")
     place.write_text(
         place.read_text()
@@ -271,8 +272,8 @@ def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longe
     assert embedding is vit_course.PatchEmbedding
     assert "`PatchEmbedding` in my_vit.py is not used. " in said
     assert "Your own, from my_vit.py: `patchify`.\nThe course's: `PatchEmbedding`.\n" in said
-    notebook.run(EMBEDDING)
-    assert notebook.check("PatchEmbedding")
+    kept.run(EMBEDDING)
+    assert kept.check("PatchEmbedding")
     keep("PatchEmbedding")
     assert own("PatchEmbedding").__module__ == "my_vit"
     assert "# %% cut_tokens\ncut_tokens = patchify\n" in place.read_text()
@@ -292,18 +293,15 @@ def test_what_a_student_wrote_into_the_file_stays(notebook, place):
     assert place.read_text().count("# %% scratch") == 2
 
 
-def test_a_part_that_is_kept_anew_loses_nothing_of_the_old_one(notebook, place):
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+def test_a_part_that_is_kept_anew_loses_nothing_of_the_old_one(kept, place):
     place.write_text(mine := place.read_text().replace("# %% patchify\n", "# %% patchify\n# my note\n"))
-    notebook.run(
+    kept.run(
         PATCHIFY.replace("rows, columns", "down, across")
         .replace("rows * columns", "down * across")
         .replace("channels, rows", "channels, down")
         .replace("patch_size, columns", "patch_size, across")
     )
-    assert notebook.check("patchify")
+    assert kept.check("patchify")
     keep("patchify")
     assert "down, across" in place.read_text()
     assert place.with_name("my_vit.before.py").read_text() == mine
@@ -369,10 +367,7 @@ def test_a_part_that_the_course_does_not_have_gets_a_sentence_and_no_traceback(n
     assert caught.value._render_traceback_()[0].startswith(words)
 
 
-def test_after_a_restart_what_is_kept_stays_and_keep_says_so(notebook, place, monkeypatch, capsys):
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+def test_after_a_restart_what_is_kept_stays_and_keep_says_so(kept, place, monkeypatch, capsys):
     before = place.read_text("utf-8")
     monkeypatch.setattr(run, "_passed_objects", {})
     keep("patchify")

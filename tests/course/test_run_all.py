@@ -31,14 +31,16 @@ vit_course.data.train_validation_split = smaller
 shell = InteractiveShell.instance()
 shell.colors = "NoColor"
 for line in sys.stdin:
-    failed, shown = [], io.StringIO()
+    failed, scores, shown = [], [], io.StringIO()
     shell.reset(new_session=False)
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         for cell in json.loads(line):
             done = shell.run_cell(cell, store_history=True)
             if not done.success:
                 failed.append([cell, repr(done.error_before_exec or done.error_in_exec)])
-    print(json.dumps({"failed": failed, "shown": shown.getvalue()}), flush=True)
+            if getattr(done.result, "score", None) is not None:
+                scores.append(done.result.score)
+    print(json.dumps({"failed": failed, "shown": shown.getvalue(), "scores": scores}), flush=True)
 """
 
 
@@ -72,11 +74,12 @@ def code_of(lesson: str) -> list[str]:
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_run_all_with_nothing_written_fails_in_no_cell(lesson, run_all):
+def test_run_all_with_nothing_written_fails_in_no_cell_and_earns_nothing(lesson, run_all):
     ran = run_all(code_of(lesson))
     assert ran["failed"] == []
-    checked = read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").of_role(Role.EXERCISE)
-    unwritten = [each.name for each in checked if not each.name.startswith("fix_")]
+    source = read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py")
+    assert ran["scores"] == [0.0 for check in source.of_role(Role.CHECK)]
+    unwritten = [each.name for each in source.of_role(Role.EXERCISE) if not each.name.startswith("fix_")]
     assert [name for name in unwritten if name not in ran["shown"]] == []
 
 

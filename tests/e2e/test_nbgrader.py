@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import csv
+import json
 import os
 import re
 import subprocess
@@ -20,24 +21,18 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
+from tests.answers import answer_cell
 from tests.e2e.attacks.folders import class_files
 from tests.e2e.browser import chromium, needs_chromium
 from tests.e2e.submissions import mark
+from tests.journeys import nbgrader_commands
 from tests.waiting import GIVE_UP
 from vit_course.explore import explore_softmax
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 
-PATCHIFY_BY_COLUMNS = """
-def patchify(images, patch_size):
-    batch, channels, height, width = images.shape
-    if height % patch_size or width % patch_size:
-        raise ValueError(f"height {height} or width {width} is not divisible by patch_size {patch_size}")
-    rows, columns = height // patch_size, width // patch_size
-    grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
-    return grid.permute(0, 4, 2, 1, 3, 5).reshape(batch, rows * columns, channels * patch_size**2)
-"""
+PATCHIFY_BY_COLUMNS = answer_cell("patchify", "column order")
 ENDLESS = """
 def fix_patchify(images, patch_size):
     while True:
@@ -72,19 +67,22 @@ class GradedClass:
 
 def nbgrader(folder: Path, *command: str, status: int = 0) -> str:
     """Run one of nbgrader's commands as an instructor does and give its log; fail with it on another exit status."""
+    return _run_offline(folder, ["nbgrader", *command], status)
+
+
+def nbgrader_in_turn(folder: Path, *commands: list[str]) -> str:
+    """Run several one after the other in one process, which imports torch once, and give what all have said."""
+    return _run_offline(folder, [sys.executable, nbgrader_commands.__file__, json.dumps(commands)], 0)
+
+
+def _run_offline(folder: Path, words: list[str], status: int) -> str:
     scripts = str(Path(sys.executable).parent)
     offline = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "PIP_NO_INDEX": "1"}
     environment = {**os.environ, **offline, "PATH": os.pathsep.join([scripts, os.environ["PATH"]])}
     done = subprocess.run(
-        ["nbgrader", *command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=GIVE_UP,
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=GIVE_UP
     )
-    log = f"nbgrader {' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    log = f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
     assert done.returncode == status, log
     return log
 
@@ -189,14 +187,12 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")
     with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
-    log = nbgrader(folder, "autograde", LESSON)
+    log = nbgrader_in_turn(folder, ["autograde", LESSON], ["generate_feedback", LESSON], ["export"])
     ungraded_lines = [line.partition("] ")[2] for line in log.splitlines() if "NOT GRADED" in line]
     assert [line.partition(":")[0] for line in ungraded_lines] == list(UNGRADABLE)
     assert "Traceback" not in log
     assert [line for line in log.splitlines() if "check-files" in line and "cleo" in line]
     assert "SAWarning" not in log, "a warning that the instructor can do nothing about"
-    nbgrader(folder, "generate_feedback", LESSON)
-    nbgrader(folder, "export")
     return GradedClass(folder)
 
 

@@ -135,17 +135,18 @@ class TestRefusals:
             fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS, folder=run)
         assert {each.name: each.read_bytes() for each in run.iterdir()} == before
 
-    def test_a_file(self, run: Path, tiny_model, random_dataset) -> None:
-        with pytest.raises(RunFolderError, match="is a file; a run needs a folder"):
-            go_on(run / "config.json", tiny_model, random_dataset)
-
-    def test_other_settings(self, run: Path, tiny_model, random_dataset) -> None:
-        with pytest.raises(RunFolderError, match="begun with settings batch_size = 16, not 8"):
-            go_on(run, tiny_model, random_dataset, replace(SETTINGS, batch_size=8))
-
-    def test_another_model(self, run: Path, tiny_model, random_dataset) -> None:
-        with pytest.raises(RunFolderError, match="begun with model embed_dim = 24, not 36"):
-            go_on(run, tiny_model, random_dataset, embed_dim=36)
+    @pytest.mark.parametrize(
+        ("file", "settings", "model", "words"),
+        [
+            ("config.json", SETTINGS, {}, "is a file; a run needs a folder"),
+            ("", replace(SETTINGS, batch_size=8), {}, "begun with settings batch_size = 16, not 8"),
+            ("", SETTINGS, {"embed_dim": 36}, "begun with model embed_dim = 24, not 36"),
+        ],
+        ids=["a file", "other settings", "another model"],
+    )
+    def test_what_does_not_go_on(self, file, settings, model, words, run, tiny_model, random_dataset) -> None:
+        with pytest.raises(RunFolderError, match=words):
+            go_on(run / file, tiny_model, random_dataset, settings, **model)
 
     @pytest.mark.parametrize("name", ["last.safetensors", "best.safetensors"])
     def test_a_checkpoint_cut_short(self, name: str, run: Path, tiny_model, random_dataset) -> None:

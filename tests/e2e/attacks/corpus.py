@@ -7,32 +7,37 @@ from pathlib import Path
 
 import nbformat
 
-from tests.e2e.attacks import honest, oracles, sources, training_fixtures, weights
-from tests.e2e.attacks.attack import RIGHT, WRONG, Attack
+from tests.e2e.attacks import honest, sources
+from tests.e2e.attacks.attack import FORGE, RIGHT, WRONG, Attack
 from tests.e2e.submissions import mark
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 
 
 def read_table(kind: str) -> list[Attack]:
-    """Read a table of attacks: ``before`` names what stands above an ``answer``, a right or wrong one or ``shared``."""
+    """Read a table of attacks.
+
+    ``before`` names what stands above an ``answer``, as a right or wrong one, or what is ``shared``; ``before_first``
+    names what stands above the ``first`` cell.
+    """
     table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text("utf-8"))
-    texts = {"right": RIGHT, "wrong": WRONG} | table.pop("shared", {})
+    texts = {"right": RIGHT, "wrong": WRONG, "forge": FORGE} | table.pop("shared", {})
     attacks = []
     for name, words in table.items():
-        parts = [*(texts[each] for each in words.pop("before", ())), words.pop("answer", "")]
-        flags = tuple(words.pop("flags", ()))
-        attacks.append(Attack(name, answer="\n".join(filter(None, parts)), flags=flags, **words))
+        for part, above in (("answer", "before"), ("first", "before_first")):
+            parts = [*(texts[each] for each in words.pop(above, ())), words.pop(part, "")]
+            words[part] = "\n".join(filter(None, parts))
+        attacks.append(Attack(name, **words | {"flags": tuple(words.get("flags", ()))}))
     return attacks
 
 
-TABLES = ("forgeries", "reading", "escapes", "protocol", "resources", "leftovers")
-KINDS: dict[str, list[Attack]] = {kind: read_table(kind) for kind in TABLES} | {
-    "weights": weights.ATTACKS,
+TABLES = (
+    *("forgeries", "reading", "escapes", "protocol", "resources", "leftovers"),
+    *("weights", "oracles", "training_fixtures"),
+)
+KINDS: dict[str, list[Attack]] = {kind.replace("_", " "): read_table(kind) for kind in TABLES} | {
     "sources": sources.ATTACKS,
     "honest": honest.ATTACKS,
-    "oracles": oracles.ATTACKS,
-    "training fixtures": training_fixtures.ATTACKS,
 }
 ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]
 

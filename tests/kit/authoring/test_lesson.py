@@ -52,19 +52,22 @@ def test_a_yaml_header_of_jupytext_is_no_cell(repository, good):
     assert lesson.cells[0].line == 6
 
 
-def test_a_wrong_yaml_header_is_refused(repository, good):
-    with pytest.raises(AuthoringError, match="jupytext cannot read the file's header: 'display_name' is a required"):
-        read(repository, "# ---\n# jupyter:\n#   kernelspec:\n#     name: python3\n# ---\n\n" + good)
-
-
-def test_text_before_the_first_header_is_refused_with_its_place(repository, good):
-    with pytest.raises(AuthoringError, match=r"^solutions/01_double\.py:1: text before the first '# %%' header"):
-        read(repository, "import os\n\n" + good)
-
-
-def test_a_raw_cell_is_refused(repository, good):
-    with pytest.raises(AuthoringError, match=r"01_double\.py:\d+ \(cell 8\): a raw cell"):
-        read(repository, good + "\n# %% [raw]\n# text\n")
+@pytest.mark.parametrize(
+    ("above", "below", "words"),
+    [
+        (
+            "# ---\n# jupyter:\n#   kernelspec:\n#     name: python3\n# ---\n\n",
+            "",
+            "jupytext cannot read the file's header: 'display_name' is a required",
+        ),
+        ("import os\n\n", "", r"^solutions/01_double\.py:1: text before the first '# %%' header"),
+        ("", "\n# %% [raw]\n# text\n", r"01_double\.py:\d+ \(cell 8\): a raw cell"),
+    ],
+    ids=["a wrong YAML header", "text before the first header", "a raw cell"],
+)
+def test_what_is_no_lesson_is_refused_with_its_place(repository, good, above, below, words):
+    with pytest.raises(AuthoringError, match=words):
+        read(repository, above + good + below)
 
 
 def test_a_file_without_cells_is_refused(repository):

@@ -96,12 +96,22 @@ def test_in_a_clone_the_package_is_found_one_folder_up(tmp_path):
     assert outcome == {"done": True, "check": "from the clone"}
 
 
-def test_without_a_network_the_cell_says_what_failed_and_what_to_do(tmp_path, bare):
+@pytest.mark.parametrize(
+    ("content", "said", "end"),
+    [
+        (None, "vit-course", "beside this notebook and run this cell again."),
+        (b"half a download", "vit_course-0.9.0-py3-none-any.whl", ""),
+    ],
+    ids=["no network", "a file that cannot be installed"],
+)
+def test_what_cannot_be_installed_is_named_and_without_a_network_what_to_do(tmp_path, bare, content, said, end):
+    if content:
+        (tmp_path / "vit_course-0.9.0-py3-none-any.whl").write_bytes(content)
     shown, outcome, errors = run_setup(tmp_path, python=bare)
     installing, _, shown = shown.partition("\n")
     assert installing == INSTALLING
-    assert "vit-course" in shown
-    assert shown.endswith("beside this notebook and run this cell again.")
+    assert said in shown
+    assert shown.endswith(end)
     assert "Traceback" not in shown
     assert not outcome["done"]
     assert errors == ""
@@ -120,17 +130,6 @@ def test_a_file_of_the_course_is_found_and_installed_without_a_network(tmp_path,
     assert new.is_file()
 
 
-def test_a_file_that_cannot_be_installed_is_named(tmp_path, bare):
-    (tmp_path / "vit_course-0.9.0-py3-none-any.whl").write_bytes(b"half a download")
-    shown, outcome, errors = run_setup(tmp_path, python=bare)
-    installing, _, shown = shown.partition("\n")
-    assert installing == INSTALLING
-    assert "vit_course-0.9.0-py3-none-any.whl" in shown
-    assert "Traceback" not in shown
-    assert not outcome["done"]
-    assert errors == ""
-
-
 def test_on_colab_it_tells_how_work_is_kept(tmp_path):
     shown, outcome, errors = run_setup(tmp_path, ON_COLAB)
     assert [line.partition(":")[0] for line in shown.splitlines()] == [
@@ -147,19 +146,22 @@ def test_with_a_drive_that_is_mounted_nothing_is_asked_for(tmp_path):
     assert shown == "Colab deletes its files when you leave. Keep this notebook: File > Save a copy in Drive."
 
 
-def test_an_old_python_is_reported_in_words(tmp_path):
-    prelude = NO_INSTALLER + "sys.version_info = (3, 10, 4)\n"
+@pytest.mark.parametrize(
+    ("prelude", "begin", "also"),
+    [
+        (
+            f"{NO_INSTALLER}sys.version_info = (3, 10, 4)\n",
+            "vit_course needs Python 3.11 or newer; this is Python 3.10.",
+            "On Colab choose Runtime > Change runtime type",
+        ),
+        ("import torch\ntorch.__version__ = '2.8.0'\n", "vit_course needs PyTorch 2.9 or newer; this is 2.8.0.", ""),
+    ],
+    ids=["Python", "torch"],
+)
+def test_an_old_version_is_reported_in_words(tmp_path, prelude, begin, also):
     shown, outcome, errors = run_setup(tmp_path, prelude)
-    assert shown.startswith("vit_course needs Python 3.11 or newer; this is Python 3.10.")
-    assert "On Colab choose Runtime > Change runtime type" in shown
-    assert "Traceback" not in shown
-    assert not outcome["done"]
-    assert errors == ""
-
-
-def test_an_old_torch_is_reported_in_words(tmp_path):
-    shown, outcome, errors = run_setup(tmp_path, "import torch\ntorch.__version__ = '2.8.0'\n")
-    assert shown.startswith("vit_course needs PyTorch 2.9 or newer; this is 2.8.0.")
+    assert shown.startswith(begin)
+    assert also in shown
     assert "Traceback" not in shown
     assert not outcome["done"]
     assert errors == ""

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine import check
-from tests.answers import empty_cell
+from tests.answers import answer_cell, empty_cell
 
 LINEAR = """
 import torch
@@ -18,11 +18,7 @@ class PatchEmbedding(nn.Module):
     def forward(self, images):
         return self.projection(patchify(images, self.patch_size))
 """
-STRIPS = """
-def patchify(images, patch_size):
-    return images.reshape(len(images), -1, images.shape[1] * patch_size**2)
-"""
-UNWRITTEN = empty_cell("patchify")
+STRIPS, UNWRITTEN = answer_cell("patchify", "strips not squares"), empty_cell("patchify")
 
 
 def run_cells(*sources):

@@ -7,22 +7,11 @@ import pytest
 
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
+from tests.answers import answer_cell, empty_cell
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
-STRIPS = """
-def patchify(images, patch_size):
-    return images.reshape(len(images), -1, images.shape[1] * patch_size**2)
-"""
-UNWRITTEN = "def patchify(images, patch_size):\n    raise NotImplementedError\n"
-NO_ACTIVATION = """
-class Mlp(nn.Module):
-    def __init__(self, embed_dim, hidden_dim):
-        super().__init__()
-        self.fc1, self.fc2 = nn.Linear(embed_dim, hidden_dim), nn.Linear(hidden_dim, embed_dim)
-
-    def forward(self, x):
-        return self.fc2(self.fc1(x))
-"""
+STRIPS, UNWRITTEN = answer_cell("patchify", "strips not squares"), empty_cell("patchify")
+NO_ACTIVATION = answer_cell("Mlp", "no activation")
 UNDOES_UNPATCHIFY = """
 def patchify(images, patch_size):
     batch, channels, height, width = images.shape

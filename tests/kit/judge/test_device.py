@@ -15,19 +15,16 @@ from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.submission import CellSource
+from tests.answers import answer_cell
 from tests.machine import CAPABILITIES
 
 ROOT = Path(__file__).parents[3]
 FAKE_GPU = CellSource(-1, Path(__file__).with_name("fake_gpu.py").read_text("utf-8"))
-ON_THE_CPU = """
+ON_THE_CPU = f"""
+{answer_cell("patchify").replace("def patchify(", "def right(")}
+
 def patchify(images, patch_size):
-    batch, channels, height, width = images.shape
-    for side in (height, width):
-        if side % patch_size:
-            raise ValueError(f"{side} is not divisible by {patch_size}")
-    rows, columns = height // patch_size, width // patch_size
-    grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
-    return grid.reshape(batch, rows * columns, channels * patch_size**2)LAST
+    return right(images, patch_size)LAST
 """
 
 
@@ -87,7 +84,7 @@ def test_on_a_gpu_the_start_and_the_first_calls_may_be_slow():
 def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge, lessons):
     there = grade_answers(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ""))
     stays = grade_answers(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ".cpu()"))
-    mixed = ON_THE_CPU.replace("LAST", " + torch.zeros(channels * patch_size**2)")
+    mixed = ON_THE_CPU.replace("LAST", " + torch.zeros(images.shape[1] * patch_size**2)")
     meets = grade_answers(judge, lessons, "01_patchify", "patchify", answer=mixed)
     assert there.score == there.max_score
     assert stays.score < there.score / 2

@@ -18,27 +18,13 @@ from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
+from tests.answers import answer_cell, empty_cell
 from tests.kit.conftest import limited
 from tests.machine import needs_sandbox
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
-PATCHIFY = """
-import torch
-from torch import nn
-
-def patchify(images, patch_size):
-    batch, channels, height, width = images.shape
-    for side in (height, width):
-        if side % patch_size:
-            raise ValueError(f"{side} is not divisible by {patch_size}")
-    rows, columns = height // patch_size, width // patch_size
-    tokens = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
-    return tokens.reshape(batch, rows * columns, -1)
-"""
-STRIPS = """
-def fix_patchify(images, patch_size):
-    return images.reshape(len(images), -1, images.shape[1] * patch_size**2)
-"""
+PATCHIFY = answer_cell("patchify")
+STRIPS = answer_cell("fix_patchify", "strips not squares")
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +143,7 @@ def test_what_cells_show_is_kept(judge):
 
 
 def test_what_is_not_written_yet(judge):
-    result = judge.grade(
-        submission(("patchify", 8.0, "def patchify(images, patch_size):\n    raise NotImplementedError"))
-    )
+    result = judge.grade(submission(("patchify", 8.0, empty_cell("patchify"))))
     (exercise,) = result.exercises
     assert (exercise.score, exercise.problem) == (0.0, "patchify is not written yet")
     assert not any(each.message for each in exercise.checks)

@@ -12,36 +12,44 @@ def run(*sources, students=(-1,)):
     return [cell.index for cell in choose_required_cells(cells)]
 
 
-def test_cells_whose_names_nobody_uses_are_left_out():
-    assert run("import torch", "picture = 1", "show(picture)", "def f(): return torch.ones(1)") == [0, 3]
-
-
-def test_names_are_followed_from_cell_to_cell():
-    assert run("import math", "a = math.pi", "b = a", "c = 1", "def f(): return b") == [0, 1, 2, 4]
-
-
 @pytest.mark.parametrize(
-    "change", ["d['k'] = 1", "d.update(k=1)", "d.k = 2", "del d['k']", "d += 1", "for d in (1, 2): pass"]
+    ("cells", "chosen"),
+    [
+        (("import torch", "picture = 1", "show(picture)", "def f(): return torch.ones(1)"), [0, 3]),
+        (("import math", "a = math.pi", "b = a", "c = 1", "def f(): return b"), [0, 1, 2, 4]),
+        *(
+            (("d = {}", change, "def f(): return d"), [0, 1, 2])
+            for change in ("d['k'] = 1", "d.update(k=1)", "d.k = 2", "del d['k']", "d += 1", "for d in (1, 2): pass")
+        ),
+        (("import torch", "torch.manual_seed(1)", "def f(): return torch.ones(1)"), [0, 2]),
+        (("x = 1", "y = 2", "z = 3", "def f(x):\n    y = x\n    return [z for z in y]"), [3]),
+        (("size = 1", "base = object", "wrap = id", "@wrap\nclass A(base):\n    size = size"), [0, 1, 2, 3]),
+        (("count = 0", "def f():\n    global count\n    count += 1"), [0, 1]),
+        *(
+            (("a = 1", f"{magic}\ndef f(): return 1"), [1])
+            for magic in ("%matplotlib inline", "!pip install einops", "%pip install einops")
+        ),
+        (("a = 1", "def f(:"), [1]),
+        (("a = 1", "%pwd\nx = (1\n!ls"), [0, 1]),
+    ],
+    ids=[
+        *(
+            "names nobody uses",
+            "from cell to cell",
+            "an item",
+            "a method",
+            "an attribute",
+            "deleted",
+            "added",
+            "a loop",
+        ),
+        *("a call on a module changes no variable", "parameters and local names", "body, default and decorator"),
+        *("a global statement", "a magic", "a shell's command", "an installation"),
+        *("no Python runs for its error", "what only IPython can read may use anything"),
+    ],
 )
-def test_a_cell_that_changes_what_an_answer_uses_is_needed(change):
-    assert run("d = {}", change, "def f(): return d") == [0, 1, 2]
-
-
-def test_a_call_on_a_module_changes_no_variable():
-    assert run("import torch", "torch.manual_seed(1)", "def f(): return torch.ones(1)") == [0, 2]
-
-
-def test_parameters_and_local_names_are_no_variables_of_the_notebook():
-    answer = "def f(x):\n    y = x\n    return [z for z in y]"
-    assert run("x = 1", "y = 2", "z = 3", answer) == [3]
-
-
-def test_a_class_body_a_default_and_a_decorator_use_names():
-    assert run("size = 1", "base = object", "wrap = id", "@wrap\nclass A(base):\n    size = size") == [0, 1, 2, 3]
-
-
-def test_a_global_statement_is_seen():
-    assert run("count = 0", "def f():\n    global count\n    count += 1") == [0, 1]
+def test_the_cells_that_an_answer_needs(cells, chosen):
+    assert run(*cells) == chosen
 
 
 @pytest.mark.parametrize(
@@ -61,19 +69,6 @@ def test_a_global_statement_is_seen():
 )
 def test_code_that_looks_names_up_makes_all_cells_run(answer):
     assert run("a = 1", "b = 2", answer) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("magic", ["%matplotlib inline", "!pip install einops", "%pip install einops"])
-def test_magics_that_run_no_code_do_not(magic):
-    assert run("a = 1", f"{magic}\ndef f(): return 1") == [1]
-
-
-def test_code_that_is_no_python_runs_for_its_error():
-    assert run("a = 1", "def f(:") == [1]
-
-
-def test_a_cell_that_only_ipython_can_read_may_use_anything():
-    assert run("a = 1", "%pwd\nx = (1\n!ls") == [0, 1]
 
 
 def test_a_timed_cell_defines_what_is_below_the_magic():
