@@ -217,7 +217,7 @@ class GradingSession:
         return replace(better, seconds=result.seconds + time.perf_counter() - began)
 
     def _ask_with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
-        """Ask checks in a separate worker, in which the answer calls the model solutions of its parts."""
+        """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
         outcomes: list[Outcome] = []
         lent = self._workers.with_model_parts(answer, _find_withheld(answer.name))
         with suppress(WorkerLost, GraderFailed), lent as worker:
@@ -315,7 +315,7 @@ class GradingSession:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim))
 
     def _find_undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
-        """Say what is wrong with the names that the exercise asks for, its kind, and whether none can be evaluated."""
+        """What is wrong with the names that the exercise asks for, its kind, and whether none can be evaluated."""
         exercise = course().exercises[answer.name]
         wanted = "class" if exercise.is_class else "function"
         kinds = worker.request("defined", names=list(exercise.objects)).get("defined")
@@ -334,10 +334,10 @@ class GradingSession:
 
 
 def _find_withheld(name: str) -> str:
-    """Find what is not there where an exercise's answer is evaluated; empty: nothing is withheld."""
+    """What is not there where an exercise's answer is evaluated; empty: nothing is withheld."""
     return course().rules[name].withheld if name in course().rules else ""
 
 
 def _read_definitions(answer: ExerciseAnswer) -> list[Definition]:
-    """Read what the answer's cell defines for the exercise; it is not run."""
+    """What the answer's cell defines for the exercise; it is read, and not run."""
     return parse_definitions(answer.source or "", course().exercises[answer.name].objects)
