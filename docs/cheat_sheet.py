@@ -120,7 +120,7 @@ def _name(name: str, words: str) -> str:
 
 
 def _exercises() -> Iterator[tuple[str, str]]:
-    """What may not be skipped, by the first line of its docstring in the lesson's empty cell."""
+    """List what may not be skipped, by the first line of its docstring in the lesson's empty cell."""
     home = ROOT / "vit_course" / "exercises"
     outline, stubs = (json.loads((home / name).read_text("utf-8")) for name in ("outline.json", "stubs.json"))
     for facts in outline.values():

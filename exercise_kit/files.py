@@ -58,7 +58,7 @@ def put(path: Path, content: bytes) -> None:
 
 
 def content_of(path: Path) -> bytes | None:
-    """What stands in a file; None where there is none."""
+    """Read what stands in a file; None where there is none."""
     return path.read_bytes() if path.is_file() else None
 
 

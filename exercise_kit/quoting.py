@@ -67,7 +67,7 @@ _IN_NO_NAME = re.compile(r"[^\w.:-]")
 
 
 def as_name(text: str, most: int = 200) -> str:
-    """What a student gave as a name, of a parameter say, to stand in a sentence: letters, digits and ``_.:-`` alone."""
+    """Quote what a student gave as a name, of a parameter say, in a sentence: letters, digits and ``_.:-`` alone."""
     return _IN_NO_NAME.sub("?", text[:most])
 
 

@@ -17,7 +17,7 @@ class NotSupportedError(ImportError):
 
 
 def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | None:
-    """What is too old or missing, and what to do about it; None when all is well.
+    """Say what is too old or missing, and what to do about it; None when all is well.
 
     Args:
         python: (major, minor, ...) of the running Python.

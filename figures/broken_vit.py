@@ -73,7 +73,7 @@ def last_loss(row: dict[str, Any]) -> float:
 
 
 def may_be_chance(accuracies: list[float], right: list[float]) -> bool:
-    """Whether the 95 % interval of the differences from the right model, seed by seed, contains 0."""
+    """Say whether the 95 % interval of the differences from the right model, seed by seed, contains 0."""
     differences = [one - other for one, other in zip(accuracies, right, strict=True)]
     return abs(mean(differences)) <= STUDENT * stdev(differences) / len(differences) ** 0.5
 

@@ -21,7 +21,7 @@ ROWS = (118, 268)
 
 
 def paths_to(center: int, layers: int) -> np.ndarray:
-    """How many paths lead from each pixel to one output through 3 x 3 convolutions, as shares: (SIDE, SIDE)."""
+    """Count the paths that lead from each pixel to one output through 3 x 3 convolutions, as shares: (SIDE, SIDE)."""
     line = np.zeros(SIDE)
     line[center] = 1
     for _ in range(layers):
@@ -37,7 +37,7 @@ def mean_distance(shares: np.ndarray, center: int) -> float:
 
 
 def layers_to_the_far_corner() -> int:
-    """How many 3 x 3 layers until one corner pixel can see the opposite one."""
+    """Count the 3 x 3 layers until one corner pixel can see the opposite one."""
     return SIDE - 1
 
 
@@ -88,7 +88,7 @@ def receptive_growth() -> Canvas:
 
 
 def _scale(canvas: Canvas, y: float, full: float) -> None:
-    """What the colors of a row of maps mean."""
+    """Draw what the colors of a row of maps mean."""
     canvas.text(24, y + 6, "0", 12, QUIET)
     canvas.picture(SEQUENTIAL(np.linspace(0, 1, 64))[None, :, :3], 40, y, 92, 12)
     canvas.box(40, y, 92, 12, "none", HAIR, line=1, radius=0)

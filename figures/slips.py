@@ -53,7 +53,7 @@ class Results:
         return mean(self.right) + TIE
 
     def passing(self, models: list[WrongModel]) -> int:
-        """How many of these come within the band or pass it."""
+        """Count how many of these come within the band or pass it."""
         return sum(model.accuracy > self.low for model in models)
 
     @property

@@ -21,7 +21,7 @@ COLUMN, BOX_WIDTH, BOX_HEIGHT = 84, 88, 36
 
 
 def broadcast_outcome(images_shape: tuple[int, ...], mean_shape: tuple[int, ...]) -> str:
-    """What torch makes of `images - mean` with these shapes: 'runs' or 'stops'."""
+    """Say what torch makes of `images - mean` with these shapes: 'runs' or 'stops'."""
     try:
         torch.zeros(images_shape) - torch.zeros(mean_shape)
     except RuntimeError:

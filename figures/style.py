@@ -134,7 +134,7 @@ def layout_faults(figure: Figure) -> list[str]:
 
 
 def _holds(outer: Bbox, inner: Bbox) -> bool:
-    """Whether `inner` lies inside `outer`."""
+    """Say whether `inner` lies inside `outer`."""
     return bool(np.all(outer.min <= inner.min) and np.all(inner.max <= outer.max))
 
 

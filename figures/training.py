@@ -169,7 +169,7 @@ def count_under(validation: list[float], title: str, subtitle: str) -> tuple[Can
 
 
 def early_stopping() -> Canvas:
-    """What early stopping counts, on a curve that was invented: the lesson asks to predict the real one."""
+    """Draw what early stopping counts, on a curve that was invented: the lesson asks to predict the real one."""
     title = "Early stopping counts the epochs since the best"
     canvas, axes, stop = count_under(INVENTED, title, f"An invented validation loss; patience {PATIENCE}.")
     axes.set(ylim=(1.3, 2.3), yticks=(1.4, 1.6, 1.8, 2, 2.2))

@@ -127,7 +127,7 @@ def _tile(pixels: Tensor, columns: int) -> Any:
 
 
 def explore_positions(tables: Mapping[str, Tensor], grid_size: tuple[int, int]) -> Interactive:
-    """How similar the position of one patch, to choose, is to that of every other: a map for each table.
+    """Show how similar the position of one patch, to choose, is to that of every other: a map for each table.
 
     Args:
         tables: name → (1, tokens, embed_dim) or (tokens, embed_dim); a class token in front is left out.
@@ -186,7 +186,7 @@ def _measure_similarity(name: str, table: Tensor, grid_size: tuple[int, int]) ->
 
 
 def explore_softmax(seed: int = 0) -> Interactive:
-    """What a softmax makes of the scores of one query and 16 keys, by `head_dim` and by what scores are divided by.
+    """Show what a softmax makes of scores of one query and 16 keys, by `head_dim` and by what scores are divided by.
 
     Args:
         seed: of the random query and keys, whose entries have mean 0 and standard deviation 1.

@@ -39,7 +39,7 @@ def replace_head(model: nn.Module, num_classes: int) -> nn.Module:
 def extract_features(
     model: nn.Module, loader: Iterable[tuple[Tensor, Tensor]], device: torch.device | str
 ) -> tuple[Tensor, Tensor]:
-    """What the head of a model reads of every image: (batch, embed_dim) a batch, in evaluation mode.
+    """Compute what the head of a model reads of every image: (batch, embed_dim) a batch, in evaluation mode.
 
     Args:
         model: on ``device``, with a ``head``.

@@ -111,7 +111,7 @@ def _distances(grid_size: tuple[int, int]) -> Tensor:
 
 @torch.no_grad()
 def predict_with_attention(model: nn.Module, image: Tensor) -> tuple[Tensor, Tensor]:
-    """What a Vision Transformer says about one image, and where its class token looks in the last block.
+    """Return what a Vision Transformer says about one image, and where its class token looks in the last block.
 
     The model is heard with a hook, so it may be anybody's, as long as it is built like the course's:
     ``patch_embedding`` has a ``patch_size``, and the ``attention`` of each of the ``blocks`` gives its weights when

@@ -158,7 +158,7 @@ def calibration_error(probabilities: Tensor, labels: Tensor, bins: int = CALIBRA
 
 
 def confusion_matrix(labels: Tensor, guesses: Tensor, num_classes: int) -> Tensor:
-    """How often class `row` was taken for class `column`: (num_classes, num_classes) int64.
+    """Count how often class `row` was taken for class `column`: (num_classes, num_classes) int64.
 
     Args:
         labels, guesses: (num_images,) int64, below num_classes.

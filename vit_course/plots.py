@@ -368,7 +368,7 @@ def _attention_maps(weights: Tensor, grid_size: tuple[int, int]) -> Tensor:
 
 
 def show_position_similarity(positions: Tensor, grid_size: tuple[int, int]) -> Figure:
-    """How alike positions are: for each patch, a small map of its cosine similarity with every patch.
+    """Show how alike positions are: for each patch, a small map of its cosine similarity with every patch.
 
     Args:
         positions: (1, tokens, embed_dim) or (tokens, embed_dim); a class token in front is left out.

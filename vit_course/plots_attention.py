@@ -145,7 +145,7 @@ def save_every_head(image: Tensor, maps: Sequence[Tensor], folder: Path | str) -
 def plot_attention_distance(
     distances: Mapping[str, Sequence[Tensor]], everywhere: float | None = None, title: str = ""
 ) -> Figure:
-    """How far heads look, block by block, a mark for each head.
+    """Show how far heads look, block by block, a mark for each head.
 
     Args:
         distances: name of a model → for each block (num_heads,), in pixels; up to three models.

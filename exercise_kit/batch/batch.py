@@ -135,7 +135,7 @@ class Grader:
         return done
 
     def _call_here(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """What a function gives in a process of this machine that is idle; when it dies, once more in a new one."""
+        """Call a function in a process of this machine that is idle; when it dies, once more in a new one."""
         slot = self._idle.get()
         call = partial(slot.call, self._place.checks, self._place.class_dir, function, *arguments)
         try:
@@ -149,7 +149,7 @@ class Grader:
             self._idle.put(slot)
 
     def _judge(self, cluster: Cluster, task: Task, submission: Submission) -> Result:
-        """What a worker of the cluster finds; files, of which nothing runs, are measured here, where the images are."""
+        """Let the cluster judge it; files, of which nothing runs, are measured here, where the images are."""
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
         there = cluster.judge(task, submission.only(code)) if code else None
@@ -158,7 +158,7 @@ class Grader:
 
 
 def _explain_failure(error: Exception) -> str:
-    """What ended a job twice, as a reason: its process died or did not end, or there could be none; or the cluster."""
+    """Say what ended a job twice: its process died or did not end, or there could be none; or the cluster."""
     if isinstance(error, TimeoutError):
         return OUT_OF_TIME
     if isinstance(error, ClusterError):

@@ -35,7 +35,7 @@ class JobProcess:
         self._stopped = False
 
     def call(self, checks: Path, class_dir: Path | None, function: Callable[..., Any], *arguments: object) -> Any:
-        """What a function gives that is called there; it may import ``checks`` and the exercises of ``class_dir``.
+        """Call a function there; it may import ``checks`` and the exercises of ``class_dir``.
 
         Raises:
             BrokenExecutor: the process died.
@@ -103,7 +103,7 @@ def _keep_path_safe() -> Iterator[None]:
 
 
 def _wait_for(future: Future[Any], process: int) -> Any:
-    """What a job in that process gives; TimeoutError when it has used up its time."""
+    """Wait for a job in that process; TimeoutError when it has used up its time."""
     work, end = _read_processor_seconds(process) + CPU_LIMIT, time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() <= end and _read_processor_seconds(process) <= work:
         wait([future], min(_POLL_SECONDS, max(0.0, end - time.monotonic())))

@@ -204,7 +204,7 @@ def open_submission(task: Task) -> Opened | Done:
 
 
 def _keep(task: Task, opened: Opened, fresh: Result) -> Done:
-    """What came of a submission whose remaining exercises were judged; it is kept."""
+    """Keep what came of a submission whose remaining exercises were judged, and return it."""
     submission, unkept = opened.submission, ""
     if fresh.status == "graded":
         fresh = merge_results(_drop_remarks(submission), opened.kept, fresh)
@@ -269,7 +269,7 @@ class _JudgePool:
 
 
 def _can_be_opened(handed_in: FoundFile) -> bool:
-    """Whether a file has cells, so that it is likely to be graded; its reader says what is wrong with any other."""
+    """Say whether a file has cells, so that it is likely to be graded; its reader says what is wrong with any other."""
     try:
         return handed_in.path.suffix.lower() == ".py" or bool(open_notebook(read_bytes(handed_in.path)).cells)
     except Exception:

@@ -50,7 +50,7 @@ def make_exercise_keys(submission: Submission, place: Place, sandboxed: bool, de
 
 
 def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
-    """What all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
+    """Return what all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)
     shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed, device)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
@@ -68,7 +68,7 @@ def _digest(*parts: object) -> str:
 
 
 def read_file_stats(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """What changes when a Python file of a folder does; cheaper than a digest."""
+    """Read what changes when a Python file of a folder does; cheaper than a digest."""
     facts = ((path, path.stat()) for path in sorted(folder.rglob("*.py")))
     return tuple((str(path), fact.st_mtime_ns, fact.st_size) for path, fact in facts)
 
@@ -149,7 +149,7 @@ class Store:
         self.folder, self._secret = folder, secret
 
     def load(self, submission: Submission, keys: Mapping[str, str]) -> Result | None:
-        """What is kept of a submission under keys that still hold; its exercises may be some of those asked for.
+        """Load what is kept of a submission under keys that still hold; its exercises may be some of those asked for.
 
         One that is not graded yet is not among them: what it waits for may be there by now.
 
@@ -197,7 +197,7 @@ class Store:
         write(path, json.dumps({**entry, "seal": self._seal(path, entry)}).encode(), 0o600)
 
     def read(self, content: str, lesson: str | None) -> Kept | None:
-        """What is kept of a content; None: nothing that this version can read.
+        """Read what is kept of a content; None: nothing that this version can read.
 
         Raises:
             TamperedResult: somebody else than the grader has written it.
@@ -219,7 +219,7 @@ class Store:
         return Kept(result, keys, tuple(reading["flags"]), reading["reason"])
 
     def _seal(self, path: Path, entry: Mapping[str, Any]) -> str:
-        """What only the holder of the secret can write below an entry, for the file of this name alone."""
+        """Make what only the holder of the secret can write below an entry, for the file of this name alone."""
         content = json.dumps([path.name, entry], sort_keys=True).encode()
         return hmac.new(self._secret, b"a kept result\0" + content, hashlib.sha256).hexdigest()
 

@@ -23,7 +23,7 @@ from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import one_line
 from exercise_kit.report.terminal import broken_checks, overview, sheet
 from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
-from exercise_kit.submission.find import find, looks_like_class, stray_files, trees
+from exercise_kit.submission.find import find, find_apparent_class, stray_files, trees
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.released import (
     CONFIG,
@@ -129,7 +129,7 @@ def _report(options: GradeOptions, done: Sequence[Done], out: Console, err: Cons
 
 
 def _is_settled(done: Done) -> bool:
-    """Whether a file needs nothing more of the grader; what went wrong in a student's own code is graded."""
+    """Say whether a file needs nothing more of the grader; what went wrong in a student's own code is graded."""
     result = done.result
     if result is None:
         return True
@@ -160,7 +160,7 @@ def _ask_whose(folder: Path) -> str:
 
 def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: Console) -> None:
     """Name the folders that look like classes, whose checks were not used because a student could have made them."""
-    found = dict.fromkeys(filter(None, (*map(looks_like_class, paths), find_current_class())))
+    found = dict.fromkeys(filter(None, (*map(find_apparent_class, paths), find_current_class())))
     for folder in (each for each in found if class_dir is None or each.resolve() != class_dir.resolve()):
         used = f"those of {class_dir}" if class_dir else "the course's own checks"
         name = shlex.quote(one_line(str(folder)))
@@ -203,7 +203,7 @@ def _print_remarks(options: GradeOptions, done: Sequence[Done], results: Sequenc
 
 
 def _publish(results: list[Result]) -> dict[str, Any]:
-    """What other programs read: what is wrong with a whole exercise is said at its checks too."""
+    """Return what other programs read: what is wrong with a whole exercise is said at its checks too."""
     published = as_json(results)
     for exercise in (each for entry in published["submissions"] for each in entry["exercises"]):
         for check in exercise["checks"]:

@@ -141,7 +141,7 @@ class Cluster:
                 self._freed.wait(LOOK)
 
     def _ask(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
-        """What a worker replies; nothing where only the connection was lost, and ``failed`` where the worker was."""
+        """Ask a worker; nothing where only the connection was lost, and ``failed`` where the worker was."""
         done = threading.Event()
         try:
             future = self._submit(worker, request)
@@ -282,7 +282,7 @@ def _connect(address: str) -> Client:
 
 
 def _query(client: Client, what: str, seconds: float) -> Any:
-    """What the scheduler says, within so many seconds."""
+    """Ask the scheduler, and wait so many seconds."""
     return client.sync(getattr(client.scheduler, what), callback_timeout=seconds)
 
 

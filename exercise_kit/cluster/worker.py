@@ -55,7 +55,7 @@ class Needs:
 
     @classmethod
     def of(cls, task: Task) -> Needs:
-        """What a task needs."""
+        """Collect what a task needs."""
         folder = task.place.checks
         found = tuple(versions("distributed").items())
         return cls(str(folder), digest_checks(folder), digest_code(), found, task.sandboxed, task.limits)
@@ -71,7 +71,7 @@ def make_request(task: Task, submission: Submission | None = None) -> bytes:
 
 
 def reply_to(request: bytes) -> bytes:
-    """What a dask worker replies: its host's name, and one of ``result``, ``refused``, ``failed`` or nothing more.
+    """Reply as a dask worker: its host's name, and one of ``result``, ``refused``, ``failed`` or nothing more.
 
     ``refused`` is a clause on what this worker lacks, ``failed`` one on what became of the process that judged.
     """
@@ -145,7 +145,7 @@ def _find_checks(needs: Needs) -> Path | None:
 
 @lru_cache(maxsize=4)
 def _find_lack(needs: Needs) -> str | None:
-    """What differs here from what is needed, or is not there, as a clause."""
+    """Say as a clause what differs here from what is needed, or is not there."""
     here = versions("distributed")
     other = [(name, here.get(name), number) for name, number in needs.versions if here.get(name) != number]
     if other:

@@ -122,7 +122,7 @@ class HiddenChecks:
         return outcome
 
     def _find_refusal(self, exercise: str, check: Check, key: bytes) -> str:
-        """How a check fails the reference too, on the same draws, with its place; "" where it does not.
+        """Say how a check fails the reference too, on the same draws, with its place; "" where it does not.
 
         So a check that is wrong itself, or that this machine cannot decide, costs nobody a point.
         """
@@ -140,7 +140,7 @@ class HiddenChecks:
         return self._refusals[of]
 
     def _offer(self, exercise: str, student: Student, probe: Probe) -> Given:
-        """What a check can name beside student and probe, made where it does."""
+        """Make what a check names beside student and probe."""
 
         def results() -> object:
             measured = course().results
@@ -158,7 +158,7 @@ class HiddenChecks:
 
 @contextlib.contextmanager
 def _capture_output() -> Iterator[io.StringIO]:
-    """What is printed inside."""
+    """Capture what is printed inside."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore")

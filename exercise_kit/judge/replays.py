@@ -89,12 +89,12 @@ class Replays:
         self._seen: dict[tuple[Misconception, str], Outcome] = {}
 
     def __call__(self, wrong: Misconception, name: str) -> tuple[bool, Record]:
-        """Whether a misconception fails the check of this name, and what it gives there."""
+        """Say whether a misconception fails the check of this name, and what it gives there."""
         outcome = self.outcome(wrong, name)
         return outcome.result.verdict == Verdict.FAIL, outcome.record
 
     def outcome(self, wrong: Misconception, name: str) -> Outcome:
-        """What the check of this name finds about a misconception."""
+        """Return what the check of this name finds about a misconception."""
         place = wrong, name  # not its name: two orders of one pair share that
         if place not in self._seen:
             student = make_isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))

@@ -67,7 +67,7 @@ def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
 
 
 def _list_decided(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """What the checks found that give points and could decide."""
+    """List what the checks found that give points and could decide."""
     return [each for each in outcomes if each.check.worth and each.result.verdict != Verdict.UNDECIDED]
 
 

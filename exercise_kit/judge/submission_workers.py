@@ -134,7 +134,7 @@ class SubmissionWorkers:
         self._findings.flag(flag, exercise, f"{what} {lost.words}")
 
     def cell_failure(self, cell: int | None) -> tuple[str, str]:
-        """What became of a cell, as the end of a sentence, and the exception's words."""
+        """Say what became of a cell, as the end of a sentence, and the exception's words."""
         if cell in self._left_out:
             return f": the cell {self._left_out[cell]}", ""
         if cell not in self._raised:

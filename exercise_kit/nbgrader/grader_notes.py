@@ -201,7 +201,7 @@ def note_same_file(course: CourseDirectory, lesson: ReleasedLesson) -> set[str]:
             found.append((folder.parent.name, _digest_files(folder, files)))
     shared = flag_same_file(found)
     for (student, _), same in zip(found, shared, strict=True):
-        _flag_page(_find_page(course, student, lesson.name), same)
+        _set_same_file_flag(_find_page(course, student, lesson.name), same)
     return {student for (student, _), same in zip(found, shared, strict=True) if same}
 
 
@@ -217,7 +217,7 @@ def _digest_files(folder: Path, files: Sequence[str]) -> set[str]:
     return set()
 
 
-def _flag_page(page: Path, wanted: bool) -> None:
+def _set_same_file_flag(page: Path, wanted: bool) -> None:
     if not page.is_file() or wanted == (SAME_FILE in read_notes(page).flags):
         return
     notebook = json.loads(page.read_bytes())

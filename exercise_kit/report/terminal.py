@@ -71,7 +71,7 @@ def _place(exercise: str, cause: str) -> str:
 
 
 def advice(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    """What to do about exercises that wait for a file to be mended."""
+    """Say what to do about exercises that wait for a file to be mended."""
     if any(cause for each in waiting for cause in each.values()):
         yield "Repair what they wait for, and run the same command again: it grades only what waits."
 
@@ -88,7 +88,7 @@ def broken_checks(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _shared_folder(paths: Sequence[str]) -> int:
-    """How many characters the folder has that all paths begin with."""
+    """Count the characters of the folder that all paths begin with."""
     shared = os.path.commonprefix([path[: path.rfind(os.sep) + 1] for path in paths])  # noqa: RUF071  # cut below
     return shared.rfind(os.sep) + 1
 
@@ -99,7 +99,7 @@ def score_of(result: Result) -> str:
 
 
 def remarks(result: Result) -> str:
-    """What there is to say of a submission, in one line: flags, the reason, mistakes with a name."""
+    """Say in one line what there is to say of a submission: flags, the reason, mistakes with a name."""
     named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
     parts = [
         *(f"[{flag}]" for flag in result.flags),

@@ -77,30 +77,30 @@ def _beyond(function: Function, shown: frozenset[str]) -> list[str]:
 def _collect_shown_statements(sources: tuple[str, ...]) -> frozenset[str]:
     """The statements of a lesson's own cells, and an exception with a sentence, which docstrings ask for."""
     trees = filter(None, map(parse, (*sources, "raise ValueError('')")))
-    return frozenset(each for tree in trees for each in _statements(tree))
+    return frozenset(each for tree in trees for each in _iterate_statements(tree))
 
 
 def _list_longer_functions(tree: ast.AST | None) -> Iterator[Function]:
     """The functions of a cell that have enough statements to be a copy; to write one down takes a while."""
-    for node in _functions(tree):
+    for node in _iterate_functions(tree):
         if sum(isinstance(each, ast.stmt) and not _is_no_work(each) for each in ast.walk(node)) >= LEAST_STATEMENTS:
             yield from _normalize_function(node)
 
 
 def _list_functions(tree: ast.AST | None) -> Iterator[Function]:
     """The functions and methods of a cell."""
-    for node in _functions(tree):
+    for node in _iterate_functions(tree):
         yield from _normalize_function(node)
 
 
 def _normalize_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Function]:
     # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        yield Function(node.name, _bare(node), tuple(_statements(node)))
+        yield Function(node.name, _bare(node), tuple(_iterate_statements(node)))
 
 
-def _functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The functions at the top level and the methods of its classes, but none so long that no reference is."""
+def _iterate_functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the functions at the top level and the methods of its classes, but none so long that no reference is."""
     body = [tree] if isinstance(tree, ast.ClassDef | ast.FunctionDef) else getattr(tree, "body", [])
     for node in chain.from_iterable(each.body if isinstance(each, ast.ClassDef) else [each] for each in body):
         short = sum(1 for _ in islice(ast.walk(node), MOST_NODES)) < MOST_NODES
@@ -108,8 +108,8 @@ def _functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef | ast.AsyncFunc
             yield node
 
 
-def _statements(tree: ast.AST) -> Iterator[str]:
-    """Each statement in it, of a loop or a condition its head alone; docstrings and imports are none."""
+def _iterate_statements(tree: ast.AST) -> Iterator[str]:
+    """Yield each statement in it, of a loop or a condition its head alone; docstrings and imports are none."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.stmt) or _is_no_work(node):
             continue

@@ -94,7 +94,7 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
     found: dict[str, FoundFile] = {}
     has_below = lru_cache(is_below)
     for path in paths:
-        seems = looks_like_class(path)
+        seems = find_apparent_class(path)
         is_strange = seems is not None and (class_dir is None or seems.resolve() != class_dir.resolve())
         for each in _find(path, known, class_dir):
             folders = tuple(_candidate_folders(each, path, class_dir)) if each.student is None else ()
@@ -105,7 +105,7 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
     return list(found.values())
 
 
-def looks_like_class(path: Path) -> Path | None:
+def find_apparent_class(path: Path) -> Path | None:
     """The folder of a class as it seems, of which a path names all the work, or some: only for words about it."""
     for folder in (path.absolute(), *path.absolute().parents):
         whole = folder == path.absolute() and (folder / SUBMITTED).is_dir()
@@ -127,7 +127,7 @@ def _with_read_error(place: FoundFile, error: OSError) -> FoundFile:
 
 
 def _find_at_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
-    if looks_like_class(path) == path.absolute() or (class_dir and path.resolve() == class_dir.resolve()):
+    if find_apparent_class(path) == path.absolute() or (class_dir and path.resolve() == class_dir.resolve()):
         path = path / SUBMITTED
     place = _below_submitted(path, class_dir)
     if not os.path.lexists(path):

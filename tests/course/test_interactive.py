@@ -147,7 +147,7 @@ def test_nothing_is_drawn_with_the_layout_of_another_setting():
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
-    """What a real kernel made of a figure, with ipywidgets and without."""
+    """Return what a real kernel made of a figure, with ipywidgets and without."""
     made = nbformat.v4.new_notebook()
     made.cells = [nbformat.v4.new_code_cell(source) for source in (MOVED, WITHOUT_IPYWIDGETS)]
     NotebookClient(made, resources={"metadata": {"path": str(tmp_path_factory.mktemp("empty"))}}).execute()

@@ -39,7 +39,7 @@ def altered(exercise, alter):
 
 
 def graded(exercise, objects, checks=None):
-    """What grading finds, one outcome for each check."""
+    """Return what grading finds, one outcome for each check."""
     checks = hidden_checks().exercises()[exercise] if checks is None else checks
     return [hidden_checks().evaluate(exercise, each, Student(objects), KEY) for each in checks]
 
@@ -100,7 +100,7 @@ def test_a_refusal_counts_beside_wrong_numbers_and_with_no_stub(exercise, alter,
 
 
 def named(exercise, objects, asked):
-    """What grading finds about some objects, with names that hold of those that are ``asked`` once more."""
+    """Return what grading finds about some objects, with names that hold of those that are ``asked`` once more."""
     replays, again = Replays(hidden_checks(), exercise, KEY), lambda: Student(asked)
     return name_failures(EXERCISES[exercise], graded(exercise, objects), replays, again)
 

@@ -88,7 +88,7 @@ def _run_offline(folder: Path, words: list[str], status: int) -> str:
 
 
 def tear(path: Path) -> None:
-    """What happens to notebooks: cells deleted, one copied, a run added that raises."""
+    """Do what happens to notebooks: cells deleted, one copied, a run added that raises."""
     notebook = nbformat.read(path, as_version=4)
     lost = {"setup", "patchify", "check-patchify"}
     cells = [cell for cell in notebook.cells if grade_id(cell) not in lost]

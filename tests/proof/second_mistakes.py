@@ -28,6 +28,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -227,7 +228,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="every known mistake, with the checks that it fails")
     parser.add_argument("--points", action="store_true", help="those too that keep more than two thirds of the points")
     options = parser.parse_args(arguments)
-    exercises = [each for each in distinct_exercises() if not options.exercise or each.name in options.exercise]
+    exercises = distinct_exercises()
+    if options.exercise:
+        exercises = [_find_exercise(name, exercises, parser) for name in dict.fromkeys(options.exercise)]
     (reasons, cheap), counts = read_listed(), Counter()
     used: set[tuple[str, ...]] = set()
     for finding in (finding for each in exercises for finding in examine(each)):
@@ -255,6 +258,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = f"{counts['little']} keep more than two thirds of the hidden points"
     print(f"  {kept}, {counts['kept']} of them without a reason")
     return int(bool(counts["second"] or (options.points and counts["kept"]) or stale))
+
+
+def _find_exercise(name: str, exercises: Sequence[Exercise], parser: argparse.ArgumentParser) -> Exercise:
+    """Return the exercise of a name, or the one whose checks it shares; end with 2 where there is none."""
+    known = course().exercises
+    if name not in known or known[name].file:
+        found = get_close_matches(name.replace("_", "").lower(), names := {each.lower(): each for each in known}, 1)
+        hint = f"; did you mean {names[found[0]]}?" if found else ""
+        parser.error(
+            f"no exercise with code is called {name!r}; its name is the one in check(...), not the folder's{hint}"
+        )
+    return next(each for each in exercises if each.checks is known[name].checks)
 
 
 def _show(finding: Finding, beyond: Mapping[str, Sequence[str]], is_whole: bool) -> None:

@@ -16,7 +16,7 @@ import torch
 from exercise_kit.files import user_folder
 from vit_course.data.bundled import digits, shapes
 from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDatasetError
-from vit_course.data.torchvision_sets import TITLES, is_begun, is_complete, load_published
+from vit_course.data.torchvision_sets import PUBLISHED, is_begun, is_complete, load_published
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +91,6 @@ def _read_arrays(path: Path, names: list[str]) -> list[np.ndarray]:
 
 
 EMBEDDED = ("digits", "shapes")
-PUBLISHED = tuple(TITLES)
 DIGITS_TEST = 297  # the last of 1,797: mostly hands that wrote none of the others
 
 Pair = tuple[ImageDataset, ImageDataset]
@@ -110,7 +109,7 @@ def load_dataset(
     `root` itself, where it is an .npz file or holds train/ with class folders; then downloads into it with torchvision.
 
     Args:
-        name: a published set ("mnist", "cifar10", a key of `TITLES`); "digits" or "shapes", which need no file;
+        name: a published set ("mnist", "cifar10", a key of `PUBLISHED`); "digits" or "shapes", which need no file;
             the name of an own set in `root`; or the path of an .npz file or of class folders.
         root: where data sets are kept. None for the folder that VIT_COURSE_DATA names, otherwise
             `~/.cache/vit_course`, or `vit_course` in what XDG_CACHE_HOME names.
@@ -193,7 +192,7 @@ def _own(name: str, root: Path, image_size: int | None) -> Pair:
             return _place(place, image_size)
     if is_path:
         raise MissingDatasetError(f"There is no data set at {path}, nor at {root / name}.")
-    known = ", ".join(PUBLISHED + EMBEDDED)
+    known = ", ".join((*PUBLISHED, *EMBEDDED))
     raise DatasetError(
         f"{name!r} is no data set that we know ({known}), and neither {in_root[0]} nor {in_root[1].name} beside it is "
         "there"

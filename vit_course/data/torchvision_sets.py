@@ -19,6 +19,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,28 @@ import torch
 
 from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDatasetError
 
+
+@dataclass(frozen=True)
+class Published:
+    """What has to be known of a set before it is there.
+
+    Attributes:
+        title: the name of torchvision's class.
+        training_images, classes: how many.
+    """
+
+    title: str
+    training_images: int
+    classes: int
+
+
 # one more line here is one more data set, where torchvision lays it out as MNIST or as CIFAR-10
-TITLES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
+PUBLISHED = {
+    "mnist": Published("MNIST", 60_000, 10),
+    "fashion_mnist": Published("FashionMNIST", 60_000, 10),
+    "cifar10": Published("CIFAR10", 50_000, 10),
+    "cifar100": Published("CIFAR100", 50_000, 100),
+}
 SECONDS_OF_SILENCE = 30  # until a server that does not answer counts as gone
 _FETCHING_FAILS_BY = (OSError, RuntimeError, EOFError, HTTPException, tarfile.TarError, zlib.error)
 
@@ -37,7 +58,7 @@ def load_published(name: str, root: Path) -> tuple[ImageDataset, ImageDataset]:
     """Training and test images of a published set, downloaded or unpacked into `root` when they are not there.
 
     Args:
-        name: one of `TITLES`.
+        name: one of `PUBLISHED`.
         root: what torchvision calls root.
 
     Raises:
@@ -74,7 +95,7 @@ def is_complete(name: str, root: Path) -> bool:
 def _find_dataset_class(name: str) -> Any:
     from torchvision import datasets
 
-    return getattr(datasets, TITLES[name])
+    return getattr(datasets, PUBLISHED[name].title)
 
 
 def _list_files(name: str) -> list[tuple[Path, str | None]]:
@@ -91,7 +112,7 @@ def _list_archives(name: str) -> list[tuple[Path, str]]:
     kind = _find_dataset_class(name)
     if hasattr(kind, "train_list"):
         return [(Path(kind.filename), kind.tgz_md5)]
-    return [(Path(TITLES[name], "raw", file), md5) for file, md5 in kind.resources]
+    return [(Path(PUBLISHED[name].title, "raw", file), md5) for file, md5 in kind.resources]
 
 
 def _is_right(path: Path, md5: str | None) -> bool:
@@ -126,7 +147,7 @@ def _fetch(name: str, root: Path) -> None:
                 (Path(scratch) / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(root / file, Path(scratch) / file)
             if len(lying) < len(_list_archives(name)):
-                print(f"Downloading {TITLES[name]} into {root}.")
+                print(f"Downloading {PUBLISHED[name].title} into {root}.")
             with _blocking():
                 _find_dataset_class(name)(scratch, download=True)
             for file, _ in _list_files(name):
@@ -158,7 +179,7 @@ def _write_advice(name: str, root: Path, error: Exception) -> str:
             f"Try again with an internet connection, or copy the set from another machine to {root}: "
             f"torchvision's files, or {name}.npz, or class folders {name}/train and {name}/test."
         )
-    return f"{TITLES[name]} is not in {root}, and could not be put there: {reason}. {what_to_do}"
+    return f"{PUBLISHED[name].title} is not in {root}, and could not be put there: {reason}. {what_to_do}"
 
 
 def _make_dataset(name: str, published: Any) -> ImageDataset:

@@ -48,7 +48,7 @@ def diagnose(
     loss: learning.Loss | None = None,
     after_each: Callable[[], None] = lambda: None,
 ) -> Diagnosis:
-    """What is wrong with a Vision Transformer, whoever wrote it, by what it does.
+    """Say what is wrong with a Vision Transformer, whoever wrote it, by what it does.
 
     The model is copied: nothing of it, of its mode, of its hooks or of any random state is changed.
 

@@ -14,7 +14,7 @@ _TABLE = "sinusoidal_positions: "
 _NEAR = 2e-3  # a float32 sine of the angle 200 is as far off as that
 
 
-def _make_schedules(width: int) -> dict[str, Tensor]:
+def _list_frequency_schedules(width: int) -> dict[str, Tensor]:
     """The frequencies of a table that is ``width`` wide, by what is said of them; those of papers first."""
     hands = torch.arange(width // 2, dtype=torch.float64)
     exponents = 2 * hands / width
@@ -64,7 +64,7 @@ def _name_schedule(table: Tensor) -> str | None:
         by_column = (grid - grid[:1]).abs().amax((0, 1)) < _NEAR
         if (by_row | by_column).all():
             halves = [grid[:, 0, by_row], grid[0][:, by_column]]  # a slow wave looks the same in both
-    for name, frequencies in _make_schedules(width // len(halves)).items():
+    for name, frequencies in _list_frequency_schedules(width // len(halves)).items():
         for start in (0, 1):
             fits = [_fit(half, frequencies, start) for half in halves]
             if all(each is not None for each in fits):

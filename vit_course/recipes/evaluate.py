@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vit_course.data import ImageDataset
-from vit_course.data.sources import PUBLISHED, holds_dataset
+from vit_course.data.sources import holds_dataset
+from vit_course.data.torchvision_sets import PUBLISHED
 from vit_course.metrics import Metrics, measure
 from vit_course.recipes import RECIPES
 from vit_course.recipes.finalize import predict

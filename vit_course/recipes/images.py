@@ -60,7 +60,7 @@ def load_images(
     return load_dataset(name, data, image_size=image_size)
 
 
-def name_of(name: str, data: Path | None) -> str:
+def name_images(name: str, data: Path | None) -> str:
     """Return what `load_images` would call the images, which it does not look at."""
     if data is None or not _is_own(name, data):
         return name

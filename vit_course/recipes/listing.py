@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from vit_course.data.torchvision_sets import PUBLISHED
 from vit_course.metrics import Spread, spread
 from vit_course.recipes import RECIPES
 from vit_course.recipes.recipe import Published, Recipe
@@ -31,7 +32,6 @@ PEAKS = {"Tesla T4": 65e12, "H200 or H100": 989e12}
 # (benchmarks/results/gpu/trial_graph_light_40_epochs.json), and a twentieth of the time goes to validation. A T4's peak
 # and its memory are both 15 times slower.
 SHARE = 0.085
-TRAINING_IMAGES = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000}
 
 
 def minutes_by_calculation(recipe: Recipe) -> float | None:
@@ -48,7 +48,7 @@ def training_operations(recipe: Recipe) -> float:
     config = recipe.config
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         recipe.build(config)(torch.empty(1, config.in_channels, config.height, config.width))
-    images = TRAINING_IMAGES[recipe.dataset] - recipe.num_validation
+    images = PUBLISHED[recipe.dataset].training_images - recipe.num_validation
     return 3 * counter.get_total_flops() * images * recipe.settings.epochs
 
 

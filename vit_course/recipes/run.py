@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from vit_course.recipes.finalize import Prepared, finalize, load_weights
-from vit_course.recipes.images import Images, load_images, name_of, split_validation
+from vit_course.recipes.images import Images, load_images, name_images, split_validation
 from vit_course.recipes.recipe import Recipe, RecipeError
 from vit_course.recipes.result import RunResult, definition, read_result, write_json, write_result
 from vit_course.training import History, OutOfMemoryError, TrainingDivergedError, TrainingSettings, fit
@@ -41,7 +41,7 @@ def finished_result(path: Path, recipe: Recipe, data: Path | None, changed: dict
     result = read_result(path)
     mine = definition(recipe)
     begun = {**result.definition.get("settings", {}), **result.changed, "data": result.data.get("name")}
-    requested = {**mine["settings"], **changed, "data": name_of(recipe.dataset, data)}
+    requested = {**mine["settings"], **changed, "data": name_images(recipe.dataset, data)}
     for name, value in requested.items():
         if begun.get(name) != value:
             raise RecipeError(

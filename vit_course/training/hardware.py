@@ -153,7 +153,7 @@ def choose_precision(requested: Precision, device: torch.device) -> Precision:
 
 @cache
 def bfloat16_gain() -> float:
-    """How many times as fast this CPU multiplies in bfloat16 as in float32, by trying; one that lacks it emulates."""
+    """Measure how many times as fast this CPU multiplies in bfloat16 as in float32; one that lacks it emulates."""
     seconds = []
     for dtype in (torch.float32, torch.bfloat16):
         tokens, weight = torch.zeros(4096, 96, dtype=dtype), torch.zeros(96, 96, dtype=dtype)

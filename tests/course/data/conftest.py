@@ -17,7 +17,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vit_course.data.torchvision_sets import TITLES
+from vit_course.data.torchvision_sets import PUBLISHED
 
 COUNTS = {"train": 12, "t10k": 5}
 
@@ -86,7 +86,7 @@ def mirror(served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> Path:
 
     folder, address = served
     resources = write_mnist(folder)
-    for published in (getattr(datasets, title) for title in TITLES.values()):
+    for published in (getattr(datasets, each.title) for each in PUBLISHED.values()):
         if issubclass(published, datasets.MNIST):
             monkeypatch.setattr(published, "mirrors", [address])
             monkeypatch.setattr(published, "resources", resources)

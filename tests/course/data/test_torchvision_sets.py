@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vit_course.data import DatasetError, MissingDatasetError, load_dataset
-from vit_course.data.torchvision_sets import TITLES, is_begun, is_complete, load_published
+from vit_course.data.torchvision_sets import PUBLISHED, is_begun, is_complete, load_published
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "mnist.tar.xz"
 
@@ -17,13 +17,13 @@ def everything_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("name", PUBLISHED)
 class TestDownload:
     def test_it_lies_in_place_as_torchvision_reads_it(self, name: str, mirror: Path, tmp_path: Path) -> None:
         from torchvision import datasets
 
         train, test = load_published(name, tmp_path / "new" / "root")
-        published = getattr(datasets, TITLES[name])(tmp_path / "new" / "root", train=False)
+        published = getattr(datasets, PUBLISHED[name].title)(tmp_path / "new" / "root", train=False)
         assert (len(train), len(test)) == (12, len(published))
         pixels = torch.as_tensor(published.data)
         assert torch.equal(test.images.permute(0, 2, 3, 1).reshape(pixels.shape), pixels)
@@ -42,7 +42,7 @@ class TestDownload:
         assert torch.equal(load_published(name, tmp_path)[0].images, first.images)
 
     def test_archives_that_lie_there_are_unpacked(self, name: str, mirror: Path, tmp_path: Path) -> None:
-        place = tmp_path if "cifar" in name else tmp_path / TITLES[name] / "raw"
+        place = tmp_path if "cifar" in name else tmp_path / PUBLISHED[name].title / "raw"
         place.mkdir(parents=True, exist_ok=True)
         for path in mirror.glob("*.gz"):
             path.rename(place / path.name)
@@ -51,7 +51,7 @@ class TestDownload:
     def test_no_network_says_what_to_do_and_leaves_nothing(self, name: str, mirror: Path, tmp_path: Path) -> None:
         for path in mirror.glob("*.gz"):
             path.unlink()
-        with pytest.raises(MissingDatasetError, match=rf"{TITLES[name]} is not in .*internet.*or {name}\.npz"):
+        with pytest.raises(MissingDatasetError, match=rf"{PUBLISHED[name].title} is not in .*internet.*or {name}\.npz"):
             load_published(name, tmp_path)
         assert list(tmp_path.iterdir()) == []
 
@@ -63,7 +63,7 @@ class TestDownload:
         assert list(tmp_path.iterdir()) == []
 
     def test_an_archive_downloaded_by_half_is_named(self, name: str, mirror: Path, tmp_path: Path) -> None:
-        place = tmp_path if "cifar" in name else tmp_path / TITLES[name] / "raw"
+        place = tmp_path if "cifar" in name else tmp_path / PUBLISHED[name].title / "raw"
         place.mkdir(parents=True, exist_ok=True)
         for path in mirror.glob("*.gz"):
             (place / path.name).write_bytes(path.read_bytes()[:-20])

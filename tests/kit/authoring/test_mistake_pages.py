@@ -84,7 +84,7 @@ def test_every_symptom_has_a_page_of_its_own() -> None:
 
 
 def strips(images: object, patch_size: int) -> object:
-    """What somebody's own class has."""
+    """Stand for what somebody's own class has."""
     raise NotImplementedError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.submission.find import find, looks_like_class, stray_files
+from exercise_kit.submission.find import find, find_apparent_class, stray_files
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.parse import explain_rejection
 
@@ -72,7 +72,7 @@ def test_parts_of_a_tree_and_the_class_itself_tell_the_same(tmp_path):
     whole = [("01_patchify.ipynb", "ada", "01_patchify", False)]
     for part in (tmp_path, *list(notebook.parents)[:3], notebook):
         assert list_found(part) == whole, part
-        assert looks_like_class(part) == tmp_path
+        assert find_apparent_class(part) == tmp_path
         ((path, flags),) = [(each.path, each.flags) for each in find([part], LESSONS, tmp_path)]
         assert (path, flags) == (notebook, ())
 
@@ -129,7 +129,7 @@ def test_what_lies_beside_a_loose_notebook_or_above_it_is_flagged_as_far_as_it_w
     touch(own, tmp_path / "downloads" / "eve" / "nbgrader_config.py")
     flags = [find([entry], LESSONS)[0].flags for entry in (own, own.parent, own.parents[1], own.parents[2])]
     assert flags == [(), (), ("check-files",), ("check-files",)]
-    assert [looks_like_class(entry) for entry in (own, own.parents[1])] == [None, None]
+    assert [find_apparent_class(entry) for entry in (own, own.parents[1])] == [None, None]
 
 
 def test_the_operator_s_own_files_flag_nobody(tmp_path):

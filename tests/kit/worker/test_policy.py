@@ -378,7 +378,7 @@ def test_without_namespaces_a_scratch_folder_must_be_named() -> None:
 
 
 def _tried_with_a_device(reply: int) -> None:
-    """What a child finds that may use /dev/full, as one with a GPU may use its devices."""
+    """Return what a child finds that may use /dev/full, as one with a GPU may use its devices."""
     came: dict[str, object] = {}
     for name, act in {
         "its device": lambda: os.close(os.open("/dev/full", os.O_RDWR)),

@@ -86,7 +86,7 @@ def mean_image(batch: Tensor) -> Tensor:
 
 
 def distance(query: Tensor, key: Tensor) -> Tensor:
-    """How far apart the numbers of query and key are, (queries, keys)."""
+    """Measure how far apart the numbers of query and key are, (queries, keys)."""
     numbers, others = (torch.arange(each.shape[-2], device=each.device) for each in (query, key))
     return (numbers[:, None] - others).abs()
 

@@ -41,14 +41,14 @@ def _known(name: str, described: str) -> Suspect:
     return Suspect(described, scaled_dot_product_attention.mistake(name).objects[0])
 
 
-def _of_other_shape(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_shape(probe: Probe) -> list[Suspect]:
     return [
         Suspect("gives the weights as (…, keys, queries)", reporting(lambda weights: weights.mT)),
         Suspect("gives the output as (…, value_dim, queries)", giving(lambda weights, value: (weights @ value).mT)),
     ]
 
 
-def _more_of_other_shape(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_shape(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "gives the output with an axis more, of size 1", giving(lambda weights, value: (weights @ value)[None])
@@ -59,7 +59,7 @@ def _more_of_other_shape(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_another_axis(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_another_axis(probe: Probe) -> list[Suspect]:
     return [
         _known("softmax over the queries", "takes its softmax over the queries"),
         Suspect("takes one softmax over queries and keys together", with_weights(_softmax_over_everything)),
@@ -72,7 +72,7 @@ def _softmax_over_everything(query: Tensor, key: Tensor) -> Tensor:
     return scores.flatten(-2).softmax(-1).reshape(scores.shape)
 
 
-def _of_other_sums(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_sums(probe: Probe) -> list[Suspect]:
     shrunk = float(probe.uniform(1, low=0.7, high=0.9))
     return [
         Suspect("takes its softmax over the first axis", with_weights(lambda q, k: scores_of(q, k).softmax(dim=0))),
@@ -84,11 +84,11 @@ def _of_other_sums(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_no_scale(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_no_scale(probe: Probe) -> list[Suspect]:
     return [_known("scaling forgotten", "does not scale the scores")]
 
 
-def _of_other_scale(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_scale(probe: Probe) -> list[Suspect]:
     return [
         _known("divided by head dim without the root", "divides the scores by head_dim, without the root"),
         _known("root of the number of keys", "divides the scores by the root of the number of keys"),
@@ -106,7 +106,7 @@ def _divided_by(divisor: int) -> Suspect:
     return Suspect(described, with_scores(lambda q, k: q @ k.mT / divisor))
 
 
-def _more_of_other_scale(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_scale(probe: Probe) -> list[Suspect]:
     near = float(probe.choice((probe.uniform(1, low=0.8, high=0.92), probe.uniform(1, low=1.1, high=1.3))))
     return [
         Suspect(
@@ -117,7 +117,7 @@ def _more_of_other_scale(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_altered_vectors(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_altered_vectors(probe: Probe) -> list[Suspect]:
     return [
         Suspect("leaves the last number of each query and key out of the scores", without(lambda dim: dim - 1)),
         Suspect("leaves the first number of each query and key out of the scores", without(lambda dim: 0)),
@@ -125,7 +125,7 @@ def _of_altered_vectors(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_altered_vectors(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_altered_vectors(probe: Probe) -> list[Suspect]:
     longer = float(probe.uniform(1, low=1.2, high=1.6))
     return [
         Suspect("leaves a number in the middle of each key out", without(lambda dim: dim // 2)),
@@ -137,7 +137,7 @@ def _more_of_altered_vectors(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_other_values(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_values(probe: Probe) -> list[Suspect]:
     return [
         Suspect("gives each key the value of its neighbor", giving(lambda weights, value: weights @ value.roll(1, -2))),
         _known("values never used", "mixes the keys and never reads the values"),
@@ -148,7 +148,7 @@ def _of_other_values(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_other_values(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_values(probe: Probe) -> list[Suspect]:
     seed = int(probe.integers(1, high=2**31))
     return [
         Suspect(
@@ -172,7 +172,7 @@ def _noisy(output: Tensor, seed: int) -> Tensor:
     return output + 0.01 * noise.to(output)
 
 
-def _of_a_mask(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_a_mask(probe: Probe) -> list[Suspect]:
     return [
         _known("causal mask", "lets query number i see the keys up to number i only"),
         Suspect("hides key number i from query number i", with_scores(_without_own_place)),
@@ -183,7 +183,7 @@ def _without_own_place(query: Tensor, key: Tensor) -> Tensor:
     return scores_of(query, key).masked_fill(distance(query, key) == 0, -1e4)
 
 
-def _of_other_places(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_places(probe: Probe) -> list[Suspect]:
     steepness = float(probe.uniform(1, low=0.3, high=0.6))
     return [
         Suspect(
@@ -210,7 +210,7 @@ def _filled(scores: Tensor, axis: int, number: float) -> Tensor:
     return scores.index_fill(axis, last, number)
 
 
-def _of_foreign_weights(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_foreign_weights(probe: Probe) -> list[Suspect]:
     sharper = drawn(probe, 1.2, 1.6, shown=2.4)
 
     def sharper_output(query: Tensor, key: Tensor, value: Tensor) -> Pair:
@@ -229,7 +229,7 @@ def _of_foreign_weights(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_foreign_weights(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_foreign_weights(probe: Probe) -> list[Suspect]:
     least = float(probe.uniform(1, low=0.1, high=0.16))
     return [
         Suspect("tells each query the weights of its neighbor", reporting(lambda weights: weights.roll(1, dims=-2))),
@@ -245,7 +245,7 @@ def _more_of_foreign_weights(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_mixed_images(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_mixed_images(probe: Probe) -> list[Suspect]:
     return [
         Suspect("averages the weights over the batch", with_weights(lambda q, k: mean_image(weights_of(q, k)))),
         Suspect(
@@ -259,7 +259,7 @@ def _of_mixed_images(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_mixed_images(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_mixed_images(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "gives every image the weights of the first one", with_weights(lambda q, k: _first_copied(weights_of(q, k)))
@@ -283,7 +283,7 @@ def _first_copied(batch: Tensor) -> Tensor:
     return batch if batch.ndim < 3 else batch[:1].expand_as(batch)
 
 
-def _of_constant_output(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_constant_output(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "gives every query the plain mean of the values",
@@ -296,7 +296,7 @@ def _of_constant_output(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_no_softmax(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_no_softmax(probe: Probe) -> list[Suspect]:
     farthest = drawn(probe, 1.5, 2.0, shown=2.0)
     return [
         Suspect("gives all the weight to the key with the largest score", with_weights(_winner_takes_all)),
@@ -313,7 +313,7 @@ def _winner_takes_all(query: Tensor, key: Tensor) -> Tensor:
     return (weights == weights.amax(-1, keepdim=True)).to(weights.dtype)
 
 
-def _more_of_no_softmax(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_no_softmax(probe: Probe) -> list[Suspect]:
     most = float(probe.uniform(1, low=0.4, high=0.8))
     return [
         Suspect("is a linear attention, with elu + 1 of query and key in place of the exponential", _linear),
@@ -338,17 +338,17 @@ def _better_half(query: Tensor, key: Tensor) -> Tensor:
 
 
 WRONG: dict[str, Family] = {
-    "shape": family(_of_other_shape, _more_of_other_shape),
-    "axis": family(_of_another_axis, _of_other_sums),
-    "no scale": _of_no_scale,
-    "other scale": family(_of_other_scale, _more_of_other_scale),
-    "altered": family(_of_altered_vectors, _more_of_altered_vectors),
-    "values": family(_of_other_values, _more_of_other_values),
-    "mask": family(_of_a_mask, _of_other_places),
-    "belonging": family(_of_foreign_weights, _more_of_foreign_weights),
-    "batch": family(_of_mixed_images, _more_of_mixed_images),
-    "constant": _of_constant_output,
-    "not a softmax": family(_of_no_softmax, _more_of_no_softmax),
+    "shape": family(_make_suspects_of_other_shape, _make_more_suspects_of_other_shape),
+    "axis": family(_make_suspects_of_another_axis, _make_suspects_of_other_sums),
+    "no scale": _make_suspects_of_no_scale,
+    "other scale": family(_make_suspects_of_other_scale, _make_more_suspects_of_other_scale),
+    "altered": family(_make_suspects_of_altered_vectors, _make_more_suspects_of_altered_vectors),
+    "values": family(_make_suspects_of_other_values, _make_more_suspects_of_other_values),
+    "mask": family(_make_suspects_of_a_mask, _make_suspects_of_other_places),
+    "belonging": family(_make_suspects_of_foreign_weights, _make_more_suspects_of_foreign_weights),
+    "batch": family(_make_suspects_of_mixed_images, _make_more_suspects_of_mixed_images),
+    "constant": _make_suspects_of_constant_output,
+    "not a softmax": family(_make_suspects_of_no_softmax, _make_more_suspects_of_no_softmax),
 }
 
 

@@ -127,7 +127,7 @@ def _answer(oracle: nn.MultiheadAttention, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _between(oracle: nn.MultiheadAttention, x: Tensor) -> dict[str, Tensor]:
-    """What a right module's Linears are given and give, but for its result."""
+    """Compute what a right module's Linears are given and give, but for its result."""
     with torch.no_grad():
         qkv = F.linear(x, oracle.in_proj_weight, oracle.in_proj_bias)
         values = heads_of(qkv[..., -x.shape[-1] :], oracle.num_heads)

@@ -206,13 +206,13 @@ def _as_many_queries(probe: Probe) -> Triple:
 
 
 def no_key_is_read(student: Student, probe: Probe) -> bool:
-    """Whether other keys give the same weights."""
+    """Say whether other keys give the same weights."""
     query, key, value = _as_many_queries(probe)
     return close(both(student, query, key, value)[1], both(student, query, key.flip(-2) * 2, value)[1])
 
 
 def the_rows_are_the_keys(student: Student, probe: Probe) -> bool:
-    """Whether the weights are those of each key over the queries."""
+    """Say whether the weights are those of each key over the queries."""
     query, key, value = _as_many_queries(probe)
     return close(both(student, query, key, value)[1], weights_of(key, query))
 

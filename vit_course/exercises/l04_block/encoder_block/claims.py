@@ -80,12 +80,12 @@ class _Block:
         return len(self.weights["norm1.weight"])
 
     def output(self, x: Tensor) -> Tensor:
-        """What a right block gives for tokens x (batch, tokens, embed_dim)."""
+        """Compute what a right block gives for tokens x (batch, tokens, embed_dim)."""
         stages = self.stages(x)
         return stages["norm2:in"] + stages["mlp:out"]
 
     def stages(self, x: Tensor) -> dict[str, Tensor]:
-        """What a right block's parts are given and give, in order."""
+        """Compute what a right block's parts are given and give, in order."""
         first = normed(self.weights, "norm1", x, self.eps)
         attention = attended(self.weights, first, self.num_heads)
         second = normed(self.weights, "norm2", x + attention, self.eps)

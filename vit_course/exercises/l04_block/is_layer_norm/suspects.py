@@ -47,18 +47,18 @@ def _known(name: str, described: str) -> Suspect:
     return Suspect(described, norm)
 
 
-def _of_other_shape(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_shape(probe: Probe) -> list[Suspect]:
     return [
         Suspect("gives an axis more, of size 1", changed(lambda result: result[None])),
         Suspect("gives all numbers in one long row", changed(lambda result: result[None].flatten())),
     ]
 
 
-def _more_of_other_shape(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_shape(probe: Probe) -> list[Suspect]:
     return [Suspect("gives each number an axis of its own", changed(lambda result: result.unsqueeze(-1)))]
 
 
-def _of_other_tokens(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_tokens(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "takes the mean and the variance of a dimension over the tokens of an image",
@@ -77,7 +77,7 @@ def _of_other_tokens(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_other_tokens(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_tokens(probe: Probe) -> list[Suspect]:
     share = float(probe.uniform(1, low=0.2, high=0.4))
     return [
         Suspect("takes the mean and the variance of the token before", with_statistics(_before)),
@@ -111,7 +111,7 @@ def _right_at(place: int) -> Callable[[Tensor], Tensor]:
     return statistics
 
 
-def _of_other_images(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_images(probe: Probe) -> list[Suspect]:
     return [
         _known("batch norm", "takes the mean and the variance of a dimension over all tokens of the batch"),
         Suspect(
@@ -125,7 +125,7 @@ def _of_other_images(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_other_images(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_images(probe: Probe) -> list[Suspect]:
     return [
         Suspect("takes the mean and the variance from the next image", with_statistics(_of_the_next_image)),
         Suspect(
@@ -148,7 +148,7 @@ def _behind_first(first: Tensor, others: Tensor) -> Tensor:
     return first if first.ndim < 3 else torch.cat((first[:1], others[1:]))
 
 
-def _of_counted_axes(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_counted_axes(probe: Probe) -> list[Suspect]:
     return [
         Suspect("normalizes along axis 1, however many axes there are", over(lambda axes: (min(1, axes - 1),))),
         Suspect(
@@ -158,7 +158,7 @@ def _of_counted_axes(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_counted_axes(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_counted_axes(probe: Probe) -> list[Suspect]:
     return [
         Suspect("normalizes along axis 2 where there is one", over(lambda axes: (2,) if axes > 2 else (-1,))),
         Suspect(
@@ -167,7 +167,7 @@ def _more_of_counted_axes(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_other_divisors(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_divisors(probe: Probe) -> list[Suspect]:
     return [
         _known("divided by one less", "divides the sum of the squares by embed_dim - 1"),
         Suspect(
@@ -177,7 +177,7 @@ def _of_other_divisors(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_other_divisors(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_divisors(probe: Probe) -> list[Suspect]:
     return [
         Suspect("divides the sum of the squares by embed_dim + 1", divided_by(lambda x: x.shape[-1] + 1)),
         Suspect("sums the squares and does not divide", divided_by(lambda x: 1)),
@@ -185,7 +185,7 @@ def _more_of_other_divisors(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_an_eps_beside(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_an_eps_beside(probe: Probe) -> list[Suspect]:
     return [
         _known("eps outside the root", "adds eps to the standard deviation, outside the root"),
         Suspect(
@@ -195,7 +195,7 @@ def _of_an_eps_beside(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_an_eps_beside(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_an_eps_beside(probe: Probe) -> list[Suspect]:
     times = float(probe.choice((probe.uniform(1, low=0.5, high=0.8), probe.uniform(1, low=1.25, high=2))))
     return [
         Suspect("adds the square of eps to the variance", with_root(lambda variance, eps: (variance + eps**2).sqrt())),
@@ -206,19 +206,19 @@ def _more_of_an_eps_beside(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_no_eps(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_no_eps(probe: Probe) -> list[Suspect]:
     return [
         _known("eps left out", "never uses eps"),
         _known("eps of its own", "has an eps of its own, 1e-5, whatever it is given"),
     ]
 
 
-def _of_an_eps_of_its_own(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_an_eps_of_its_own(probe: Probe) -> list[Suspect]:
     own = 10.0 ** -float(probe.uniform(1, low=1, high=6))
     return [Suspect(f"has an eps of its own, {own:.2g}", with_root(lambda variance, eps: (variance + own).sqrt()))]
 
 
-def _of_other_means(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_means(probe: Probe) -> list[Suspect]:
     return [
         _known("divided but not centered", "divides by the root of variance plus eps, but subtracts no mean"),
         _known(
@@ -231,7 +231,7 @@ def _of_other_means(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_other_means(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_means(probe: Probe) -> list[Suspect]:
     share = float(probe.uniform(1, low=0.6, high=0.9))
     return [
         Suspect(f"subtracts {share:.2f} times the mean", with_mean(lambda x: share * mean_of(x))),
@@ -241,7 +241,7 @@ def _more_of_other_means(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_look_alikes(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_look_alikes(probe: Probe) -> list[Suspect]:
     most = drawn(probe, 0.3, 0.5, shown=0.5)
     return [
         Suspect(
@@ -264,7 +264,7 @@ def _of_look_alikes(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_look_alikes(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_look_alikes(probe: Probe) -> list[Suspect]:
     seed = int(probe.integers(1, high=2**31))
     return [
         Suspect(
@@ -282,25 +282,25 @@ def _noisy(result: Tensor, seed: int) -> Tensor:
     return result + 0.01 * noise.to(result)
 
 
-def _of_missing_parameters(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_missing_parameters(probe: Probe) -> list[Suspect]:
     return [
         _known("weight left out", "never uses the weight"),
         _known("bias left out", "never uses the bias"),
     ]
 
 
-def _of_another_order(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_another_order(probe: Probe) -> list[Suspect]:
     return [
         _known("bias added before the weight", "adds the bias before it multiplies by the weight"),
         Suspect("multiplies by the bias and adds the weight", with_parameters(lambda weight, bias: (bias, weight))),
     ]
 
 
-def _of_another_sign(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_another_sign(probe: Probe) -> list[Suspect]:
     return [Suspect("subtracts the bias", with_parameters(lambda weight, bias: (weight, -bias)))]
 
 
-def _of_another_weight(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_another_weight(probe: Probe) -> list[Suspect]:
     return [
         Suspect("multiplies by 1 + weight", with_parameters(lambda weight, bias: (1 + weight, bias))),
         Suspect(
@@ -319,7 +319,7 @@ def _last_unscaled(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat((weight[:-1], torch.ones_like(weight[-1:]))), bias
 
 
-def _of_altered_parameters(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_altered_parameters(probe: Probe) -> list[Suspect]:
     return [
         Suspect("adds the bias of the next dimension", with_parameters(lambda weight, bias: (weight, bias.roll(-1)))),
         Suspect(
@@ -329,7 +329,7 @@ def _of_altered_parameters(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_changed_inputs(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_changed_inputs(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "gives the right result, but has subtracted the mean from x itself",
@@ -344,7 +344,7 @@ def _written_into_x(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tens
     return x
 
 
-def _more_of_changed_inputs(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_changed_inputs(probe: Probe) -> list[Suspect]:
     return [
         Suspect("gives the right result, but leaves it in x before the weight", leaving(normalized)),
         Suspect("gives the right result, but has turned the signs of x", leaving(lambda x, eps: -x)),
@@ -352,19 +352,19 @@ def _more_of_changed_inputs(probe: Probe) -> list[Suspect]:
 
 
 WRONG: dict[str, Family] = {
-    "shape": family(_of_other_shape, _more_of_other_shape),
-    "tokens": family(_of_other_tokens, _more_of_other_tokens),
-    "batch": family(_of_other_images, _more_of_other_images),
-    "axes": family(_of_counted_axes, _more_of_counted_axes),
-    "divisor": family(_of_other_divisors, _more_of_other_divisors),
-    "eps beside": family(_of_an_eps_beside, _more_of_an_eps_beside),
-    "eps ignored": family(_of_no_eps, _of_an_eps_of_its_own),
-    "mean": family(_of_other_means, _more_of_other_means),
-    "look-alikes": family(_of_look_alikes, _more_of_look_alikes),
-    "missing": _of_missing_parameters,
-    "order": family(_of_another_order, _of_another_sign),
-    "weight": family(_of_another_weight, _of_altered_parameters),
-    "in place": family(_of_changed_inputs, _more_of_changed_inputs),
+    "shape": family(_make_suspects_of_other_shape, _make_more_suspects_of_other_shape),
+    "tokens": family(_make_suspects_of_other_tokens, _make_more_suspects_of_other_tokens),
+    "batch": family(_make_suspects_of_other_images, _make_more_suspects_of_other_images),
+    "axes": family(_make_suspects_of_counted_axes, _make_more_suspects_of_counted_axes),
+    "divisor": family(_make_suspects_of_other_divisors, _make_more_suspects_of_other_divisors),
+    "eps beside": family(_make_suspects_of_an_eps_beside, _make_more_suspects_of_an_eps_beside),
+    "eps ignored": family(_make_suspects_of_no_eps, _make_suspects_of_an_eps_of_its_own),
+    "mean": family(_make_suspects_of_other_means, _make_more_suspects_of_other_means),
+    "look-alikes": family(_make_suspects_of_look_alikes, _make_more_suspects_of_look_alikes),
+    "missing": _make_suspects_of_missing_parameters,
+    "order": family(_make_suspects_of_another_order, _make_suspects_of_another_sign),
+    "weight": family(_make_suspects_of_another_weight, _make_suspects_of_altered_parameters),
+    "in place": family(_make_suspects_of_changed_inputs, _make_more_suspects_of_changed_inputs),
 }
 
 

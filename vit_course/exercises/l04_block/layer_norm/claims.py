@@ -70,7 +70,7 @@ def _in_float64(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
 
 
 def _near(found: object, wanted: Tensor, share: float) -> bool:
-    """Whether a result of the right kind is off by no more than ``share`` of the largest number."""
+    """Say whether a result of the right kind is off by no more than ``share`` of the largest number."""
     if not isinstance(found, Tensor) or (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
         return False
     return float((found - wanted).detach().float().abs().max()) <= share * float(wanted.float().abs().max())

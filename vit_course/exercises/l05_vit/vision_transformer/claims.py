@@ -168,7 +168,7 @@ def expect_logits(
 
 
 def _stages(weights: Weights, images: Tensor, config: ViTConfig) -> dict[str, Tensor]:
-    """What a right model's parts are given and give, in order."""
+    """Compute what a right model's parts are given and give, in order."""
     stages = {"patch_embedding:out": patch_tokens(weights, images, config)}
     x = embedded(weights, images, config)
     for number in range(config.depth):
@@ -223,7 +223,7 @@ def _expect_start(student: Student, config: ViTConfig) -> None:
 
 
 def _fault_of(positions: Tensor) -> str:
-    """What is wrong with the first values of positions (1, tokens, embed_dim), nothing ("") where all is right."""
+    """Say what is wrong with the first values of positions (1, tokens, embed_dim), nothing ("") where all is right."""
     low, high = _SPREADS
     spread, lines = float(positions.std()), torch.cat([positions.std(dim=1), positions.std(dim=2)], 1)
     faults = {

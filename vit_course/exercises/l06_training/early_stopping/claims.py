@@ -33,7 +33,7 @@ EarlyStopping = Exercise("EarlyStopping", LESSON, is_class=True, in_training=InT
 def _described(
     student: Student, patience: int, losses: Sequence[float], beside: Sequence[float] = ()
 ) -> dict[str, Any]:
-    """What the fixture notes; nothing goes on record yet."""
+    """Return what the fixture notes; nothing goes on record yet."""
     notes = student.run_fixture("stopping", patience=patience, losses=list(losses), beside=list(beside))
     student.forget()
     return notes
@@ -217,7 +217,7 @@ def nan_is_no_progress(student: Student, probe: Probe) -> None:
 
 
 def nan_starts_the_count_anew(student: Student, probe: Probe) -> bool:
-    """Whether a NaN between two losses that are no better sets the counter back, as progress does."""
+    """Say whether a NaN between two losses that are no better sets the counter back, as progress does."""
     return _described(student, 2, (1.0, 1.1, NAN, 1.1))["answers"] == [False] * 4
 
 

@@ -63,7 +63,7 @@ def loss_and_accuracy(given: Setting) -> tuple[float, float]:
 
 
 def _measured(student: Student, given: Setting, training: bool = False, **fields: Any) -> dict[str, Any]:
-    """What the fixture notes; nothing goes on record yet."""
+    """Return what the fixture notes; nothing goes on record yet."""
     notes = student.run_fixture("loop", weights=given.weights, batches=given.batches, training=training, **fields)
     student.forget()
     return notes

@@ -45,7 +45,7 @@ def factors_of(warmup_steps: int, total_steps: int) -> Tensor:
 
 
 def _factors(student: Student, warmup_steps: int, total_steps: int, steps: Sequence[int]) -> Tensor:
-    """What the student gives for these steps, float32, which goes on record."""
+    """Ask the student for these steps, float32, which goes on record."""
     found = []
     for step in steps:
         returned = student(step, warmup_steps, total_steps)

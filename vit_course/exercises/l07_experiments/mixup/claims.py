@@ -82,7 +82,7 @@ def case_of(probe: Probe, batch: int = 7, num_classes: int = 9, alpha: float = 3
 
 
 def blends_of(student: Student, case: Case, calls: int = 1) -> list[Blend]:
-    """What so many calls gave, of which nothing goes on record; Failure where it is no pair of such tensors."""
+    """Return what so many calls gave, of which nothing goes on record; Failure where it is no pair of such tensors."""
     returned = student.run_fixture("mixing", **asdict(case), calls=calls)["returned"]
     student.forget()
     try:

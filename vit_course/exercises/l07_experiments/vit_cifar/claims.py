@@ -51,7 +51,7 @@ BY_CHANCE = "as by chance"
 
 
 def opened(given: object) -> object:
-    """What the file holds that a path leads to, to be asked for when it is checked; anything else as it is."""
+    """Return what the file holds that a path leads to, to be asked for when it is checked; anything else as it is."""
     if not isinstance(given, str | Path):
         return given
 
@@ -78,7 +78,7 @@ vit_cifar = Exercise("vit_cifar", LESSON, file=FileAnswer(FILE, opened), in_trai
 
 
 def handed_in(student: Student) -> FileBytes:
-    """What a student handed in, which may be anything."""
+    """Return what a student handed in, which may be anything."""
     answer = student.call(student.name)
     content, beside = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)
     if not isinstance(content, bytes | str):
@@ -87,7 +87,7 @@ def handed_in(student: Student) -> FileBytes:
 
 
 def weights_of(student: Student) -> WeightsFile:
-    """What stands in the file that a student handed in.
+    """Read the file that a student handed in.
 
     Raises:
         Refused: there is none, or it cannot be used.
@@ -97,7 +97,7 @@ def weights_of(student: Student) -> WeightsFile:
 
 
 def noting(student: Student, look: Callable[[], Value]) -> Value:
-    """What ``look`` finds; where it refuses the file, the reason is written into the student's record."""
+    """Return what ``look`` finds; where it refuses the file, the reason is written into the student's record."""
     try:
         return look()
     except Refused as reason:
@@ -169,7 +169,7 @@ _DATA = {"name": "cifar10", "classes": _CLASSES, "mean": [0.5] * CHANNELS, "std"
 
 
 def described(config: ViTConfig) -> dict[str, Any]:
-    """What a weights file tells of a model of ``config`` for CIFAR-10."""
+    """Describe what a weights file tells of a model of ``config`` for CIFAR-10."""
     return {"version": VERSION, "model": asdict(config), "data": dict(_DATA)}
 
 

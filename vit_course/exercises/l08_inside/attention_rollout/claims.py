@@ -29,7 +29,7 @@ _ORDER = "A row asks: what is this output token made of? Of which tensor must th
 
 
 def followed(steps: Sequence[Tensor]) -> Tensor:
-    """What flows from each input to each output token, summed over all paths: (batch, tokens, tokens).
+    """Compute what flows from each input to each output token, summed over all paths: (batch, tokens, tokens).
 
     Args:
         steps: one (batch, tokens, tokens) per layer, first layer first; what a token (row) takes of each (column).
@@ -46,7 +46,7 @@ def followed(steps: Sequence[Tensor]) -> Tensor:
 
 
 def half_itself(layer: Tensor) -> Tensor:
-    """What a token takes of each in one layer: half of itself, half of what its heads look at in the mean."""
+    """Compute what a token takes of each in one layer: half of itself, half of what its heads look at in the mean."""
     itself = torch.eye(layer.shape[-1], dtype=torch.float64, device=layer.device)
     return torch.lerp(itself, layer.double().mean(1), 0.5).to(layer.dtype)
 

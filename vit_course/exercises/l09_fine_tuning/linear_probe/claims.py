@@ -42,7 +42,7 @@ class Task:
     weight_decay: float | None = None
 
     def objective(self, weight: Tensor, bias: Tensor) -> float:
-        """What is to be as low as possible."""
+        """Compute what is to be as low as possible."""
         decay = DEFAULT if self.weight_decay is None else self.weight_decay
         features, weight, bias = (each.double() for each in (self.features, weight, bias))
         loss = F.cross_entropy(F.linear(features, weight, bias), self.labels)

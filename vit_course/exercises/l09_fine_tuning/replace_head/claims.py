@@ -43,7 +43,7 @@ def fields_of(probe: Probe, config: ViTConfig, dtype: torch.dtype = torch.float3
 
 
 def notes_of(student: Student, probe: Probe, config: ViTConfig, num_classes: int, *judged: str, **fields: Any) -> Any:
-    """What the fixture noted of one call; Failure where no module came back."""
+    """Return what the fixture noted of one call; Failure where no module came back."""
     named = fields_of(probe, config, fields.pop("dtype", torch.float32))
     notes = student.run_fixture("rehead", "kind", *judged, num_classes=num_classes, **named, **fields)
     if notes["kind"] != "module":
@@ -131,7 +131,7 @@ def the_two_share_no_memory(student: Student, probe: Probe) -> None:
 
 
 def both_share_their_parts(student: Student, probe: Probe) -> bool:
-    """Whether the parameters of the copy are the model's."""
+    """Say whether the parameters of the copy are the model's."""
     return bool(notes_of(student, probe, *a_case(probe))["shared"])
 
 

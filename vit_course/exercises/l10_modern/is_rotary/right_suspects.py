@@ -54,7 +54,7 @@ def by(rule: Rule, turn: Turn = turned) -> Rotate:
 
 
 def then(change: Callable[[Tensor, Tensor], Pair]) -> Rotate:
-    """What ``change`` makes of the right query and key."""
+    """Return what ``change`` makes of the right query and key."""
     right = by(axial)
     return lambda query, key, grid_size: change(*right(query, key, grid_size))
 
@@ -64,7 +64,7 @@ def with_speeds(speeds: Callable[[int], Tensor]) -> Rule:
     return lambda row, column, usual: axial(row, column, speeds(len(usual)))
 
 
-def apart(of_query: Rule, of_key: Rule) -> Rotate:
+def by_two_rules(of_query: Rule, of_key: Rule) -> Rotate:
     """Query and key, each by a rule of its own."""
 
     def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
@@ -74,7 +74,7 @@ def apart(of_query: Rule, of_key: Rule) -> Rotate:
 
 
 def front_of(query: Tensor, grid_size: Grid) -> int:
-    """How many tokens stand in front of the patches."""
+    """Count the tokens in front of the patches."""
     return query.shape[-2] - grid_size[0] * grid_size[1]
 
 

@@ -18,10 +18,10 @@ from vit_course.exercises.l10_modern.is_rotary.right_suspects import (
     MORE_RIGHT,
     RIGHT,
     angles_of,
-    apart,
     axial,
     backwards,
     by,
+    by_two_rules,
     front_of,
     growing,
     known,
@@ -33,14 +33,14 @@ from vit_course.exercises.l10_modern.is_rotary.right_suspects import (
 from vit_course.exercises.l10_modern.rotary_2d.claims import Grid, Pair, turned
 
 
-def _of_other_results(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_results(probe: Probe) -> list[Suspect]:
     return [
         Suspect("gives the key first and then the query", known("key before query")),
         Suspect("gives both as (…, head_dim, tokens)", then(lambda query, key: (query.mT, key.mT))),
     ]
 
 
-def _more_of_other_results(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_results(probe: Probe) -> list[Suspect]:
     return [
         Suspect("gives both with an axis more, of size 1", then(lambda query, key: (query[None], key[None]))),
         Suspect("gives the patches alone, without the tokens in front of them", _patches_alone),
@@ -53,29 +53,29 @@ def _patches_alone(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     return query[..., front:, :], key[..., front:, :]
 
 
-def _of_disagreement(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_disagreement(probe: Probe) -> list[Suspect]:
     return [
         Suspect("turns the query and leaves the key as it is", known("the key left alone")),
-        Suspect("turns the key and leaves the query as it is", apart(not_at_all, axial)),
+        Suspect("turns the key and leaves the query as it is", by_two_rules(not_at_all, axial)),
         Suspect("turns the key the other way than the query", known("the key turned back")),
     ]
 
 
-def _more_of_disagreement(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_disagreement(probe: Probe) -> list[Suspect]:
     faster = float(probe.uniform(1, low=1.2, high=1.6))
     return [
         Suspect(
             f"turns the key {faster:.2f} times as fast as the query",
-            apart(axial, lambda row, column, speeds: axial(row, column, faster * speeds)),
+            by_two_rules(axial, lambda row, column, speeds: axial(row, column, faster * speeds)),
         ),
         Suspect(
             "turns the key by the column where it turns the query by the row",
-            apart(axial, lambda row, column, speeds: axial(column, row, speeds)),
+            by_two_rules(axial, lambda row, column, speeds: axial(column, row, speeds)),
         ),
     ]
 
 
-def _of_one_axis(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_one_axis(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "turns the first half by the row, and nothing by the column",
@@ -89,14 +89,14 @@ def _of_one_axis(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_one_axis(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_one_axis(probe: Probe) -> list[Suspect]:
     return [
         Suspect("turns all numbers by the column", by(lambda row, column, speeds: axial(column, column, speeds))),
         Suspect("leaves query and key as they are", by(not_at_all)),
     ]
 
 
-def _of_axes_together(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_axes_together(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "turns both halves by the number of the patch, as if all patches stood in one row", known("one long row")
@@ -112,7 +112,7 @@ def _of_axes_together(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_axes_together(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_axes_together(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "turns all numbers by the row minus the column",
@@ -121,7 +121,7 @@ def _more_of_axes_together(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_other_places(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_places(probe: Probe) -> list[Suspect]:
     right = by(axial)
     return [
         Suspect("takes grid_size for (columns, rows)", lambda query, key, grid: right(query, key, grid[::-1])),
@@ -131,11 +131,11 @@ def _of_other_places(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_other_places(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_places(probe: Probe) -> list[Suspect]:
     return [Suspect("takes the patches to stand column by column", known("patches column by column"))]
 
 
-def _of_sums(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_sums(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "adds sines and cosines of the place to query and key", by(axial, lambda x, angles: x + _waves(x, angles))
@@ -153,7 +153,7 @@ def _sines_added(x: Tensor, angles: Tensor) -> Tensor:
     return F.normalize(moved, dim=-1) * x.norm(dim=-1, keepdim=True)
 
 
-def _more_of_sums(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_sums(probe: Probe) -> list[Suspect]:
     share = float(probe.uniform(1, low=0.4, high=0.8))
     return [
         Suspect("adds the angle to both numbers of a pair", by(axial, _angles_added)),
@@ -173,7 +173,7 @@ def _times_cosines(x: Tensor, angles: Tensor) -> Tensor:
     return x * angles.cos().repeat_interleave(2, dim=-1).to(x.dtype)
 
 
-def _of_other_lengths(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_lengths(probe: Probe) -> list[Suspect]:
     factor = drawn(probe, 1.05, 1.2, shown=1.1)
     return [
         Suspect("makes (a cos t + b sin t, a sin t + b cos t) of a pair", known("the minus forgotten")),
@@ -181,7 +181,7 @@ def _of_other_lengths(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_other_lengths(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_lengths(probe: Probe) -> list[Suspect]:
     little = float(probe.uniform(1, low=1.002, high=1.004))
     return [
         Suspect(
@@ -199,7 +199,7 @@ def _without_second_sine(x: Tensor, angles: Tensor) -> Tensor:
     return torch.stack([turned(x, angles)[..., ::2], _times_cosines(x, angles)[..., 1::2]], dim=-1).flatten(-2)
 
 
-def _of_other_speeds(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_speeds(probe: Probe) -> list[Suspect]:
     speed = drawn(probe, 0.3, 1.0, shown=1.0)
 
     def slow_columns(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
@@ -215,7 +215,7 @@ def _of_other_speeds(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_other_speeds(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_speeds(probe: Probe) -> list[Suspect]:
     speed = float(probe.uniform(1, low=0.3, high=1.0))
 
     def slow_rows(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
@@ -230,7 +230,7 @@ def _more_of_other_speeds(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _of_other_starts(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_other_starts(probe: Probe) -> list[Suspect]:
     angle = drawn(probe, 0.5, 2.0, shown=1.0)
     radians = f"{angle:.2f} radians" if probe.is_secret else "1 radian"
 
@@ -253,7 +253,7 @@ def _mirrored(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     return by(axial)(before, after, grid_size)
 
 
-def _more_of_other_starts(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_other_starts(probe: Probe) -> list[Suspect]:
     first = 2 + int(probe.integers(1, high=2))
     return [
         Suspect(
@@ -268,7 +268,7 @@ def _from_the_middle(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
     return axial(row - row.max() / 2, column - column.max() / 2, speeds)
 
 
-def _of_mixed_images(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_mixed_images(probe: Probe) -> list[Suspect]:
     angle = drawn(probe, 0.3, 0.8, shown=1.0)
 
     def further(x: Tensor) -> Tensor:
@@ -297,11 +297,11 @@ def _images_to_and_fro(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     return torch.where(even, forward[0], back[0]), torch.where(even, forward[1], back[1])
 
 
-def _more_of_mixed_images(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_mixed_images(probe: Probe) -> list[Suspect]:
     return [Suspect("gives each image the key of another one", then(lambda query, key: (query, rolled(key))))]
 
 
-def _of_uneven_steps(probe: Probe) -> list[Suspect]:
+def _make_suspects_of_uneven_steps(probe: Probe) -> list[Suspect]:
     return [
         Suspect(
             "turns by the square of the row, and by the column",
@@ -314,7 +314,7 @@ def _of_uneven_steps(probe: Probe) -> list[Suspect]:
     ]
 
 
-def _more_of_uneven_steps(probe: Probe) -> list[Suspect]:
+def _make_more_suspects_of_uneven_steps(probe: Probe) -> list[Suspect]:
     power = float(probe.uniform(1, low=1.3, high=1.8))
     return [
         Suspect(
@@ -337,17 +337,17 @@ def _more_of_uneven_steps(probe: Probe) -> list[Suspect]:
 
 
 WRONG: dict[str, Family] = {
-    "returned": family(_of_other_results, _more_of_other_results),
-    "disagreeing": family(_of_disagreement, _more_of_disagreement),
-    "one axis": family(_of_one_axis, _more_of_one_axis),
-    "together": family(_of_axes_together, _more_of_axes_together),
-    "places": family(_of_other_places, _more_of_other_places),
-    "added": family(_of_sums, _more_of_sums),
-    "lengths": family(_of_other_lengths, _more_of_other_lengths),
-    "speeds": family(_of_other_speeds, _more_of_other_speeds),
-    "start": family(_of_other_starts, _more_of_other_starts),
-    "images": family(_of_mixed_images, _more_of_mixed_images),
-    "uneven": family(_of_uneven_steps, _more_of_uneven_steps),
+    "returned": family(_make_suspects_of_other_results, _make_more_suspects_of_other_results),
+    "disagreeing": family(_make_suspects_of_disagreement, _make_more_suspects_of_disagreement),
+    "one axis": family(_make_suspects_of_one_axis, _make_more_suspects_of_one_axis),
+    "together": family(_make_suspects_of_axes_together, _make_more_suspects_of_axes_together),
+    "places": family(_make_suspects_of_other_places, _make_more_suspects_of_other_places),
+    "added": family(_make_suspects_of_sums, _make_more_suspects_of_sums),
+    "lengths": family(_make_suspects_of_other_lengths, _make_more_suspects_of_other_lengths),
+    "speeds": family(_make_suspects_of_other_speeds, _make_more_suspects_of_other_speeds),
+    "start": family(_make_suspects_of_other_starts, _make_more_suspects_of_other_starts),
+    "images": family(_make_suspects_of_mixed_images, _make_more_suspects_of_mixed_images),
+    "uneven": family(_make_suspects_of_uneven_steps, _make_more_suspects_of_uneven_steps),
 }
 
 

@@ -39,7 +39,7 @@ def rotary_by_offsets(rotate):
 
 
 def _has_speeds(rotate, head_dim):
-    """Whether one-hot queries turn by different angles with a step down, and others with a step to the right."""
+    """Say whether one-hot queries turn by different angles with a step down, and others with a step to the right."""
     speeds = []
     for grid in ((2, 1), (1, 2)):
         ones = torch.eye(head_dim)[:, None].repeat(1, 2, 1)

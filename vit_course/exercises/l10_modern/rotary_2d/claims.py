@@ -71,7 +71,7 @@ def inputs_of(probe: Probe, in_front: int = 1, head_dim: int = 8, shown: Grid = 
 
 
 def both(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    """What the student's function gives; Failure where it is no pair of tensors of these shapes."""
+    """Call the student's function; Failure where it is no pair of tensors of these shapes."""
     returned = student(query, key, grid_size)
     if not isinstance(returned, list | tuple) or len(returned) != 2:
         look = "What goes into attention: how many tensors have you turned, and how many do you return?"
