@@ -210,13 +210,13 @@ class Store:
             seal = str(entry.pop("seal", ""))
             sealed = self._seal(path, {"format": FORMAT, **entry})
             result, keys = Result.from_dict(entry["result"]), {name: str(key) for name, key in entry["keys"].items()}
-            reading = {"flags": (), "reason": None} | entry.get("reading", {})
+            flags, reason = tuple(entry["reading"]["flags"]), entry["reading"]["reason"]
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return None
         are_possible = all(0 <= each.score <= each.max_score < math.inf for each in result.exercises)
         if not hmac.compare_digest(sealed.encode(), seal.encode()) or not are_possible:
             raise TamperedResult("its kept result had been changed by somebody else")
-        return Kept(result, keys, tuple(reading["flags"]), reading["reason"])
+        return Kept(result, keys, flags, reason)
 
     def _seal(self, path: Path, entry: Mapping[str, Any]) -> str:
         """Make what only the holder of the secret can write below an entry, for the file of this name alone."""

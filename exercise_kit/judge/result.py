@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -104,6 +104,29 @@ class LogEntry:
     def __str__(self) -> str:
         about = ", ".join(filter(None, (self.exercise, self.check)))
         return f"{about}: {self.text}" if about else self.text
+
+
+@dataclass
+class Findings:
+    """What is found while a submission is graded, beside its points, filled by whoever finds something.
+
+    Attributes:
+        reasons: sentences without their full stop, for the instructor.
+        flags: for a person to look at, each once, in order.
+        notes: on those flags that one exercise raised.
+        log: for the instructor.
+    """
+
+    reasons: list[str] = field(default_factory=list)
+    flags: dict[str, None] = field(default_factory=dict)
+    notes: dict[FlagNote, None] = field(default_factory=dict)
+    log: list[LogEntry] = field(default_factory=list)
+
+    def flag(self, flag: str, exercise: str = "", words: str = "") -> None:
+        """Raise a flag, with a note where one exercise raised it."""
+        self.flags[flag] = None
+        if exercise:
+            self.notes[FlagNote(flag, exercise, words.rstrip("."))] = None
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Verdict
 from exercise_kit.hidden_checks import HiddenChecksError
 from exercise_kit.hidden_checks.checks import HiddenChecks
-from exercise_kit.judge.findings import Findings
 from exercise_kit.judge.replays import Replays
 from exercise_kit.judge.result import (
     ExerciseResult,
+    Findings,
     LogEntry,
     LogKind,
     Result,

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from exercise_kit.judge.findings import Findings
-from exercise_kit.judge.result import CellOutputs, LogEntry, LogKind
+from exercise_kit.judge.result import CellOutputs, Findings, LogEntry, LogKind
 from exercise_kit.quoting import one_line, quoted
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP

@@ -152,7 +152,9 @@ def _collect_files(lesson: str) -> dict[str, bytes]:
         files |= _read_sources(ours, name)
     later = [name for name, first in modules.answers.items() if first >= number]
     for name in (*later, *(name for name, first in modules.tools.items() if first == number)):
-        holds = f"{ours}.{name.replace('/', '.')} holds {_describe_owner(lesson_of[name], number)}"
+        first = lesson_of[name]
+        whose = "this lesson's answers" if first == number else f"answers of lesson {first:02}"
+        holds = f"{ours}.{name.replace('/', '.')} holds {whose}"
         files |= {file: _write_stand_in(source, holds) for file, source in _read_sources(ours, name).items()}
     files |= {f"{ours}/{name}": text.encode() for name, text in modules.stand_ins.items()}
     for name, first in modules.fixtures.items():
@@ -171,10 +173,6 @@ def _read_sources(of: str, name: str) -> dict[str, bytes]:
     module = folder / f"{name}.py"
     paths = [module] if module.is_file() else sorted((folder / name).rglob("*.py"))
     return {f"{of}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
-
-
-def _describe_owner(first: int, number: int) -> str:
-    return "this lesson's answers" if first == number else f"answers of lesson {first:02}"
 
 
 def _write_stand_in(source: bytes, holds: str) -> bytes:
