@@ -1,6 +1,6 @@
-"""Make vit_course/weights/vit_cifar10.safetensors from a run of the recipe cpu-lunch, and measure it.
+"""Make vit_course/weights/vit_cifar10.safetensors from a run of the recipe cpu-course, and measure it.
 
-    python benchmarks/trained_model.py runs/cpu-lunch-seed0 --data cifar10.npz
+    python benchmarks/trained_model.py runs/cpu-course-seed0 --data cifar10.npz
 
 Writes the weights as float16 with the classes and statistics that the run's file has. Prints size, SHA-256 (for
 vit_course/trained.py) and accuracy on the test images.

@@ -61,7 +61,7 @@ train_one_epoch, evaluate, warmup_cosine = own(
 # ## A trained model, and a task it has never seen
 #
 # The course brings a trained Vision Transformer: four blocks, 96 numbers a token, patches of 4 pixels. The recipe
-# `cpu-lunch` trained it on 45,000 photos of CIFAR-10 in 41 minutes on two busy CPU cores, and it is right on 82.4 % of
+# `cpu-course` trained it on 45,000 photos of CIFAR-10 in 41 minutes on two busy CPU cores, and it is right on 82.4 % of
 # the test photos. Here its weights go into your own class.
 
 # %% tags=["experiment"]

@@ -1,4 +1,4 @@
-"""The trained Vision Transformer that comes with the course: recipe `cpu-lunch`, trained on CIFAR-10.
+"""The trained Vision Transformer that comes with the course: recipe `cpu-course`, trained on CIFAR-10.
 
 `weights/README.md` says how it was made and what it is good for.
 """

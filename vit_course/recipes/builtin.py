@@ -83,15 +83,21 @@ CPU_COFFEE = Recipe(
     num_validation=5_000,
     hardware=TWO_CORES,
 )
-CPU_LUNCH = Recipe(
+CPU_LUNCH = replace(
+    CPU_COFFEE,
     name="cpu-lunch",
-    summary="CIFAR-10 over lunch: 24 epochs of the model of cpu-coffee, with a class token; the ViT of the course.",
-    dataset="cifar10",
+    summary="CIFAR-10 over lunch: 64 epochs of the model of cpu-coffee, with a class token, started as if trained.",
     config=replace(ON_CIFAR, pooling="class_token"),
-    settings=replace(MUON, epochs=24, augmentation=Augmentation(max_shift=2, flip=True)),
-    num_validation=5_000,
-    hardware=TWO_CORES,
+    settings=replace(CPU_COFFEE.settings, epochs=64, augmentation=Augmentation(max_shift=4, flip=True, erase=8)),
+    mimetic=True,
     seeds=(0,),
+)
+CPU_COURSE = replace(
+    CPU_LUNCH,
+    name="cpu-course",
+    summary="The ViT that comes with the course: 24 epochs of the model of cpu-lunch, in float32 and whole images.",
+    settings=replace(MUON, epochs=24, augmentation=Augmentation(max_shift=2, flip=True)),
+    mimetic=False,
 )
 CPU_COFFEE_MNIST = replace(
     CPU_MINUTE,
@@ -142,6 +148,7 @@ BUILTIN = (
     CPU_MINUTE,
     CPU_COFFEE,
     CPU_LUNCH,
+    CPU_COURSE,
     CPU_COFFEE_MNIST,
     _on_cifar100(CPU_COFFEE, "CIFAR-100 while the coffee brews: a first look at a hundred classes."),
     COLAB_T4,

@@ -29,7 +29,7 @@ REPORTED = {
     "seed-d-cifar100": (0.37, None, None),
     "seed-e-cifar10": (0.755, 100, None),
 }
-OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-lunch", "colab-t4", "gpu-minute", "gpu-best")
+OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-lunch", "cpu-course", "colab-t4", "gpu-minute", "gpu-best")
 TWINS = ("cpu-coffee-cifar100", "colab-t4-cifar100", "gpu-minute-cifar100", "gpu-best-cifar100")
 
 
