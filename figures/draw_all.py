@@ -10,6 +10,7 @@ import broken_vit_dots
 import broken_vit_list
 import class_size
 import convolution
+import cpu_race
 import experiments
 import fine_tuning
 import inside
@@ -35,7 +36,7 @@ PAGES = {
     "07_experiments": [experiments, broken_vit_dots, broken_vit_list],
     "08_inside": [inside, receptive_growth],
     "09_fine_tuning": [fine_tuning],
-    "10_modern": [modern],
+    "10_modern": [modern, cpu_race],
     "many_machines": [class_size],
 }
 INTRODUCTION = """# Figures of the lessons

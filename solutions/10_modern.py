@@ -1149,7 +1149,7 @@ compare({"sixteen blocks": DEEP, "sixteen blocks, LayerScale": SCALED})
 # %% [markdown]
 # **Is that a fair comparison?** The rate of 0.002 was chosen for four blocks. If sixteen need a lower one, LayerScale
 # may only repair a rate that is too high. To see for yourself, give `compare` the same two arms with
-# `learning_rate=1e-3`.
+# `learning_rate=1e-3`. And to be fair in time, not in epochs, is another race: [a side note](/notes/cpu_race.html).
 
 # %% tags=["experiment"]
 SCARCE = Arm(num_train=BUDGET.num_few, epochs=BUDGET.epochs_few)

@@ -644,8 +644,19 @@ def test_what_a_step_costs_without_bfloat16_is_said():
     assert f"takes {milliseconds['float32'] / milliseconds['bfloat16']:.1f} times as long" in page("docs/train.md")
 
 
+def test_a_step_beside_its_products_is_as_fast_as_the_note_says():
+    rates = log("cpu_step.json")
+    shares = {
+        name: f"{100 * rates['operations_per_second'][name] / rate:.0f} %"
+        for name, rate in rates["of_products"].items()
+    }
+    assert "reaches {bfloat16} of the speed of its own matrix products, in float32 {float32}".format(**shares) in note(
+        "cpu_race"
+    )
+
+
 def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
-    run = log("recipes/cpu-lunch-0.json")
+    run = log("recipes/cpu-course-0.json")
     share, minutes = f"{100 * run['test']['top1']:.1f} %", f"{run['seconds'] / 60:.0f} minutes"
     card = " ".join((ROOT / "vit_course" / "weights" / "README.md").read_text(encoding="utf-8").split())
     assert share in text_of("05_vit")

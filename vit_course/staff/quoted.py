@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from exercise_kit.engine.rendering import render_text
 from exercise_kit.engine.run import check
@@ -21,7 +22,7 @@ from vit_course.recipes.listing import Measured, describe_accuracy, first_measur
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 PROOF = RESULTS / "proof.json"
-OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100", "cpu-lunch")
+OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100", "cpu-lunch", "cpu-course")
 ON_GPUS = ("gpu-minute", "gpu-best", "colab-t4")
 GPU = RESULTS / "gpu"
 NOT_RUN = "not run yet"
@@ -196,9 +197,28 @@ def _loops() -> list[str]:
     ]
 
 
+def read_cpu_race() -> list[dict[str, Any]]:
+    """Return the rows of the race on a CPU; the recipe's is the first."""
+    rows: list[dict[str, Any]] = json.loads((RESULTS / "cpu_race.json").read_text(encoding="utf-8"))
+    return rows
+
+
+def cpu_race() -> str:
+    """Compare what was tried for `cpu-coffee` with its recipe, at about as many seconds of one core."""
+    lines = ["| on one core | epochs | seconds | validation images | points gained |", "|---|---|---|---|---|"]
+    for row in read_cpu_race():
+        gain = f"{100 * row['difference']:+.1f} ± {100 * row['half_interval']:.1f}" if row["difference"] else "–"
+        seeds = f" ({row['seeds']} seeds)" if row["seeds"] > 1 else ""
+        lines.append(
+            f"| {row['racer']} | {row['epochs']} | {row['cpu_seconds']} | {row['accuracy']:.1%}{seeds} | {gain} |"
+        )
+    return "\n".join(lines).replace("%", " %")
+
+
 TABLES = {
     "report": report,
     "our recipes": our_recipes,
+    "race on a CPU": cpu_race,
     "recipes for GPUs": recipes_for_gpus,
     "runs on a GPU": gpu_runs,
     "a step on a GPU": describe_step_on_gpu,
@@ -212,6 +232,10 @@ QUOTED: dict[str, Callable[[], str]] = {
     **TABLES,
     "coffee minutes": lambda: f"{float(minutes(_coffee())):.0f}",
     "coffee accuracy": lambda: f"{100 * _coffee().accuracy.mean:.1f}",
+    "timm in the race": lambda: next(
+        f"{100 * row['accuracy']:.0f}" for row in read_cpu_race() if row["racer"].startswith("timm")
+    ),
+    "recipe in the race": lambda: f"{100 * read_cpu_race()[0]['accuracy']:.0f}",
     "attacks": lambda: str(len(json.loads((RESULTS / "attacks.json").read_text(encoding="utf-8"))["attacks"])),
     **{f"proof: {name}": partial(total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")},
 }
