@@ -6,6 +6,7 @@ No test asserts a time: what is asserted are counts of calls and bytes, which ar
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import replace
 
 import pytest
@@ -58,7 +59,7 @@ def slow(monkeypatch):
 def test_a_loop_is_named(slow, answer, loop):
     line = passing("patchify", answer)
     assert line.startswith(f"Right; 38 times the time of the course's own: a loop over {loop}, with ")
-    assert line.endswith("Measured with 16 images, 8 rows of patches.")
+    assert re.search(r"Measured with \d+ images, \d rows of patches\.$", line)  # fewer on a busy machine
 
 
 def test_without_a_loop_none_is_named(slow):

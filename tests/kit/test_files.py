@@ -49,8 +49,11 @@ ENDED = """
 import os, signal, sys
 from pathlib import Path
 from exercise_kit.files import write
+by = signal.Signals[sys.argv[2]]
+if by != signal.SIGINT:
+    signal.signal(by, signal.SIG_DFL)  # under nohup a process inherits that SIGHUP is ignored
 fsync = os.fsync
-os.fsync = lambda handle: (os.kill(os.getpid(), signal.Signals[sys.argv[2]]), fsync(handle))
+os.fsync = lambda handle: (os.kill(os.getpid(), by), fsync(handle))
 write(Path(sys.argv[1]), b"new")
 signal.pause()
 """
