@@ -44,7 +44,7 @@ quick: install
 # one exercise, after an edit of its folder: make exercise NAME=patchify. What follows from it is built, then it is proven
 exercise: install
 	$(RUN) -m vit_course build
-	$(RUN) -m tests.proof.second_mistakes $(NAME)
+	$(RUN) -m tests.proof.second_mistakes $(NAME) --points
 	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or test_in_training" tests/course
 
 # one lesson: make lesson NAME=11_topic
@@ -53,7 +53,7 @@ lesson: install
 	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or has_a_ground" tests/course tests/journeys
 
 data: install
-	$(ONCE) $(RUN) -m pytest $(TESTS) tests/course/data
+	$(ONCE) $(RUN) -m pytest $(TESTS) tests/course/data tests/course/recipes
 
 notebooks: install
 	$(RUN) -m vit_course build

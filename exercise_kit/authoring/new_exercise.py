@@ -17,6 +17,7 @@ from exercise_kit.engine.lesson_answers import find_cell, list_surroundings
 from exercise_kit.files import write
 
 _TEMPLATES = files("exercise_kit") / "templates"
+FIRST_OF_CLASS = 50  # a class's own lessons stand behind those that the course may still get
 
 
 class NewExerciseError(Exception):
@@ -30,7 +31,7 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         class_dir: the class folder.
         root: a clone of the course.
         name: the exercise's; of a skeleton also the function's.
-        lesson: as "11_tokens"; one that the class has gets the exercise at its end; None: a new lesson of its name.
+        lesson: as "50_tokens"; one that the class has gets the exercise at its end; None: a new lesson of its name.
         variant_of: the exercise of the course that it is a variant of; None: the small one.
 
     Returns:
@@ -41,7 +42,8 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         AuthoringError: the class's settings cannot be read.
     """
     if not lesson:
-        number = max((int(each[:2]) for each in read_sources(class_dir, root) if each[:2].isdecimal()), default=0) + 1
+        taken = (int(each[:2]) for each in read_sources(class_dir, root) if each[:2].isdecimal())
+        number = max(FIRST_OF_CLASS - 1, *taken) + 1
         lesson = f"{number:02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
     _refuse(class_dir, name, lesson, variant_of)
     values = {"name": name, "lesson": lesson, "objects": name, "package": read_package_name(), "number": lesson[:2]}

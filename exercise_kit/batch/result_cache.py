@@ -49,6 +49,13 @@ def make_exercise_keys(submission: Submission, place: Place, sandboxed: bool, de
     return {each.name: f"{prefixes[each.name]}-{_digest_answer(submission, each)}" for each in submission.exercises}
 
 
+def list_key_prefixes(exercises: Iterable[str], place: Place) -> dict[str, set[str]]:
+    """List for each exercise what keys of today's results may begin with, in whichever way they were graded."""
+    ways = [(sandboxed, device) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
+    prefixes = [make_key_prefixes(exercises, place, *way) for way in ways]
+    return {name: {each[name] for each in prefixes} for name in exercises}
+
+
 def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
     """Return what all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)

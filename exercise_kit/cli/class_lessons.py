@@ -102,7 +102,7 @@ def prove_exercises(class_dir: Path, list_checks: bool = False) -> None:
 def new_exercise(
     name: Annotated[str, typer.Argument(help="The exercise's name, as count_tokens.")],
     lesson: Annotated[
-        str | None, typer.Option(help="The lesson that it goes to, as 11_tokens; else a new one.")
+        str | None, typer.Option(help="The lesson that it goes to, as 50_tokens; else a new one.")
     ] = None,
     variant_of: Annotated[
         str | None, typer.Option("--from", metavar="EXERCISE", help="Make a variant of this exercise of the course.")

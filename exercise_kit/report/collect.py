@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from exercise_kit.batch.locations import Place, PlaceError, find_place
-from exercise_kit.batch.result_cache import Store, TamperedResult, make_key_prefixes
+from exercise_kit.batch.result_cache import Store, TamperedResult, list_key_prefixes
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.judge.result import VERSION, Result, with_waiting
 from exercise_kit.report.manual_grading import ManualGrading, read_gradebook
@@ -263,9 +263,7 @@ class _Finder:
 
     def _find_prefixes(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
         if lesson.name not in self._prefixes:
-            ways = [(sandboxed, device) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
-            prefixes = [make_key_prefixes(lesson.names, self._place, *way) for way in ways]
-            self._prefixes[lesson.name] = {name: {each[name] for each in prefixes} for name in lesson.names}
+            self._prefixes[lesson.name] = list_key_prefixes(lesson.names, self._place)
         return self._prefixes[lesson.name]
 
 

@@ -246,7 +246,7 @@ def compile_filter(own_pid: int, *, gpu: bool = False) -> bytes:
         gpu: let a GPU's driver have the ioctls that it is made of; which devices can be opened is Landlock's.
 
     Raises:
-        WallError: an architecture whose numbers are not known here.
+        ProtectionError: an architecture whose numbers are not known here.
     """
     machine = find_architecture()
     steps: list[Instruction] = [

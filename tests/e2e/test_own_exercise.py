@@ -20,7 +20,7 @@ pytestmark = pytest.mark.proof
 
 GUIDE = Path(__file__).parents[2] / "docs" / "own_exercise.md"
 FOLLOWED, _, IN_TROUBLE = GUIDE.read_text("utf-8").partition("\n## When something is wrong\n")
-LESSON = "11_count_tokens"
+LESSON = "50_count_tokens"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^((?:    [^\s][^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 
 
@@ -123,7 +123,7 @@ def test_our_lessons_are_as_the_class_wants_them(followed) -> None:
     shell, said = followed
     assert "patchify_again" in said["vit-course build"]
     whole = r"patchify_again: (\d+) of \1 checks pass, (\S+) of \2 points"
-    assert re.search(whole, said["vit-course grade source/12_patchify_again"])
+    assert re.search(whole, said["vit-course grade source/51_patchify_again"])
     cells = json.loads((shell.folder / "source" / "01_patchify" / "01_patchify.ipynb").read_text())["cells"]
     points = {
         mark["grade_id"]: mark.get("points")
@@ -183,10 +183,10 @@ def change(path: Path, old: str, new: str) -> None:
         ("hidden/test_count_tokens.py", "", "def test_it(student)\n", r"hidden/test_count_tokens.py:1: SyntaxError"),
         ("exercises/count_tokens.py", "AFTER", "", r"exercises/count_tokens.py:\d+: NameError: name 'nothing'"),
         (
-            "lessons/11_count_tokens.py",
+            "lessons/50_count_tokens.py",
             "def count_tokens(",
             "def counted(",
-            "lessons/11_count_tokens.py defines no count_tokens",
+            "lessons/50_count_tokens.py defines no count_tokens",
         ),
     ],
     ids=["hidden", "public", "answer"],

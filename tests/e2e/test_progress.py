@@ -13,13 +13,14 @@ from exercise_kit.progress.log import FILE, SWITCH
 from tests.outline import POINTS
 from tests.waiting import GIVE_UP
 
+PATCHIFY = POINTS["01_patchify"]["patchify"]
 CELLS = (
     "from vit_course import check, patchify, predict, progress, reveal",
     'predict("tokens", ...)\npredict("tokens", 300)\npredict("order", "rows", choices=("rows", "columns"))',
     'reveal("tokens", 270, within=10)\nreveal("order", "rows")\n3',
     "predict('tokens', 270)",
-    'check("patchify", lambda images, patch_size: patchify(images.transpose(2, 3), patch_size), points=8)',
-    'check("patchify", patchify, points=8)',
+    f'check("patchify", lambda images, patch_size: patchify(images.transpose(2, 3), patch_size), points={PATCHIFY})',
+    f'check("patchify", patchify, points={PATCHIFY})',
     "progress()",
 )
 
@@ -46,7 +47,7 @@ def test_a_student_sees_guess_beside_result_and_the_lesson_s_sum(kernels: Path) 
     assert 'aria-label="Your prediction"' in outputs[2][0]["data"]["text/html"]
     assert outputs[2][-1]["data"]["text/plain"] == "3"  # the cell's own value is still its value
     assert "your first guess stays: 300" in outputs[3][0]["text"]
-    assert outputs[5][0]["data"]["text/plain"] == str(float(POINTS["01_patchify"]["patchify"]))  # what nbgrader reads
+    assert outputs[5][0]["data"]["text/plain"] == str(float(PATCHIFY))  # what nbgrader reads
     (shown,) = outputs[6]
     assert "Next: unpatchify, here." in shown["data"]["text/plain"]
     assert "Predictions: 1 of 2 right, 1 of 2 in this lesson." in shown["data"]["text/html"]
@@ -59,6 +60,6 @@ def test_nbgrader_s_own_execution_notes_nothing_and_gives_the_same_points(
 ) -> None:
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     outputs = run(kernels)
-    assert outputs[5][0]["data"]["text/plain"] == str(float(POINTS["01_patchify"]["patchify"]))
+    assert outputs[5][0]["data"]["text/plain"] == str(float(PATCHIFY))
     assert not [each for cell in outputs for each in cell if each.get("name") == "stderr"]
     assert list(kernels.iterdir()) == []

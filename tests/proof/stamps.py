@@ -21,6 +21,7 @@ from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
 ROOT = Path(__file__).parents[2]
+SOLUTIONS = ROOT / "solutions"
 STAMPS = Path(__file__).with_name("proved.json")
 EVERYTHING = "machinery"
 # what evaluates an answer, and what the proofs are made of
@@ -55,7 +56,7 @@ def _sources_of(exercise: Exercise) -> Iterable[Path]:
     folder = home.joinpath(*(exercise.checks[0].function.__module__).split(".")[2:-1])
     yield from folder.glob("*")
     yield from (folder if folder.parent == home else folder.parent).glob("*.py")
-    yield ROOT / "solutions" / f"{exercise.lesson}.py"
+    yield SOLUTIONS / f"{exercise.lesson}.py"
     modules = {module for module, _ in definitions_of(exercise.name)} if exercise.name in REFERENCE else ()
     yield from (ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules)
 
@@ -65,8 +66,10 @@ def digest_of(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted({each for each in paths if each.suffix in (".py", ".toml", ".txt") and each.is_file()}):
         text = path.read_text("utf-8")
-        # the wrong programs stand in the comments of the right one
+        # the wrong programs stand in the comments of the right one, and points in those above a lesson's cells
         said = text if path.suffix != ".py" or path.name == "program.py" else ast.dump(ast.parse(text))
+        if path.parent == SOLUTIONS:
+            said += "".join(line for line in text.splitlines() if line.startswith("# %%") and "points=" in line)
         digest.update(f"{path.relative_to(ROOT)}\n{said}\n".encode())
     return digest.hexdigest()[:16]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -10,6 +11,7 @@ import nbformat
 from tests.e2e.attacks import honest, sources
 from tests.e2e.attacks.attack import FORGE, RIGHT, WRONG, Attack
 from tests.e2e.submissions import mark
+from tests.outline import POINTS
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 
@@ -18,7 +20,7 @@ def read_table(kind: str) -> list[Attack]:
     """Read a table of attacks.
 
     ``before`` names what stands above an ``answer``, as a right or wrong one, or what is ``shared``; ``before_first``
-    names what stands above the ``first`` cell.
+    names what stands above the ``first`` cell; ``honest`` is a share of the exercise's points.
     """
     table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text("utf-8"))
     texts = {"right": RIGHT, "wrong": WRONG, "forge": FORGE} | table.pop("shared", {})
@@ -27,7 +29,8 @@ def read_table(kind: str) -> list[Attack]:
         for part, above in (("answer", "before"), ("first", "before_first")):
             parts = [*(texts[each] for each in words.pop(above, ())), words.pop(part, "")]
             words[part] = "\n".join(filter(None, parts))
-        attacks.append(Attack(name, **words | {"flags": tuple(words.get("flags", ()))}))
+        attack = Attack(name, **words | {"flags": tuple(words.get("flags", ()))})
+        attacks.append(replace(attack, honest=attack.honest * POINTS[attack.lesson][attack.exercise]))
     return attacks
 
 

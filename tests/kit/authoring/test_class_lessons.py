@@ -21,7 +21,7 @@ from exercise_kit.hidden_checks.checks import HiddenChecks
 
 pytestmark = pytest.mark.usefixtures("no_class_afterward")
 ROOT = Path(__file__).parents[3]
-LESSON = "11_count_tokens"
+LESSON = "50_count_tokens"
 
 
 @pytest.fixture
