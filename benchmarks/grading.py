@@ -51,7 +51,7 @@ SLIPS = {
     "unpatchify": [(".permute(0, 3, 1, 4, 2, 5)", ".permute(0, 3, 2, 4, 1, 5)"), ("-1, height", "3, height")],
     "PatchEmbedding": [("return self.projection(", "return self.projection(2 * "), ("self.projection = ", "self.p = ")],
     "conv_from_linear": [("stride=patch_size, ", ""), ("bias=has_bias", "bias=True")],
-    "fix_patchify": [(".permute(0, 2, 4, 1, 3, 5)", ".permute(0, 4, 2, 1, 3, 5)")],
+    "fix_patchify": [("(channel * height + row) * width", "(channel * width + row) * width")],
 }
 
 
