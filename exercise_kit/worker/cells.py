@@ -187,7 +187,7 @@ class Cells:
             seen.add(id(each))
             if type(each) is FunctionType and (place := self._places.get(id(_code(each)))):
                 found[place[1]] = None
-            waiting += _list_referenced(each)
+            waiting += _list_contents(each)
         return list(found)
 
 
@@ -206,7 +206,7 @@ def _walk_code(code: CodeType) -> Iterator[CodeType]:
             yield from _walk_code(each)
 
 
-def _list_referenced(thing: object) -> list[Any]:
+def _list_contents(thing: object) -> list[Any]:
     """Return what an object holds itself; of a function not the variables of its module."""
     if type(thing) is FunctionType:
         held = [_closure(thing), _attributes(thing), _defaults(thing), _keyword_defaults(thing)]
