@@ -82,7 +82,7 @@ class RequestServer:
             is_fixture = dict(body["request"]["dict"])["kind"] == "run_fixture"  # puts things where it wants them
             request, self._has_moved = self._unpack(body["request"], tensors, to_device=not is_fixture)
             seed = request.pop("seed", 0)  # None: the generators go on
-            reset_torch_and_seeds(seed)
+            reset_torch_and_random(seed)
             compute.reset_device(self._device, seed)
             with self._attempts.not_listening():
                 self._withheld.withhold(**request.pop("withheld"))
@@ -259,7 +259,7 @@ _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def reset_torch_and_seeds(seed: int | None = 0) -> None:
+def reset_torch_and_random(seed: int | None = 0) -> None:
     """Torch and the random generators as at a fresh start, whatever a cell or a call has set.
 
     Args:
