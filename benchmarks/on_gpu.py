@@ -52,7 +52,7 @@ def items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
         run = ("--device", device, "--seed", str(seed), "--out", str(out / f"{recipe}-{seed}"), "--resume")
         return (*course, "train", recipe, "--data", data, *run, *more, *short)
 
-    submission = ("-p", "exercise_kit.pytest_door.submission_option", "--submission", str(place / "homework.ipynb"))
+    submission = ("-p", "exercise_kit.pytest_plugin.submission_option", "--submission", str(place / "homework.ipynb"))
     pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
     hidden = ("tests/hidden", *("-k", "normalize_images") * tiny)
     found = [

@@ -12,7 +12,7 @@ import hmac
 import json
 import math
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -49,7 +49,7 @@ def make_exercise_keys(submission: Submission, place: Place, sandboxed: bool, de
     return {each.name: f"{prefixes[each.name]}-{_digest_answer(submission, each)}" for each in submission.exercises}
 
 
-def list_key_prefixes(exercises: Iterable[str], place: Place) -> dict[str, set[str]]:
+def list_key_prefixes(exercises: Collection[str], place: Place) -> dict[str, set[str]]:
     """List for each exercise what keys of today's results may begin with, in whichever way they were graded."""
     ways = [(sandboxed, device) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
     prefixes = [make_key_prefixes(exercises, place, *way) for way in ways]

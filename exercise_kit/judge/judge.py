@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from exercise_kit.engine.course import course
 from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.result import OUT_OF_MEMORY, Result
 from exercise_kit.judge.session import GradingSession
-from exercise_kit.sandbox.closing import Closing
 from exercise_kit.sandbox.limits import GraderFailed, Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.sandbox import Sandbox
@@ -21,7 +21,7 @@ from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.submission import Submission
 
 
-class Judge(Closing):
+class Judge(AbstractContextManager["Judge"]):
     """Grades submissions one after another; a context manager that holds the hidden checks and a sandbox open.
 
     Args:
@@ -56,6 +56,9 @@ class Judge(Closing):
         except BaseException:
             self._sandbox.close()
             raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the sandbox."""

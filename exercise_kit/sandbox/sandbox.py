@@ -20,7 +20,6 @@ from exercise_kit.engine.call_rules import FREE, Rule
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
 from exercise_kit.sandbox.cell_outputs import CellRun, count_characters, read_outputs
-from exercise_kit.sandbox.closing import Closing
 from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
@@ -50,7 +49,7 @@ _SOCKET_BYTES = 1 << 22  # so that a large tensor goes over in few turns
 _SO_SNDBUFFORCE = 32  # for root, beyond the system's limit
 
 
-class Worker(Closing):
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """One submission's process; as a context manager it is ended at the end.
 
     Attributes:
@@ -106,6 +105,9 @@ class Worker(Closing):
     def attempts(self) -> tuple[str, ...]:
         """What it tried that no submission has business with, as far as it was noticed."""
         return tuple(self._attempts)
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -320,7 +322,7 @@ def _make_socket_pair() -> tuple[socket.socket, socket.socket]:
 _ATTEMPTS_AT_FORK = 2
 
 
-class Sandbox(Closing):
+class Sandbox(contextlib.AbstractContextManager["Sandbox"]):
     """Owns one warm process, which is started at first use at the latest, and again when it is gone.
 
     Args:
@@ -356,6 +358,9 @@ class Sandbox(Closing):
         if not self._sandboxed:
             return (NOT_SANDBOXED,)
         return (WEAKER_SANDBOX,) if self.is_weaker else ()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the warm process and its worker."""

@@ -30,7 +30,7 @@ from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDat
 
 
 @dataclass(frozen=True)
-class Published:
+class TorchvisionSet:
     """What has to be known of a set before it is there.
 
     Attributes:
@@ -45,10 +45,10 @@ class Published:
 
 # one more line here is one more data set, where torchvision lays it out as MNIST or as CIFAR-10
 PUBLISHED = {
-    "mnist": Published("MNIST", 60_000, 10),
-    "fashion_mnist": Published("FashionMNIST", 60_000, 10),
-    "cifar10": Published("CIFAR10", 50_000, 10),
-    "cifar100": Published("CIFAR100", 50_000, 100),
+    "mnist": TorchvisionSet("MNIST", 60_000, 10),
+    "fashion_mnist": TorchvisionSet("FashionMNIST", 60_000, 10),
+    "cifar10": TorchvisionSet("CIFAR10", 50_000, 10),
+    "cifar100": TorchvisionSet("CIFAR100", 50_000, 100),
 }
 SECONDS_OF_SILENCE = 30  # until a server that does not answer counts as gone
 _FETCHING_FAILS_BY = (OSError, RuntimeError, EOFError, HTTPException, tarfile.TarError, zlib.error)

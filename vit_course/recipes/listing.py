@@ -296,7 +296,7 @@ def _write_model_line(recipe: Recipe) -> str:
     return (
         f"patch_size {config.patch_size}, embed_dim {config.embed_dim}, depth {config.depth}, num_heads "
         f"{config.num_heads}, mlp_ratio {config.mlp_ratio:g}, positions {config.positions}, pooling {config.pooling}"
-        + (", attention starts mimetic" if recipe.mimetic else "")
+        + (", attention starts as if trained" if recipe.mimetic else "")
     )
 
 

@@ -1,1 +1,0 @@
-"""The door of pytest: every graded check as a test, by `pytest tests/hidden`."""

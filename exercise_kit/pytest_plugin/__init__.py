@@ -1,0 +1,1 @@
+"""A plugin of pytest: every graded check as a test, by `pytest tests/hidden`."""
