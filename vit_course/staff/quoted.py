@@ -207,7 +207,8 @@ def cpu_race() -> str:
     """Compare what was tried for `cpu-coffee` with its recipe, at about as many seconds of one core."""
     lines = ["| on one core | epochs | seconds | validation images | points gained |", "|---|---|---|---|---|"]
     for row in read_cpu_race():
-        gain = f"{100 * row['difference']:+.1f} ± {100 * row['half_interval']:.1f}" if row["difference"] else "–"
+        points = f"{100 * row['difference']:+.1f} ± {100 * row['half_interval']:.1f}".replace("-", "−")
+        gain = points if row["difference"] else "–"
         seeds = f" ({row['seeds']} seeds)" if row["seeds"] > 1 else ""
         lines.append(
             f"| {row['racer']} | {row['epochs']} | {row['cpu_seconds']} | {row['accuracy']:.1%}{seeds} | {gain} |"
