@@ -45,12 +45,13 @@ quick: install
 exercise: install
 	$(RUN) -m vit_course build
 	$(RUN) -m tests.proof.second_mistakes $(NAME) --points
-	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or test_in_training" tests/course
+	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or test_in_training or is_a_heading" tests/course
 
 # one lesson: make lesson NAME=11_topic
 lesson: install
 	$(RUN) -m vit_course build
-	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or has_a_ground" tests/course tests/journeys
+	$(ONCE) $(RUN) -m pytest $(TESTS) --all -k "$(NAME) or test_clauses or has_a_ground or was_timed or build_on_one_another" \
+		tests/course tests/kit/sandbox/test_package_view.py
 
 data: install
 	$(ONCE) $(RUN) -m pytest $(TESTS) tests/course/data tests/course/recipes

@@ -18,6 +18,7 @@ from typing import Any
 
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.run import check
+from exercise_kit.engine.verdict import Part
 from vit_course.exercises.catalog import EXERCISES
 
 
@@ -68,7 +69,7 @@ def _sentences(described: Any) -> list[str]:
     return [
         *described["words"],
         str(described["named"]),
-        *re.split(r" (?=[✓✗·] |Seen:|Expected:|Likely|Where to)", numberless),
+        *re.split(rf" (?=[✓✗·] |{'|'.join(Part)})", numberless),
     ]
 
 

@@ -41,6 +41,7 @@ from timing import machine
 from exercise_kit.authoring.release import ReleaseError, build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG, SETUP_GRADE_ID
 from exercise_kit.engine.rendering import REPORT_MIME
+from exercise_kit.engine.verdict import Part
 from exercise_kit.submission.released import read_checked_file
 from vit_course.interactive import WIDGET_VIEW
 
@@ -243,7 +244,7 @@ def _reports(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
     for data in reports:
         html = data.get("text/html", "")
         outcome.reports += 1
-        outcome.mistakes_named += "Likely cause" in html
+        outcome.mistakes_named += Part.CAUSE in html
         if "<section" not in html:
             problems.append("a report without HTML")
     if cell.source.split("\n")[-1].startswith("check(") and not reports:

@@ -76,7 +76,7 @@ def read_settings(class_dir: Path) -> Settings:
         problems.append("borrow is true or false")
     if not _are_names(leave_out):
         problems.append('leave_out is a list of names, as ["count_tokens"]')
-    if not isinstance(points, dict) or not all(_is_number(each) for each in points.values()):
+    if not isinstance(points, dict) or not all(_is_positive_number(each) for each in points.values()):
         problems.append("[points] gives a number above 0 for each name, as count_tokens = 5")
     if not isinstance(order, dict) or not all(_are_names(each) for each in order.values()):
         problems.append('[order] gives a list of exercises for a lesson, as 05_topic = ["count_tokens"]')
@@ -89,7 +89,7 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_positive_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
 
 

@@ -69,7 +69,7 @@ def _render_mistake(exercise: Exercise, wrong: Misconception) -> str:
         f"## What it is\n\n{escape_markdown(cause.explanation)}\n",
         f"## The question that leads out of it\n\n> {escape_markdown(cause.question)}\n",
         f"Read on in the lesson: [{escape_markdown(heading)}]({there}#{make_anchor(heading)}).\n",
-        f"## How it looks in training\n\n{_in_training(effect)}",
+        f"## How it looks in training\n\n{_render_training_effect(effect)}",
         "## Does your code make it?\n",
         "The course's `check` runs what you wrote and tells you, in a notebook or anywhere in Python:\n",
         f"```python\nfrom {read_package_name()} import check\n\n{write_usage(exercise).strip('`')}\n```\n",
@@ -78,7 +78,7 @@ def _render_mistake(exercise: Exercise, wrong: Misconception) -> str:
     return "\n".join(parts)
 
 
-def _in_training(effect: TrainingEffect) -> str:
+def _render_training_effect(effect: TrainingEffect) -> str:
     name, meaning = SYMPTOMS[effect.kind]
     text = f"**{_capitalize(effect.kind)}.** {meaning} [Others that look like this](/mistakes/seen/{name}.md)\n"
     trained = read_what_was_trained()

@@ -191,7 +191,7 @@ def open_submission(task: Task) -> Opened | Done:
         return Done(make_ungraded(submission, "rejected", submission.reason, submission.flags))
     if not submission.exercises:
         return Done(None)
-    keys = make_exercise_keys(submission, task.place, task.sandboxed, task.limits.device)
+    keys = make_exercise_keys(submission, task.place, task.sandboxed, task.limits)
     kept, changed = None, None
     try:
         kept = None if task.fresh else Store(task.place.results, task.place.secret).load(submission, keys)

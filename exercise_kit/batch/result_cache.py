@@ -28,38 +28,43 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result, join_clauses, with_exercises
+from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 
-def make_exercise_keys(submission: Submission, place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
+def make_exercise_keys(
+    submission: Submission, place: Place, sandboxed: bool, limits: Limits | None = None
+) -> dict[str, str]:
     """The key of each exercise of a submission.
 
     It depends on:
 
     - the submission's content, and the exercise's points;
     - the check files that hold its checks, and the files that these may share;
-    - this package's code, torch's version, the secret, the sandbox and the device;
+    - this package's code, torch's version, the secret, the sandbox and its limits, of which the device is one;
     - for an exercise that asks for a file, that file and the grader's images.
 
     It does not depend on the lesson's test cells or on the student, since those change no score. Before the dash stands
     a digest of what is the grader's.
     """
-    prefixes = make_key_prefixes([each.name for each in submission.exercises], place, sandboxed, device)
+    prefixes = make_key_prefixes([each.name for each in submission.exercises], place, sandboxed, limits)
     return {each.name: f"{prefixes[each.name]}-{_digest_answer(submission, each)}" for each in submission.exercises}
 
 
 def list_key_prefixes(exercises: Collection[str], place: Place) -> dict[str, set[str]]:
     """List for each exercise what keys of today's results may begin with, in whichever way they were graded."""
-    ways = [(sandboxed, device) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
+    ways = [(sandboxed, Limits().on(device)) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
     prefixes = [make_key_prefixes(exercises, place, *way) for way in ways]
     return {name: {each[name] for each in prefixes} for name in exercises}
 
 
-def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool, device: str = "cpu") -> dict[str, str]:
-    """Return what all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
+def make_key_prefixes(
+    exercises: Iterable[str], place: Place, sandboxed: bool, limits: Limits | None = None
+) -> dict[str, str]:
+    """Return what all keys of each exercise begin with while checks, code, secret, sandbox and limits stay the same."""
     checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)
-    shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed, device)
+    shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed, limits or Limits())
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 

@@ -143,7 +143,7 @@ def _keep(exercise: Exercise, place: Path) -> None:
     objects = get_last_passed(exercise)
     if objects is None:
         raise CannotKeepError(f"It has to pass its check first: {write_usage(exercise)}.")
-    if all(_is_kept(each, place) for each in objects.values()):
+    if all(_comes_from(each, place) for each in objects.values()):
         return
     before = _File.read(_read_text(place) or _HEADER)
     file = _add_part(before, exercise, objects, place)
@@ -166,7 +166,7 @@ def _add_part(file: _File, exercise: Exercise, objects: Mapping[str, object], pl
     for name, value in found.calls.items():
         if _belongs_to_course(value):
             imports.append(f"from {read_package_name()} import {name}")
-        elif (other := _find_exercise(name)) and not _is_kept(value, place):
+        elif (other := _find_exercise(name)) and not _comes_from(value, place):
             file = _add_part(file, other, _find_passed_parts(other), place)
     return file.replace_cell(exercise, "\n\n\n".join(found.definitions), imports)
 
@@ -316,5 +316,5 @@ def _belongs_to_course(value: object) -> bool:
     return str(getattr(value, "__module__", "")).partition(".")[0] == read_package_name()
 
 
-def _is_kept(value: object, place: Path) -> bool:
+def _comes_from(value: object, place: Path) -> bool:
     return getattr(value, "__module__", None) == place.stem

@@ -94,14 +94,14 @@ def render_html(report: Report) -> str:
     if report.problem:
         summary = f"{report.exercise}: not checked"
         content = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(summary)}.</strong> {render_rich(report.problem)}"
-        return render_section(summary, render_paragraph(content), Verdict.UNDECIDED)
+        return render_html_section(summary, render_paragraph(content), Verdict.UNDECIDED)
     verdict = _find_overall_verdict(report)
     before = render_paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
     before += "".join(render_paragraph(render_rich(each)) for each in (report.older, report.note) if each)
     after = f'<p style="margin:0;opacity:0.75"><small>{render_rich(report.pace)}</small></p>' if report.pace else ""
     after += render_paragraph(render_rich(report.offer)) if report.offer else ""
     after += render_paragraph(f"<small>{render_rich(report.hint)}</small>") if report.hint else ""
-    return render_section(report.summary(), f"{before}{_render_list(report.results, report.site)}{after}", verdict)
+    return render_html_section(report.summary(), f"{before}{_render_list(report.results, report.site)}{after}", verdict)
 
 
 def _render_list(results: Sequence[CheckResult], site: str) -> str:
@@ -193,10 +193,10 @@ def _select_visible_parts(result: CheckResult) -> dict[str, str]:
     return parts
 
 
-def render_section(label: str, body: str, verdict: Verdict) -> str:
-    """A block with a colored edge, called ``label`` for those who hear the page; ``body`` is HTML."""
+def render_html_section(aria_label: str, body: str, verdict: Verdict) -> str:
+    """A block with a colored edge, called ``aria_label`` for those who hear the page; ``body`` is HTML."""
     style = f"border-left:4px solid {_COLOR[verdict]};padding:0.4em 0 0.4em 0.9em;margin:0.3em 0;line-height:1.5"
-    return f'<section aria-label="{escape(label, quote=True)}" style="{style}">{body}</section>'
+    return f'<section aria-label="{escape(aria_label, quote=True)}" style="{style}">{body}</section>'
 
 
 def _render_entry(group: CauseGroup, site: str, is_open: bool) -> str:

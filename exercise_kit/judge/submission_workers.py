@@ -94,7 +94,7 @@ class SubmissionWorkers:
             source = "\n".join(each.source for each in self._submission.cells)
             self._worker = self._sandbox.worker(self._view, source, withheld)
             if withheld:
-                self._run_again(self._worker)
+                self._run_cells_withheld(self._worker)
             else:
                 self._run_cells(self._worker)
                 self._have_run = True
@@ -163,7 +163,7 @@ class SubmissionWorkers:
     def _list_cells(self) -> list[CellSource]:
         return [each for each in self._submission.cells if each.index not in self._left_out]
 
-    def _run_again(self, worker: Worker) -> None:
+    def _run_cells_withheld(self, worker: Worker) -> None:
         """Run the cells where something is withheld; what they show and raise there says nothing."""
         try:
             for run in worker.run(self._list_cells(), self._ended):

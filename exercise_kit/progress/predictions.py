@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from exercise_kit.engine.compare import kind_of
-from exercise_kit.engine.rendering import is_in_notebook_kernel, render_paragraph, render_section
+from exercise_kit.engine.rendering import is_in_notebook_kernel, render_html_section, render_paragraph
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.progress.log import Event, note, read_events_here
 from exercise_kit.quoting import quoted
@@ -227,6 +227,6 @@ def _show(words: str, right: bool | None, folded: str = "") -> None:
     sign = {True: "✓", False: "≠", None: "○"}[right]
     shown = render_paragraph(f'<span aria-hidden="true">{sign}</span> {escape(words)}')
     shown += f"<details><summary>Not now?</summary>{render_paragraph(escape(folded))}</details>" if folded else ""
-    html = render_section("Your prediction", shown, verdict)
+    html = render_html_section("Your prediction", shown, verdict)
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
     display(bundle, raw=True)

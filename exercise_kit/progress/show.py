@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.rendering import render_paragraph, render_rich, render_section
+from exercise_kit.engine.rendering import render_html_section, render_paragraph, render_rich
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.palette import BACKGROUND, BLUE, EMPTY, GRAY, INK, ORANGE
 from exercise_kit.points import in_digits
@@ -145,7 +145,7 @@ def as_html(progress: Progress) -> str:
     card = _render_picture(progress) if progress.complete else ""
     text = render_paragraph(f"<strong>{escape(label)}</strong>") + words
     verdict = Verdict.PASS if progress.complete else Verdict.UNDECIDED
-    return render_section("Your progress", text + drawn + note + card, verdict)
+    return render_html_section("Your progress", text + drawn + note + card, verdict)
 
 
 def _render_row(cells: tuple[str, ...], lesson: LessonProgress, is_here: bool) -> str:

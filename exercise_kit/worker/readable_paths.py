@@ -57,7 +57,7 @@ def list_listable_folders() -> list[Path]:
 
 
 def readable_paths(answers: Sequence[str] = ()) -> list[Path]:
-    """Every file and folder that a worker may read, for ``protections.prepare_policy``; parents are not among them.
+    """Every file and folder that a worker may read, for ``policy.prepare_policy``; parents are not among them.
 
     Ask in an ordinary Python (with ``site``), for it looks where the packages of *this* Python are.
 

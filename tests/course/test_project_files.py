@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from exercise_kit.authoring.build import build_files
+from exercise_kit.engine.verdict import Part
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -31,6 +32,12 @@ def _committed_text_files():
 
 def _name(requirement):
     return re.split(r"[\[<>=!~; ]", requirement)[0].lower().replace("_", "-")
+
+
+@pytest.mark.parametrize("name", ["docs/grade_json.md", "exercise_kit/templates/release_agents.md"])
+def test_what_quotes_the_labels_of_a_report_has_all_of_them(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert [label for label in Part if label not in text] == []
 
 
 def test_environment_yml_installs_this_project_with_known_extras():

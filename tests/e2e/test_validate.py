@@ -11,6 +11,7 @@ import pytest
 from exercise_kit.nbgrader.class_folder import new_class
 from tests.e2e.submissions import cell_of
 from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.outline import POINTS
 
 pytestmark = pytest.mark.proof
 LESSON = "00_start"
@@ -42,7 +43,10 @@ def test_a_wrong_answer_reads_as_check_says_it(folder: Path) -> None:
     mine.write_text(json.dumps(notebook), encoding="utf-8")
     said = nbgrader(folder, "validate", str(mine))
     assert "VALIDATION FAILED ON 1 CELL(S)" in said
-    assert re.search(r"normalize_images: \d of \d+ checks pass, [\d.]+ of 2 points\n +✗ fail ", said)
+    assert re.search(
+        rf"normalize_images: \d of \d+ checks pass, [\d.]+ of {POINTS[LESSON]['normalize_images']:g} points\n +✗ fail ",
+        said,
+    )
     assert "Where to look: " in said
 
 

@@ -1,4 +1,4 @@
-"""MNIST, FashionMNIST, CIFAR-10 and CIFAR-100 as torchvision fetches, checks and lays them out.
+"""Published data sets as torchvision fetches, checks and lays them out: MNIST, CIFAR-10 and their like.
 
 A download goes into a hidden folder, is checked there, and only then moved to its place: a data set in its place is
 complete, and an interrupted download never counts as one. CIFAR-100's hundred classes also come in groups of five, its

@@ -177,12 +177,12 @@ def tokens_have_no_order(case: Case) -> Remarks:
     first, last = case.anatomy.start[1], case.steps[-1].sum
     count = case.start.shape[1]
     order = torch.randperm(count, generator=torch.Generator().manual_seed(9))
-    if first is None or case.tokens(last.out).shape[1] != count:
+    if first is None or case.as_tokens(last.out).shape[1] != count:
         raise NotAsked("the tokens behind the blocks are not those before them")
-    axis = next(axis for axis in range(first.out.ndim) if case.tokens(first.out).shape[1] == first.out.shape[axis])
+    axis = next(axis for axis in range(first.out.ndim) if case.as_tokens(first.out).shape[1] == first.out.shape[axis])
     with torch.no_grad():
         moved, _ = case.subject.watch(case.images, {first.number: lambda tokens: tokens.index_select(axis, order)})
-    after, before = (case.tokens(ops[last.number].out) for ops in (moved.ops, case.watch.ops))
+    after, before = (case.as_tokens(ops[last.number].out) for ops in (moved.ops, case.watch.ops))
     if not close(after, before[:, order], 1e-3):
         far = float((after - before[:, order]).norm() / before.norm())
         yield report_unusual(

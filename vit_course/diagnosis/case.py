@@ -101,7 +101,7 @@ class Case:
         firsts = [anatomy.find_sites_within(step)[:1] for step in anatomy.steps]
         return [site for some in firsts for site in some] or anatomy.sites[:1]
 
-    def tokens(self, tensor: Tensor) -> Tensor:
+    def as_tokens(self, tensor: Tensor) -> Tensor:
         """A tensor of the stream as (batch, tokens, width); a view.
 
         Raises:
@@ -118,7 +118,7 @@ class Case:
     def start(self) -> Tensor:
         """The tokens before the first block (batch, tokens, width)."""
         _ = self.steps
-        return self.tokens(self.anatomy.start[0])
+        return self.as_tokens(self.anatomy.start[0])
 
     @cached_property
     def rows(self) -> list[int]:

@@ -30,11 +30,11 @@ def final_norm(case: Case) -> Remarks:
 
 def _measure_slopes(case: Case) -> Tensor:
     """Of the first image's logits, for the stream behind the last block (batch, tokens, width)."""
-    return case.tokens(compute_gradient(case.answers[:1], case.anatomy.end.out))
+    return case.as_tokens(compute_gradient(case.answers[:1], case.anatomy.end.out))
 
 
 def _read_tokens(case: Case) -> list[int]:
-    if case.tokens(case.anatomy.end.out).shape[1] != case.start.shape[1]:
+    if case.as_tokens(case.anatomy.end.out).shape[1] != case.start.shape[1]:
         raise NotAsked("the number of tokens changes on the way")
     sizes = _measure_slopes(case)[0].abs().sum(-1)
     return [int(each) for each in (sizes > 1e-6 * sizes.max()).nonzero().flatten()]
@@ -60,7 +60,7 @@ def head_reads_class_token(case: Case) -> Remarks:
 def _reads_all(case: Case) -> Remarks:
     """All tokens are read, though there is a class token."""
     special, last, slope = case.special, case.anatomy.end, _measure_slopes(case)[0]
-    numbers, sizes = case.tokens(last.out).detach()[0], slope.norm(dim=-1)
+    numbers, sizes = case.as_tokens(last.out).detach()[0], slope.norm(dim=-1)
     others = [row for row in range(len(slope)) if row not in special]
     even = float(sizes[special].max()) < 3 * float(sizes[others].max())
     along = ((slope * numbers).sum(-1).abs() / (sizes * numbers.norm(dim=-1)).clamp(min=1e-12))[others]

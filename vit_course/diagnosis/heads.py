@@ -42,10 +42,10 @@ def norm_over_features(case: Case) -> Remarks:
     if norm is None or norm is start:
         return
     shapes = [each for each in (read[0], norm.out) if each.ndim == case.start.ndim and each.requires_grad]
-    normed = next((each for each in map(case.tokens, shapes) if each.shape[1] == case.start.shape[1]), None)
+    normed = next((each for each in map(case.as_tokens, shapes) if each.shape[1] == case.start.shape[1]), None)
     if normed is None:
         raise NotAsked("the tokens before attention are not those of the stream")
-    reach = case.tokens(compute_gradient(normed[0, normed.shape[1] // 2], case.anatomy.start[0]))
+    reach = case.as_tokens(compute_gradient(normed[0, normed.shape[1] // 2], case.anatomy.start[0]))
     mixing, images = len(find_influential_rows(reach[0])), len(reach) > 1 and bool(reach[1:].any())
     seen = "before attention a token depends on {}: the norm takes its statistics over {}, too"
     if mixing > 1:
@@ -61,7 +61,7 @@ def heads_merged_within_token(case: Case) -> Remarks:
     mixed = site.mix.out
     if step is None or not mixed.requires_grad:
         raise NotAsked("what attention gives is added to nothing")
-    axis, branch = find_result_axis(site), case.tokens(step.branch[0])
+    axis, branch = find_result_axis(site), case.as_tokens(step.branch[0])
     if axis is None or mixed.shape[axis] != branch.shape[1]:
         raise NotAsked("the tokens of what attention gives are not on an axis of their own")
     reach = compute_gradient(branch[0, 1], mixed)

@@ -96,7 +96,7 @@ def norm_is_layer_norm(case: Case) -> Remarks:
 
 def _judge_own_norm(case: Case, step: Step, out: Tensor, op: Op) -> Remarks:
     """Yield what is said of a norm that is written by hand."""
-    stream, found = case.tokens(step.before[0]).detach(), case.tokens(out).detach()
+    stream, found = case.as_tokens(step.before[0]).detach(), case.as_tokens(out).detach()
     if found.shape != stream.shape:
         raise NotAsked("the normed tokens have another shape than the stream")
     if any(True for _ in norm_over_features(case)):
@@ -140,7 +140,7 @@ def _run_again(case: Case, step: Step, op: Op, change: Edit) -> Tensor:
         watch, _ = case.subject.watch(case.images, {start.number: change})
     if op.number >= len(watch.ops) or watch.ops[op.number].name != op.name:
         raise NotAsked("the pass takes another way on another stream")
-    return case.tokens(watch.ops[op.number].out)
+    return case.as_tokens(watch.ops[op.number].out)
 
 
 def _judge_parameters(case: Case, weight: Tensor, bias: Tensor, op: Op) -> Remarks:

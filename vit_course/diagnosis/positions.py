@@ -33,7 +33,7 @@ def positions_there(case: Case) -> Remarks:
     with torch.no_grad():
         watch, _ = case.subject.watch(make_plain_images(case))
     start = find_same_op(watch.ops, case.anatomy.start[1])
-    rows = case.tokens(start.out)[0]
+    rows = case.as_tokens(start.out)[0]
     patches = rows[[row for row in range(len(rows)) if row not in case.special]]
     largest = float(patches.abs().max())
     kinds = len({tuple((each / max(1e-6, largest) * 1e4).round().int().tolist()) for each in patches})
@@ -60,7 +60,7 @@ def has_positions_in_attention(case: Case) -> bool:
     number, special = first.number if first else -1, len(case.special)
 
     def level(tokens: Tensor) -> Tensor:
-        rows = case.tokens(tokens)
+        rows = case.as_tokens(tokens)
         rows[:, special:] = rows[:, special : special + 1].clone()
         return tokens
 

@@ -75,10 +75,10 @@ def query_of_one_token(case: Case) -> Remarks:
     middle = query.shape[axis] // 2
     row = query.select(axis, middle)
     row = row[(0,) * (row.ndim - 1)]
-    reach = case.tokens(compute_gradient(row, case.anatomy.start[0]))
+    reach = case.as_tokens(compute_gradient(row, case.anatomy.start[0]))
     tokens = find_influential_rows(reach[0])
     final = query.select(axis, 0).flatten(0, -2)[-1] if query.ndim > 2 else row
-    last = case.tokens(compute_gradient(final, case.anatomy.start[0]))
+    last = case.as_tokens(compute_gradient(final, case.anatomy.start[0]))
     seen = mistake = ""
     if len(last) > 1 and len(query) == len(last) and last[:-1].any():
         seen, mistake = "the last image's query is made of another image", f"{_MODULE}heads read before the batch"
@@ -103,7 +103,9 @@ def _judge_key(case: Case, site: Site) -> Remarks:
     if axis is None or not key.requires_grad or key.shape[axis] != case.start.shape[1]:
         return
     row = key.select(axis, 1)
-    tokens = find_influential_rows(case.tokens(compute_gradient(row[(0,) * (row.ndim - 1)], case.anatomy.start[0]))[0])
+    tokens = find_influential_rows(
+        case.as_tokens(compute_gradient(row[(0,) * (row.ndim - 1)], case.anatomy.start[0]))[0]
+    )
     if len(tokens) > 1:
         mistake = "scaled_dot_product_attention: key reshaped where transposed"
         yield report_wrong(f"key 1 is made of {len(tokens)} tokens ({tokens[:5]})", mistake, site.scores)

@@ -55,7 +55,7 @@ def _by_number(case: Case, ops: list[Op], columns: int) -> Op | None:
 
 def _find_patch_tokens(case: Case, start: Tensor) -> Tensor:
     """The tokens of the first image that read pixels."""
-    return case.tokens(start)[0][len(case.special) if case.special[:1] == [0] else 0 :]
+    return case.as_tokens(start)[0][len(case.special) if case.special[:1] == [0] else 0 :]
 
 
 PROPERTIES = (other_sizes,)

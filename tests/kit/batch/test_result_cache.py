@@ -12,6 +12,7 @@ from exercise_kit.batch.result_cache import Store, TamperedResult, make_exercise
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, Result
 from exercise_kit.reasons import Reason
+from exercise_kit.sandbox.limits import Limits
 
 ROOT = Path(__file__).parents[3]
 
@@ -189,7 +190,8 @@ def test_content_points_secret_and_protections_change_the_keys_and_names_do_not(
         make_exercise_keys(work().answer(patchify="pass").read(), place, sandboxed=True),
         make_exercise_keys(submission, replace(place, secret=b"other"), sandboxed=True),
         make_exercise_keys(submission, place, sandboxed=False),
-        make_exercise_keys(submission, place, sandboxed=True, device="cuda:0"),
+        make_exercise_keys(submission, place, sandboxed=True, limits=Limits().on("cuda:0")),
+        make_exercise_keys(submission, place, sandboxed=True, limits=Limits(call_seconds=9.0)),
         make_exercise_keys(replace(submission, exercises=cheap), place, sandboxed=True),
     ]
     for other in others:

@@ -1,4 +1,4 @@
-"""A warm process for test_walls.py: forks, confines, tries one thing in each child, and prints what came of it.
+"""A warm process for test_policy.py: forks, confines, tries one thing in each child, and prints what came of it.
 
 Called with JSON: uid (become this user first, or null), namespaces, scratch, and the places of things that the test
 watches from outside. Everything is imported before the user changes, for that user may see no Python at all.

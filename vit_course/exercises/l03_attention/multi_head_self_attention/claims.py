@@ -145,7 +145,7 @@ def _more_and_fewer(probe: Probe) -> tuple[tuple[int, int, int], tuple[int, int,
     return (upper, least, lower), (lower, most, upper)
 
 
-def numbers_first(student: Student, probe: Probe) -> None:
+def output_and_weights_are_right(student: Student, probe: Probe) -> None:
     """Output and weights are right in both modes."""
     expect_right(student, probe, "The numbers come first: what do the checks above say?")
 
@@ -169,7 +169,7 @@ def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
 
 
 @MultiHeadSelfAttention.check(
-    needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True, points=0.125, first=numbers_first
+    needs=tokens_go_in_and_tokens_come_out, worth=0.5, guard=True, points=0.125, first=output_and_weights_are_right
 )
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
@@ -224,7 +224,9 @@ def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
     expect_modes_kept(student, (embed_dim, num_heads), probe.normal(batch, tokens, embed_dim))
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True, points=0.125, first=numbers_first)
+@MultiHeadSelfAttention.check(
+    needs=nothing_is_left_to_chance, guard=True, points=0.125, first=output_and_weights_are_right
+)
 def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
     """The output is the same whether the weights are asked for or not."""
     for num_heads, head_dim, tokens in _more_and_fewer(probe):
@@ -235,7 +237,9 @@ def asking_for_weights_changes_nothing(student: Student, probe: Probe) -> None:
         expect_equal(output, plain.to(x.dtype), "the output with return_weights=True", TOKEN_AXES)
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True, points=0.05, first=numbers_first)
+@MultiHeadSelfAttention.check(
+    needs=nothing_is_left_to_chance, guard=True, points=0.05, first=output_and_weights_are_right
+)
 def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     """What comes out for an image does not depend on the other images of the batch."""
     module, _, x = some_pair(student, probe)
@@ -244,7 +248,9 @@ def an_image_does_not_see_the_others(student: Student, probe: Probe) -> None:
     expect_equal(module(x[-1:]), together[-1:].to(x.dtype), "the output for one image alone", TOKEN_AXES, look=look)
 
 
-@MultiHeadSelfAttention.check(needs=nothing_is_left_to_chance, guard=True, points=0.1, first=numbers_first)
+@MultiHeadSelfAttention.check(
+    needs=nothing_is_left_to_chance, guard=True, points=0.1, first=output_and_weights_are_right
+)
 def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
     """Tokens that go in in another order come out in that order, otherwise unchanged."""
     module, _, x = some_pair(student, probe)
@@ -271,7 +277,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
         raise Failure(f"no gradient reaches qkv's rows of {' and '.join(asleep)}", "one for all of its rows", look)
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, points=0.75, first=numbers_first)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, points=0.75, first=output_and_weights_are_right)
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     """The tokens and all parameters get the gradient of attention, through queries, keys and values."""
     module, oracle, x = some_pair(student, probe)
@@ -288,7 +294,9 @@ def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
             expect_gradients_of_inputs([found[ours]], [wanted], [f"`{ours}`"])
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right, worth=0.5, guard=True, points=0.5, first=numbers_first)
+@MultiHeadSelfAttention.check(
+    needs=the_output_is_right, worth=0.5, guard=True, points=0.5, first=output_and_weights_are_right
+)
 def it_computes_where_the_tokens_lie(student: Student, probe: Probe) -> None:
     """Moved to another device, it computes there."""
     batch, tokens, num_heads, head_dim = some_sizes(probe)
@@ -297,7 +305,7 @@ def it_computes_where_the_tokens_lie(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, x, arguments=arguments, options={"return_weights": True})
 
 
-@MultiHeadSelfAttention.check(needs=the_output_is_right, guard=True, points=0.5, first=numbers_first)
+@MultiHeadSelfAttention.check(needs=the_output_is_right, guard=True, points=0.5, first=output_and_weights_are_right)
 def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
     batch, tokens, num_heads = probe.sizes(3, shown=(2, 5, 3))
@@ -315,7 +323,9 @@ def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = 
             raise Failure(f"after .double() `{name}` has dtype {short(tensor.dtype)}", "float64", look)
 
 
-@MultiHeadSelfAttention.check(needs=its_parameters_are_two_linears, guard=True, points=0.1, first=numbers_first)
+@MultiHeadSelfAttention.check(
+    needs=its_parameters_are_two_linears, guard=True, points=0.1, first=output_and_weights_are_right
+)
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     module, _, x = some_pair(student, probe)
@@ -342,7 +352,7 @@ MultiHeadSelfAttention.example(
 tensor([0.2000, 0.2000, 0.2000, 0.2000, 0.2000], grad_fn=<SelectBackward0>)
 """,
     points=0.25,
-    first=numbers_first,
+    first=output_and_weights_are_right,
 )
 
 

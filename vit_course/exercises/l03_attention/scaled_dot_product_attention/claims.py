@@ -128,7 +128,7 @@ def _named(axes: tuple[str, ...], query: Tensor) -> tuple[str, ...]:
     return axes[4 - query.ndim :] if query.ndim <= 4 else ()
 
 
-def numbers_first(student: Student, probe: Probe) -> None:
+def output_and_weights_are_right(student: Student, probe: Probe) -> None:
     """Output and weights are right."""
     expect_both(student, some_inputs(probe))
 
@@ -265,7 +265,9 @@ def any_leading_axes_will_do(student: Student, probe: Probe) -> None:
     expect_both(student, (query, key, value), " for non-contiguous inputs")
 
 
-@scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, points=0.7, first=numbers_first)
+@scaled_dot_product_attention.check(
+    needs=the_output_is_a_weighted_mean_of_the_values, points=0.7, first=output_and_weights_are_right
+)
 def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
     """A gradient flows back to query, key and value."""
     inputs = some_inputs(probe)
@@ -316,7 +318,7 @@ scaled_dot_product_attention.example(
 (tensor([[0.7500, 0.2500]]), tensor([[12.5000]]))
 """,
     points=0.25,
-    first=numbers_first,
+    first=output_and_weights_are_right,
 )
 
 

@@ -159,7 +159,7 @@ def _tokens(probe: Probe, embed_dim: int, scale: float = 3.0, dtype: torch.dtype
     return probe.normal(batch, tokens, embed_dim, scale=scale, dtype=dtype)
 
 
-def numbers_first(student: Student, probe: Probe) -> None:
+def the_block_is_right(student: Student, probe: Probe) -> None:
     """The block is right in both modes."""
     expect_right(student, probe, "The numbers come first: what do the checks above say?")
 
@@ -182,7 +182,7 @@ def it_is_made_of_four_named_parts(student: Student, probe: Probe) -> None:
         expect_tensor(block.module(x), x.shape, "the block's output")
 
 
-@EncoderBlock.check(guard=True, points=_both(0.125, 0.025), first=numbers_first)
+@EncoderBlock.check(guard=True, points=_both(0.125, 0.025), first=the_block_is_right)
 def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
     """All its parameters exist as soon as the block is built; forward adds none."""
     arguments = _arguments(probe)
@@ -200,7 +200,9 @@ def its_layers_are_made_before_forward(student: Student, probe: Probe) -> None:
         )
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.25, 0.0625), first=numbers_first)
+@EncoderBlock.check(
+    needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.25, 0.0625), first=the_block_is_right
+)
 def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None:
     """The hidden layer has embed_dim · mlp_ratio units, and 4 · embed_dim where no ratio is given."""
     embed_dim, num_heads, _ = _arguments(probe)
@@ -211,7 +213,9 @@ def the_mlp_is_as_wide_as_mlp_ratio_says(student: Student, probe: Probe) -> None
     expect_tensor(block.module(x), x.shape, "the block's output")
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.125, 0.025), first=numbers_first)
+@EncoderBlock.check(
+    needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.125, 0.025), first=the_block_is_right
+)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same tokens give the same result twice."""
     block = _block(student, probe)
@@ -266,7 +270,7 @@ def nothing_depends_on_the_mode(student: Student, probe: Probe) -> None:
 
 
 @EncoderBlock.check(
-    needs=the_second_branch_starts_where_the_first_ended, worth=0.5, points=_both(0.375, 0.25), first=numbers_first
+    needs=the_second_branch_starts_where_the_first_ended, worth=0.5, points=_both(0.375, 0.25), first=the_block_is_right
 )
 def the_gradient_takes_the_stream_and_both_branches(student: Student, probe: Probe) -> None:
     """The tokens and all parameters get the gradient of the stream and of both branches."""
@@ -297,13 +301,17 @@ def _expect_eps(student: Student, probe: Probe, eps: float, **options: Any) -> N
         expect_equal(block.module(x), block.output(x), "the block's output", TOKEN_AXES, describe, look)
 
 
-@EncoderBlock.check(needs=the_second_branch_starts_where_the_first_ended, points=_both(0.5, 0.25), first=numbers_first)
+@EncoderBlock.check(
+    needs=the_second_branch_starts_where_the_first_ended, points=_both(0.5, 0.25), first=the_block_is_right
+)
 def both_norms_have_an_eps_of_1e_6(student: Student, probe: Probe) -> None:
     """Where no layer_norm_eps is given, both norms use an eps of 1e-6; tokens of variance 1e-6 tell."""
     _expect_eps(student, probe, EPS)
 
 
-@EncoderBlock.check(needs=both_norms_have_an_eps_of_1e_6, worth=0.5, points=_both(0.25, 0.0625), first=numbers_first)
+@EncoderBlock.check(
+    needs=both_norms_have_an_eps_of_1e_6, worth=0.5, points=_both(0.25, 0.0625), first=the_block_is_right
+)
 def both_norms_have_the_eps_that_is_given(student: Student, probe: Probe) -> None:
     """With a layer_norm_eps of 1e-4, say, both norms use that eps; tokens of that variance tell."""
     eps = probe.choice(OTHER_EPS, shown=OTHER_EPS[0])
@@ -311,7 +319,7 @@ def both_norms_have_the_eps_that_is_given(student: Student, probe: Probe) -> Non
 
 
 @EncoderBlock.check(
-    needs=it_is_made_of_four_named_parts, worth=0.5, guard=True, points=_both(0.25, 0.0625), first=numbers_first
+    needs=it_is_made_of_four_named_parts, worth=0.5, guard=True, points=_both(0.25, 0.0625), first=the_block_is_right
 )
 def the_queries_keys_and_values_have_a_bias_only_if_asked(student: Student, probe: Probe) -> None:
     """With qkv_bias=False attention.qkv has no bias, with qkv_bias=True it has one; all other Linears have one."""
@@ -330,7 +338,10 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
 
 
 @EncoderBlock.check(
-    needs=the_second_branch_starts_where_the_first_ended, guard=True, points=_both(0.375, 0.125), first=numbers_first
+    needs=the_second_branch_starts_where_the_first_ended,
+    guard=True,
+    points=_both(0.375, 0.125),
+    first=the_block_is_right,
 )
 def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """After `.double()` it computes in float64, also on non-contiguous tokens."""
@@ -342,7 +353,9 @@ def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = 
     expect_equal(block.module(x.to(device)), expected, "the block's output in float64", TOKEN_AXES)
 
 
-@EncoderBlock.check(needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.125, 0.025), first=numbers_first)
+@EncoderBlock.check(
+    needs=it_is_made_of_four_named_parts, guard=True, points=_both(0.125, 0.025), first=the_block_is_right
+)
 def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None:
     """The caller's tokens are not changed; what the block adds, it adds to a new tensor."""
     block = _block(student, probe)
@@ -361,7 +374,7 @@ EncoderBlock.example(
 872
 """,
     points=_both(0.25, 0.125),
-    first=numbers_first,
+    first=the_block_is_right,
 )
 
 fix_block = EncoderBlock.share_checks("fix_block", objects=("FixedBlock",))
