@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nbformat
 
-from tests.e2e.attacks import honest, sources
+from tests.e2e.attacks import sources
 from tests.e2e.attacks.attack import FORGE, RIGHT, WRONG, Attack
 from tests.e2e.submissions import mark
 from tests.outline import POINTS
@@ -20,12 +20,15 @@ def read_table(kind: str) -> list[Attack]:
     """Read a table of attacks.
 
     ``before`` names what stands above an ``answer``, as a right or wrong one, or what is ``shared``; ``before_first``
-    names what stands above the ``first`` cell; ``honest`` is a share of the exercise's points.
+    names what stands above the ``first`` cell; ``honest`` is a share of the exercise's points. What is ``usual`` holds
+    of each attack that says nothing else.
     """
     table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text("utf-8"))
     texts = {"right": RIGHT, "wrong": WRONG, "forge": FORGE} | table.pop("shared", {})
+    usual = table.pop("usual", {})
     attacks = []
-    for name, words in table.items():
+    for name, own in table.items():
+        words = usual | own
         for part, above in (("answer", "before"), ("first", "before_first")):
             parts = [*(texts[each] for each in words.pop(above, ())), words.pop(part, "")]
             words[part] = "\n".join(filter(None, parts))
@@ -36,11 +39,10 @@ def read_table(kind: str) -> list[Attack]:
 
 TABLES = (
     *("forgeries", "reading", "escapes", "protocol", "resources", "leftovers"),
-    *("weights", "oracles", "training_fixtures"),
+    *("weights", "oracles", "training_fixtures", "honest"),
 )
 KINDS: dict[str, list[Attack]] = {kind.replace("_", " "): read_table(kind) for kind in TABLES} | {
-    "sources": sources.ATTACKS,
-    "honest": honest.ATTACKS,
+    "sources": sources.ATTACKS
 }
 ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]
 
