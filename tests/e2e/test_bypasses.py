@@ -95,7 +95,7 @@ def test_other_code_than_the_page_shows_earns_nothing(judge: Judge, submission: 
 @pytest.mark.parametrize("case", HONEST_CHANGES, ids=lambda each: each.name)
 def test_code_that_is_changed_in_sight_gets_its_points(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
-    assert result.score == result.max_score > 0, (result.exercises, result.reason)
+    assert result.score == case.honest > 0, (result.exercises, result.reason)
 
 
 @pytest.mark.parametrize("case", WITHHELD, ids=lambda each: each.name)
@@ -110,5 +110,5 @@ def test_what_no_watch_sees_is_not_there(judge: Judge, submission: Read, case: A
 def test_a_right_answer_in_odd_company_gets_its_points(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
     assert result.exercises[0].problem is None
-    assert result.score == result.max_score > 0, result.exercises
+    assert result.score == case.honest > 0, result.exercises
     assert result.flags == ()
