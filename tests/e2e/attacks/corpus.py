@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
-from tests.e2e.attacks import honest, sources
-from tests.e2e.attacks.attack import FORGE, RIGHT, WRONG, Attack
+from tests.e2e.attacks import sources
+from tests.e2e.attacks.attack import RIGHT, WRONG, Attack
 from tests.e2e.submissions import mark
 from tests.outline import POINTS
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 
 
-def read_table(kind: str) -> list[Attack]:
-    """Read a table of attacks.
+def _parse(kind: str) -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text("utf-8"))
 
-    ``before`` names what stands above an ``answer``, as a right or wrong one, or what is ``shared``; ``before_first``
-    names what stands above the ``first`` cell; ``honest`` is a share of the exercise's points.
+
+TEXTS: dict[str, str] = {
+    "right": RIGHT,
+    "wrong": WRONG,
+    "good": "import torch\n" + RIGHT.replace("def patchify", "def good"),
+    **_parse("shared"),
+}
+
+
+def _stack(above: list[str], own: str | None, below: Sequence[str] = ()) -> str:
+    return "\n".join([*above, *([] if own is None else [own]), *below])
+
+
+def read_table(kind: str, computed: Mapping[str, dict[str, Any]] = {}) -> list[Attack]:
+    """Read a table of attacks, and below it what is computed in its form.
+
+    ``before`` and ``after`` name what stands above and below an ``answer``: a right or wrong one, or what is shared by
+    the table or by all; ``before_first`` names what stands above the ``first`` cell; ``honest`` is a share of the
+    exercise's points. What is ``usual`` holds of each attack that says nothing else.
     """
-    table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text("utf-8"))
-    texts = {"right": RIGHT, "wrong": WRONG, "forge": FORGE} | table.pop("shared", {})
+    table = _parse(kind) | computed
+    texts = TEXTS | table.pop("shared", {})
+    usual = table.pop("usual", {})
     attacks = []
-    for name, words in table.items():
-        for part, above in (("answer", "before"), ("first", "before_first")):
-            parts = [*(texts[each] for each in words.pop(above, ())), words.pop(part, "")]
-            words[part] = "\n".join(filter(None, parts))
+    for name, own in table.items():
+        words = usual | own
+        above, below = ([texts[each] for each in words.pop(part, ())] for part in ("before", "after"))
+        words["answer"] = _stack(above, words.get("answer"), below)
+        words["first"] = _stack([texts[each] for each in words.pop("before_first", ())], words.get("first"))
         attack = Attack(name, **words | {"flags": tuple(words.get("flags", ()))})
         attacks.append(replace(attack, honest=attack.honest * POINTS[attack.lesson][attack.exercise]))
     return attacks
@@ -36,11 +57,10 @@ def read_table(kind: str) -> list[Attack]:
 
 TABLES = (
     *("forgeries", "reading", "escapes", "protocol", "resources", "leftovers"),
-    *("weights", "oracles", "training_fixtures"),
+    *("weights", "oracles", "training_fixtures", "honest"),
 )
 KINDS: dict[str, list[Attack]] = {kind.replace("_", " "): read_table(kind) for kind in TABLES} | {
-    "sources": sources.ATTACKS,
-    "honest": honest.ATTACKS,
+    "sources": sources.ATTACKS
 }
 ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]
 
@@ -60,7 +80,9 @@ def hand_in(folder: Path, student: str, attack: Attack) -> Path:
         if grade_id == f"check-{attack.exercise}" and attack.check is not None:
             cell.source = attack.check
     if attack.first:
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(attack.first))
+        notebook.cells.insert(1, nbformat.v4.new_code_cell(attack.first))  # below the title
+    if attack.then:
+        notebook.cells.append(nbformat.v4.new_code_cell(attack.then))
     path = folder / "submitted" / student / attack.lesson / f"{attack.lesson}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)
