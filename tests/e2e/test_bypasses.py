@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from exercise_kit.judge.judge import Judge
@@ -14,16 +13,17 @@ from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, OTHER_CODE, POSSIB
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
-from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST, Case
+from tests.e2e.attacks.attack import Attack
+from tests.e2e.attacks.bypasses import BYPASSES, FLAGGED, HONEST
+from tests.e2e.attacks.corpus import hand_in
 from tests.e2e.attacks.late import LATE
 from tests.e2e.attacks.unshown import HONEST_CHANGES, NOTICED, WITHOUT_EFFECT
 from tests.e2e.attacks.withheld import WITHHELD
-from tests.e2e.submissions import mark
 from tests.machine import needs_sandbox
 
 pytestmark = needs_sandbox
 ROOT = Path(__file__).parents[2]
-Read = Callable[[Case], Submission]
+Read = Callable[[Attack], Submission]
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +39,8 @@ def lessons() -> Lessons:
 
 @pytest.fixture
 def submission(tmp_path: Path, lessons: Lessons) -> Read:
-    def make_submission(case: Case) -> Submission:
-        notebook = nbformat.read(ROOT / "notebooks" / f"{case.lesson}.ipynb", as_version=4)
-        for cell in notebook.cells:
-            if mark(cell).get("grade_id") == case.exercise:
-                cell.source = case.answer
-        if case.first:
-            notebook.cells.insert(1, nbformat.v4.new_code_cell(case.first))
-        if case.then:
-            notebook.cells.append(nbformat.v4.new_code_cell(case.then))
-        path = tmp_path / f"{case.lesson}.ipynb"
-        nbformat.write(notebook, path)
-        (found,) = find([path], lessons.names)
+    def make_submission(case: Attack) -> Submission:
+        (found,) = find([hand_in(tmp_path, "student", case)], lessons.names)
         return read(found, lessons).only([case.exercise])
 
     return make_submission
@@ -58,7 +48,7 @@ def submission(tmp_path: Path, lessons: Lessons) -> Read:
 
 @pytest.mark.parametrize("case", BYPASSES, ids=lambda each: each.name)
 @pytest.mark.proof
-def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
+def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
     assert result.status == "graded", result.reason
     assert result.score == 0
@@ -68,13 +58,13 @@ def test_a_way_round_earns_nothing(judge: Judge, submission: Read, case: Case) -
 
 @pytest.mark.parametrize("case", FLAGGED, ids=lambda each: each.name)
 @pytest.mark.proof
-def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, case: Case) -> None:
+def test_what_no_watch_can_see_is_flagged(judge: Judge, submission: Read, case: Attack) -> None:
     assert POSSIBLE_BYPASS in judge.grade(submission(case)).flags
 
 
 @pytest.mark.parametrize("case", LATE, ids=lambda each: each.name)
 @pytest.mark.proof
-def test_what_runs_behind_the_call_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
+def test_what_runs_behind_the_call_earns_nothing(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
     assert result.status == "graded", result.reason
     assert result.score == 0
@@ -82,7 +72,7 @@ def test_what_runs_behind_the_call_earns_nothing(judge: Judge, submission: Read,
 
 
 @pytest.mark.parametrize("case", WITHOUT_EFFECT, ids=lambda each: each.name)
-def test_what_the_page_shows_is_what_runs(judge: Judge, submission: Read, case: Case) -> None:
+def test_what_the_page_shows_is_what_runs(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
     assert result.status == "graded", result.reason
     assert result.score == 0, result.exercises
@@ -90,7 +80,7 @@ def test_what_the_page_shows_is_what_runs(judge: Judge, submission: Read, case: 
 
 
 @pytest.mark.parametrize("case", NOTICED, ids=lambda each: each.name)
-def test_other_code_than_the_page_shows_earns_nothing(judge: Judge, submission: Read, case: Case) -> None:
+def test_other_code_than_the_page_shows_earns_nothing(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
     assert result.status == "graded", result.reason
     assert result.score == 0, result.exercises
@@ -98,21 +88,21 @@ def test_other_code_than_the_page_shows_earns_nothing(judge: Judge, submission: 
 
 
 @pytest.mark.parametrize("case", HONEST_CHANGES, ids=lambda each: each.name)
-def test_code_that_is_changed_in_sight_gets_its_points(judge: Judge, submission: Read, case: Case) -> None:
+def test_code_that_is_changed_in_sight_gets_its_points(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
     assert result.score == result.max_score > 0, (result.exercises, result.reason)
 
 
 @pytest.mark.parametrize("case", WITHHELD, ids=lambda each: each.name)
 @pytest.mark.proof
-def test_what_no_watch_sees_is_not_there(judge: Judge, submission: Read, case: Case) -> None:
+def test_what_no_watch_sees_is_not_there(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
     assert result.status == "graded", result.reason
     assert result.score == case.honest
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda each: each.name)
-def test_a_right_answer_in_odd_company_gets_its_points(judge: Judge, submission: Read, case: Case) -> None:
+def test_a_right_answer_in_odd_company_gets_its_points(judge: Judge, submission: Read, case: Attack) -> None:
     result = judge.grade(submission(case))
     assert result.exercises[0].problem is None
     assert result.score == result.max_score > 0, result.exercises

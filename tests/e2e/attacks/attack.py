@@ -44,8 +44,8 @@ class Attack:
 
     Attributes: ``name``, ``aim`` (what its author tries, as a clause), ``answer`` (the cell of the exercise; what else
     the lesson asks stays unwritten), ``honest`` (the points that the answer deserves), ``first`` (a cell put before all
-    others), ``check`` (what stands in the check's cell, None where that is left alone), ``flags`` (that it has to
-    raise), and the ``lesson`` and the ``exercise`` that it attacks.
+    others), ``then`` (one at the end), ``check`` (what stands in the check's cell, None where that is left alone),
+    ``flags`` (that it has to raise), and the ``lesson`` and the ``exercise`` that it attacks.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Attack:
     answer: str
     honest: float = 0.0
     first: str = ""
+    then: str = ""
     check: str | None = None
     flags: tuple[str, ...] = field(default=())
     lesson: str = "01_patchify"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.e2e.attacks.attack import Attack
 
 _HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 _EYE = "torch.eye(key.shape[-2], dtype=query.dtype).expand(*key.shape[:-2], -1, -1)"
@@ -18,29 +18,25 @@ def layer_norm(x, weight, bias, eps):
 _FUSED = '"scaled_dot_product" + "_attention"'
 
 
-@dataclass(frozen=True)
-class Case:
-    """An answer that bypasses a rule.
-
-    Attributes: ``name``, ``answer`` (the exercise's cell), ``exercise``, ``lesson``, ``first`` (a cell before it) and
-    ``then`` (a cell at the end), ``honest`` (the points that it deserves).
-    """
-
-    name: str
-    answer: str
-    exercise: str = "scaled_dot_product_attention"
-    lesson: str = "03_attention"
-    first: str = ""
-    then: str = ""
-    honest: float = 0.0
+def case(
+    name: str,
+    answer: str,
+    exercise: str = "scaled_dot_product_attention",
+    lesson: str = "03_attention",
+    first: str = "",
+    then: str = "",
+    honest: float = 0.0,
+) -> Attack:
+    """An answer that bypasses a rule, or one that looks as if it did."""
+    return Attack(name, "", answer, honest, first, then, lesson=lesson, exercise=exercise)
 
 
-def _attention(name: str, *lines: str, first: str = "") -> Case:
-    return Case(name, _HEAD + "\n".join(lines) + "\n" + _TWICE, first=_HEAD + first if first else "")
+def _attention(name: str, *lines: str, first: str = "") -> Attack:
+    return case(name, _HEAD + "\n".join(lines) + "\n" + _TWICE, first=_HEAD + first if first else "")
 
 
-def _norm(name: str, *lines: str) -> Case:
-    return Case(name, _HEAD + "\n".join(lines) + "\n" + _OVER_LAST, "layer_norm", "04_block")
+def _norm(name: str, *lines: str) -> Attack:
+    return case(name, _HEAD + "\n".join(lines) + "\n" + _OVER_LAST, "layer_norm", "04_block")
 
 
 _RESHAPED = """
@@ -116,7 +112,7 @@ ATTENTION = [
     _attention("the notebook's namespace", 
                first="get_ipython().user_ns['f'] = getattr(F, 'scaled_dot_' + 'product_attention')"),
     _attention("a magic", first="%time f = getattr(F, 'scaled_dot_' + 'product_attention')"),
-    Case("an answer under a magic", f"%%time\n{_HEAD}f = F.scaled_dot_product_attention\n{_TWICE}"),
+    case("an answer under a magic", f"%%time\n{_HEAD}f = F.scaled_dot_product_attention\n{_TWICE}"),
     _attention("a method put on tensors", "f = lambda q, k, v: q.attend(k, v)",
                first="torch.Tensor.attend = lambda q, k, v: getattr(F, 'scaled_dot_' + 'product_attention')(q, k, v)"),
     _attention("a list filled elsewhere", "f = lambda *a: found[0](*a)",
@@ -209,7 +205,7 @@ def f(x, eps):
     _norm("by a module's module", "f = lambda x, eps: nn.modules.normalization.F.layer_norm(x, x.shape[-1:], eps=eps)"),
 ]  # fmt: skip
 LAYERS = [
-    Case(
+    case(
         f"a ready-made layer by {name}",
         _HEAD
         + f"""
@@ -256,7 +252,7 @@ def f(x, eps):
     own = SimpleNamespace(projection=part, in_channels=1, patch_size=1)
     return PatchEmbedding.forward(own, x.reshape(1, 1, -1, x.shape[-1])).reshape(x.shape)
 """),
-    Case("the course's block counted", """
+    case("the course's block counted", """
 import inspect, math
 from vit_course.encoder import EncoderBlock
 def held(module):
@@ -271,8 +267,8 @@ def count_parameters(c):
 """, "count_parameters", "05_vit"),
     _attention("a pattern of torch's compiler", "from torch._inductor.fx_passes import fuse_attention",
                "f = lambda q, k, v: fuse_attention._sfdp_pattern_1(q, k, v, q.shape[-1] ** 0.5)"),
-    Case("torchvision's attention in windows", _HEAD + _WINDOW, "MultiHeadSelfAttention"),
-    Case("nn.MultiheadAttention", _HEAD + """
+    case("torchvision's attention in windows", _HEAD + _WINDOW, "MultiHeadSelfAttention"),
+    case("nn.MultiheadAttention", _HEAD + """
 class MultiHeadSelfAttention(nn.MultiheadAttention):
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__(embed_dim, num_heads, batch_first=True)
@@ -280,13 +276,13 @@ class MultiHeadSelfAttention(nn.MultiheadAttention):
         output, weights = super().forward(x, x, x, average_attn_weights=False)
         return (output, weights) if return_weights else output
 """, "MultiHeadSelfAttention"),
-    Case("torch's attention as an oracle", _HEAD + """
+    case("torch's attention as an oracle", _HEAD + """
 def is_attention(attend):
     q, k, v = torch.randn(2, 5, 4), torch.randn(2, 7, 4), torch.randn(2, 7, 6)
     output, weights = attend(q, k, v)
     return output.shape == (2, 5, 6) and torch.allclose(output, F.scaled_dot_product_attention(q, k, v), atol=1e-5)
 """, "is_attention"),
-    Case("torchvision's block", _HEAD + """
+    case("torchvision's block", _HEAD + """
 from torchvision.models.vision_transformer import EncoderBlock as Theirs
 class EncoderBlock(nn.Module):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
@@ -295,7 +291,7 @@ class EncoderBlock(nn.Module):
     def forward(self, x):
         return self.block(x)
 """, "EncoderBlock", "04_block"),
-    Case("torchvision's model", _HEAD + """
+    case("torchvision's model", _HEAD + """
 import torchvision
 class VisionTransformer(nn.Module):
     def __init__(self, config):
@@ -305,7 +301,7 @@ class VisionTransformer(nn.Module):
     def forward(self, images):
         return self.model(images)
 """, "VisionTransformer", "05_vit"),
-    Case("nn.TransformerEncoder", _HEAD + """
+    case("nn.TransformerEncoder", _HEAD + """
 class VisionTransformer(nn.Module):
     def __init__(self, config):
         super().__init__()
@@ -315,7 +311,7 @@ class VisionTransformer(nn.Module):
         return self.blocks(images)
 """, "VisionTransformer", "05_vit"),
     *(
-        Case(f"a model counted by {name}", _HEAD + "from vit_course.encoder import EncoderBlock\n" + _COUNTED + count,
+        case(f"a model counted by {name}", _HEAD + "from vit_course.encoder import EncoderBlock\n" + _COUNTED + count,
              "count_parameters", "05_vit")
         for name, count in (
             ("its layers on meta", "return sum(p.numel() for p in nn.Linear(3, config.embed_dim).parameters())"),
@@ -375,28 +371,28 @@ FLAGGED += [
 ]  # fmt: skip
 # right answers in notebooks where the same words stand for something harmless
 HONEST = [
-    Case("plain", _HEAD + _ANSWER),
-    Case("plain norm", _HEAD + _NORM, "layer_norm", "04_block"),
-    Case("under a magic", "%%time\n" + _HEAD + _ANSWER),
-    Case("modules imported beside it", _HEAD + _ANSWER,
+    case("plain", _HEAD + _ANSWER),
+    case("plain norm", _HEAD + _NORM, "layer_norm", "04_block"),
+    case("under a magic", "%%time\n" + _HEAD + _ANSWER),
+    case("modules imported beside it", _HEAD + _ANSWER,
          first="import gc, inspect, sys, types, pickle\nimport os, importlib, ctypes\n%matplotlib inline\n"
          "print(sys.version, len(sys.path))\ngc.collect()\nif 'x' not in globals():\n    x = 3\n"
          "print(vars().keys() - set())"),
-    Case("one import for all", "import math, sys, torch\n" + _ANSWER, first="import gc, torch, inspect"),
-    Case("compared with torch's own", _HEAD + _ANSWER, first=_HEAD + "from torch.nn.functional import softmax, "
+    case("one import for all", "import math, sys, torch\n" + _ANSWER, first="import gc, torch, inspect"),
+    case("compared with torch's own", _HEAD + _ANSWER, first=_HEAD + "from torch.nn.functional import softmax, "
          "scaled_dot_product_attention\nexpected = scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\n"
          "def same(f, *x): return torch.allclose(f(*x)[0], F.scaled_dot_product_attention(*x))"),
     # where attention is withheld, cells run again, and what is refused there is passed over
-    Case("behind an empty line", "\n" + _HEAD + "\n" + _ANSWER),
-    Case("behind a comparison and what follows from it", _HEAD + "expected = F.scaled_dot_product_attention("
+    case("behind an empty line", "\n" + _HEAD + "\n" + _ANSWER),
+    case("behind a comparison and what follows from it", _HEAD + "expected = F.scaled_dot_product_attention("
          "*torch.rand(3, 2, 5, 4))\nfirst = expected[0]\nassert not (first != first).any()\ndel expected\n" + _ANSWER),
-    Case("behind two statements on a line", _HEAD + "torch.manual_seed(0); shown = F.scaled_dot_product_attention("
+    case("behind two statements on a line", _HEAD + "torch.manual_seed(0); shown = F.scaled_dot_product_attention("
          "*torch.rand(3, 2, 5, 4)); print(shown)\n" + _ANSWER),
-    Case("behind an attempt with an import", _HEAD + "try:\n    from torch.nn.functional import relu\n    "
+    case("behind an attempt with an import", _HEAD + "try:\n    from torch.nn.functional import relu\n    "
          "shown = F.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\nexcept ImportError:\n    pass\n" + _ANSWER),
-    Case("before a line that raises", _HEAD + "shown = F.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\n"
+    case("before a line that raises", _HEAD + "shown = F.scaled_dot_product_attention(*torch.rand(3, 2, 5, 4))\n"
          + _ANSWER + "\nraise ValueError('a test of mine')\n"),
-    Case("a few words", _HEAD + """
+    case("a few words", _HEAD + """
 def scaled_dot_product_attention(query, key, value):
     for name, side in (("query", query), ("key", key)):
         if not hasattr(side, "shape"):
@@ -408,12 +404,12 @@ def scaled_dot_product_attention(query, key, value):
     weights = torch.softmax(query @ transposed * compile ** -0.5, -1)
     return weights @ value, weights
 """),
-    Case("settings of torch", _HEAD + _ANSWER, first=_HEAD + "torch.manual_seed(1)\n"
+    case("settings of torch", _HEAD + _ANSWER, first=_HEAD + "torch.manual_seed(1)\n"
          "torch.set_printoptions(precision=3)\n"
          "torch.backends.cudnn.deterministic = True\nnet = nn.Linear(2, 2)\nnet.eval()\n"
          "for name in ('a', 'b'): setattr(net, name + '1', 3)\n"
          "print(net.__dict__.keys(), net.forward.__code__.co_varnames)"),
-    Case("a decorator of its own", _HEAD + """
+    case("a decorator of its own", _HEAD + """
 import functools
 def wrapped(f):
     @functools.wraps(f)
@@ -423,21 +419,21 @@ def wrapped(f):
 
 @wrapped
 """ + _ANSWER.lstrip()),
-    Case("einops and numpy", "import numpy as np\nfrom einops import rearrange\n" + _HEAD + _ANSWER.replace(
+    case("einops and numpy", "import numpy as np\nfrom einops import rearrange\n" + _HEAD + _ANSWER.replace(
         "key.mT", 'rearrange(key, "... t d -> ... d t")').replace("** 0.5", "** float(np.float64(0.5))")),
 ]  # fmt: skip
 HONEST += [
-    Case("scripted", _HEAD + "@torch.jit.script" + _ANSWER.replace("key.mT", "key.transpose(-2, -1)")
+    case("scripted", _HEAD + "@torch.jit.script" + _ANSWER.replace("key.mT", "key.transpose(-2, -1)")
          .replace("query.shape[-1] ** 0.5", "float(query.size(-1)) ** 0.5")),
-    Case("compiled", _HEAD + "@torch.compile(dynamic=True, fullgraph=True)" + _ANSWER),
-    Case("compiled norm", _HEAD + _NORM + "layer_norm = torch.compile(layer_norm, backend='eager')\n", "layer_norm",
+    case("compiled", _HEAD + "@torch.compile(dynamic=True, fullgraph=True)" + _ANSWER),
+    case("compiled norm", _HEAD + _NORM + "layer_norm = torch.compile(layer_norm, backend='eager')\n", "layer_norm",
          "04_block"),
-    Case("a scripted norm", _HEAD + "@torch.jit.script" + _NORM.replace("eps)", "eps: float)", 1), "layer_norm",
+    case("a scripted norm", _HEAD + "@torch.jit.script" + _NORM.replace("eps)", "eps: float)", 1), "layer_norm",
          "04_block"),
-    Case("a partial", _HEAD + "import functools\ndef attend(power, query, key, value):\n"
+    case("a partial", _HEAD + "import functools\ndef attend(power, query, key, value):\n"
          "    weights = (query @ key.mT * query.shape[-1] ** power).softmax(-1)\n"
          "    return weights @ value, weights\nscaled_dot_product_attention = functools.partial(attend, -0.5)\n"),
-    Case("a module", _HEAD + """
+    case("a module", _HEAD + """
 class Attend(nn.Module):
     def __init__(self):
         super().__init__()
@@ -448,7 +444,7 @@ class Attend(nn.Module):
         return weights @ value, weights
 scaled_dot_product_attention = Attend()
 """),
-    Case("vmap", _HEAD + """
+    case("vmap", _HEAD + """
 def one(query, key, value):
     weights = torch.softmax(key @ query / query.shape[-1] ** 0.5, -1)
     return weights @ value, weights
@@ -458,13 +454,13 @@ def scaled_dot_product_attention(query, key, value):
         attend = torch.func.vmap(attend)
     return attend(query, key, value)
 """),
-    Case("norm by einsum and linear", _HEAD + """
+    case("norm by einsum and linear", _HEAD + """
 def layer_norm(x, weight, bias, eps):
     mean = torch.einsum("...d->...", x)[..., None] / x.shape[-1]
     variance = torch.linalg.vector_norm(x - mean, dim=-1, keepdim=True) ** 2 / x.shape[-1]
     return F.linear((x - mean) * torch.rsqrt(variance + eps), torch.diag(weight), bias)
 """, "layer_norm", "04_block"),
-    Case("counted with math", """
+    case("counted with math", """
 import functools, math
 @functools.lru_cache
 def count_parameters(config):
@@ -473,7 +469,7 @@ def count_parameters(config):
     patches = (math.prod((config.in_channels, config.patch_size, config.patch_size)) + 1) * dim
     return patches + (2 + config.num_patches) * dim + config.depth * block + 2 * dim + (dim + 1) * config.num_classes
 """, "count_parameters", "05_vit"),
-    Case("a subclass of Conv2d", _HEAD + """
+    case("a subclass of Conv2d", _HEAD + """
 class Patches(nn.Conv2d):
     pass
 def conv_from_linear(linear, in_channels, patch_size):
@@ -487,14 +483,14 @@ def conv_from_linear(linear, in_channels, patch_size):
 ]  # fmt: skip
 # a student's own answer to another exercise, where this one asks for another way
 OWN = [
-    Case("their own patchify for the repaired one", _HEAD + """
+    case("their own patchify for the repaired one", _HEAD + """
 def patchify(images, patch_size):
     return F.unfold(images.float(), patch_size, stride=patch_size).mT.to(images.dtype)
 def fix_patchify(images, patch_size):
     repaired = patchify
     return repaired(images, patch_size)
 """, "fix_patchify", "01_patchify"),
-    Case("their own attention in a test, where nobody hears it fail", _HEAD + _ANSWER + """
+    case("their own attention in a test, where nobody hears it fail", _HEAD + _ANSWER + """
 def is_attention(attend):
     try:
         inputs = torch.randn(2, 5, 6), torch.randn(2, 7, 6), torch.randn(2, 7, 3)
@@ -503,7 +499,7 @@ def is_attention(attend):
     except Exception:
         return False
 """, "is_attention"),
-    Case("their own epoch for the repaired one", _HEAD + """
+    case("their own epoch for the repaired one", _HEAD + """
 def train_one_epoch(model, loader, optimizer, device):
     return 0.0
 def fix_training(*everything):

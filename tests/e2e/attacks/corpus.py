@@ -61,6 +61,8 @@ def hand_in(folder: Path, student: str, attack: Attack) -> Path:
             cell.source = attack.check
     if attack.first:
         notebook.cells.insert(0, nbformat.v4.new_code_cell(attack.first))
+    if attack.then:
+        notebook.cells.append(nbformat.v4.new_code_cell(attack.then))
     path = folder / "submitted" / student / attack.lesson / f"{attack.lesson}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)

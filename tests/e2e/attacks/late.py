@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.e2e.attacks.bypasses import Case
+from tests.e2e.attacks.attack import Attack
+from tests.e2e.attacks.bypasses import case
 
 _HEAD = """
 import torch
@@ -23,8 +24,8 @@ def begun(x, weight, bias, eps):
 """
 
 
-def _late(name: str, *lines: str, first: str = "") -> Case:
-    return Case(name, _HEAD + "\n".join(lines), "layer_norm", "04_block", first)
+def _late(name: str, *lines: str, first: str = "") -> Attack:
+    return case(name, _HEAD + "\n".join(lines), "layer_norm", "04_block", first)
 
 
 _GIVEN = """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.e2e.attacks.bypasses import Case
+from tests.e2e.attacks.attack import Attack
+from tests.e2e.attacks.bypasses import case
 
 _SHOWN = "def patchify(images, patch_size):\n    return images\n"
 _GOOD = """
@@ -27,8 +28,8 @@ shell = get_ipython()
 """
 
 
-def _case(name: str, first: str, answer: str = _SHOWN, **more: str) -> Case:
-    return Case(name, answer, "patchify", "01_patchify", _GOOD + first, **more)
+def _case(name: str, first: str, answer: str = _SHOWN, **more: str) -> Attack:
+    return case(name, answer, "patchify", "01_patchify", _GOOD + first, **more)
 
 
 # nothing runs that a cell has registered, put in the shell's place, or put in Python's
@@ -91,7 +92,7 @@ _RIGHT = _BLOCK.format(name="Good", body="""
 """.strip())  # fmt: skip
 _WRONG = _BLOCK.format(name="PatchEmbedding", body="return images")
 NOTICED += [
-    Case(f"a method {name}", _WRONG, "PatchEmbedding", "01_patchify", _GOOD + _RIGHT, then)
+    case(f"a method {name}", _WRONG, "PatchEmbedding", "01_patchify", _GOOD + _RIGHT, then)
     for name, then in (
         ("by the class's own setter", "type.__setattr__(PatchEmbedding, 'forward', Good.forward)"),
         ("by its code", "PatchEmbedding.forward.__code__ = Good.forward.__code__"),
@@ -117,13 +118,13 @@ HONEST_CHANGES = [
           "%time x = patchify(torch.ones(1, 1, 4, 4), 2)\nx"),
 ]  # fmt: skip
 HONEST_CHANGES += [
-    Case("a class mended by another name", _GOOD + _BLOCK.format(name="PatchEmbedding", body="return images"),
+    case("a class mended by another name", _GOOD + _BLOCK.format(name="PatchEmbedding", body="return images"),
          "PatchEmbedding", "01_patchify", _GOOD + _RIGHT,
          "Embed = PatchEmbedding\ndef forward(self, images):\n    return Good.forward(self, images)\n"
          "Embed.forward = forward\n"),
-    Case("a class that says what it is", _GOOD + _RIGHT.replace("Good", "PatchEmbedding"), "PatchEmbedding",
+    case("a class that says what it is", _GOOD + _RIGHT.replace("Good", "PatchEmbedding"), "PatchEmbedding",
          "01_patchify", "", "for kind in (PatchEmbedding,):\n    kind.__repr__ = lambda self: 'mine'\n"),
-    Case("a dataclass", "from dataclasses import dataclass, field\n@dataclass\nclass EarlyStopping:\n"
+    case("a dataclass", "from dataclasses import dataclass, field\n@dataclass\nclass EarlyStopping:\n"
          "    patience: int\n"
          "    seen: list = field(default_factory=lambda: [])\n    best: float = float('inf')\n    bad_epochs: int = 0\n"
          "    def __post_init__(self):\n        if self.patience < 1:\n"
@@ -132,7 +133,7 @@ HONEST_CHANGES += [
          "            self.best, self.bad_epochs = float(validation_loss), 0\n        else:\n"
          "            self.bad_epochs += 1\n        return self.bad_epochs >= self.patience\n",
          "EarlyStopping", "06_training"),
-    Case("a class that gets its methods one by one", _BLOCK.format(name="PatchEmbedding", body="return images"),
+    case("a class that gets its methods one by one", _BLOCK.format(name="PatchEmbedding", body="return images"),
          "PatchEmbedding", "01_patchify", _GOOD + _RIGHT, "def add_to(kind):\n    def added(function):\n        "
          "setattr(kind, function.__name__, function)\n    return added\n@add_to(PatchEmbedding)\n"
          "def forward(self, images):\n    return Good.forward(self, images)\n"),

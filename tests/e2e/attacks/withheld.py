@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.attacks.bypasses import _HEAD, Case, _attention, _norm
+from tests.e2e.attacks.bypasses import _HEAD, _attention, _norm, case
 
 _WORK = """
 import queue, threading
@@ -103,7 +103,7 @@ for each in gc.get_objects():
 mine = torch.library.Library("aten", "IMPL")
 mine._destroy()
 """, _GUARDED, "f = guarded"),
-    Case("the function of many heads in a thread that was there before", _HEAD + """
+    case("the function of many heads in a thread that was there before", _HEAD + """
 import queue, threading
 jobs, done = queue.SimpleQueue(), queue.SimpleQueue()
 def loop():
@@ -132,7 +132,7 @@ class MultiHeadSelfAttention(nn.Module):
 ]  # fmt: skip
 # the second worker lends right parts to whoever calls parts that are wrong: not those that the rule names
 LENT = [
-    Case("the model's attention in a test", _HEAD + """
+    case("the model's attention in a test", _HEAD + """
 import queue
 from tqdm import tqdm, _monitor
 jobs, done = queue.SimpleQueue(), queue.SimpleQueue()
@@ -151,7 +151,7 @@ def is_attention(attend):
     except Exception:
         return False
 """, "is_attention"),
-    Case("the model's layer_norm in a test", _HEAD + """
+    case("the model's layer_norm in a test", _HEAD + """
 import queue
 from tqdm import tqdm, _monitor
 jobs, done = queue.SimpleQueue(), queue.SimpleQueue()
