@@ -122,6 +122,8 @@ class _Asked(pytest.Item):
         for device in shared.devices(self.check):
             checks = shared.checks(self.path.parent, device)
             outcome = checks.evaluate(self.exercise, self.check, reference_student(self.exercise), shared.seed)
+            if outcome.broke:
+                pytest.fail("\n".join(filter(None, (outcome.broke, outcome.log))), pytrace=False)
             self._tell(outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log))))
 
     def _tell(self, verdict: str, message: str) -> None:

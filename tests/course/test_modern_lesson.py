@@ -168,17 +168,6 @@ def test_with_rotation_too_it_is_timms_eva(lesson):
     assert_same_logits(ours, theirs)
 
 
-def test_rotary_2d_is_timms():
-    from timm.layers import apply_rot_embed_cat
-    from timm.layers.pos_embed_sincos import build_rotary_pos_embed
-
-    query, key = torch.randn(2, 2, 3, 6, 16)
-    sin, cos = build_rotary_pos_embed([2, 3], dim=16, temperature=100.0, in_pixels=False)
-    table = torch.cat([sin, cos], dim=-1)
-    for ours, given in zip(rotary_2d(query, key, (2, 3)), (query, key), strict=True):
-        assert torch.allclose(ours, apply_rot_embed_cat(given, table), atol=1e-5)
-
-
 def assert_same_logits(ours: nn.Module, theirs: nn.Module) -> None:
     """float32, and an eps of 1e-5 in our QK-norm where timm has 1e-6."""
     images = torch.randn(4, 3, 8, 12)

@@ -1,54 +1,23 @@
 from __future__ import annotations
 
-import einops
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_course.patches import PatchEmbedding, patchify, unpatchify
 from vit_course.pretrained import conv_from_linear
 
 pytestmark = pytest.mark.usefixtures("seeded")
-SIZES = [(2, 3, 8, 12, 4), (3, 2, 15, 6, 3), (2, 5, 4, 4, 1), (1, 1, 6, 6, 6), (2, 3, 12, 8, 2)]
 
 
-@pytest.mark.parametrize(("batch", "channels", "height", "width", "patch_size"), SIZES)
-def test_patchify_equals_unfold_and_einops(batch: int, channels: int, height: int, width: int, patch_size: int) -> None:
-    images = torch.randn(batch, channels, height, width)
-    patches = patchify(images, patch_size)
-    assert torch.equal(patches, F.unfold(images, patch_size, stride=patch_size).transpose(1, 2))
-    pattern = "b c (rows p) (columns q) -> b (rows columns) (c p q)"
-    assert torch.equal(patches, einops.rearrange(images, pattern, p=patch_size, q=patch_size))
-
-
-@pytest.mark.parametrize(("batch", "channels", "height", "width", "patch_size"), SIZES)
-def test_unpatchify_undoes_patchify(batch: int, channels: int, height: int, width: int, patch_size: int) -> None:
-    images = torch.randn(batch, channels, height, width)
-    assert torch.equal(unpatchify(patchify(images, patch_size), patch_size, (height, width)), images)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int64])
-def test_layout_functions_keep_the_dtype(dtype: torch.dtype) -> None:
-    images = torch.arange(2 * 3 * 8 * 4).reshape(2, 3, 8, 4).to(dtype)
-    patches = patchify(images, 4)
-    assert patches.dtype == dtype
-    assert torch.equal(unpatchify(patches, 4, (8, 4)), images)
-
-
-def test_layout_functions_take_any_memory_layout_and_leave_the_input_alone() -> None:
+def test_patches_share_no_memory_with_the_images() -> None:
     images = torch.randn(2, 8, 12, 3).permute(0, 3, 1, 2)
     kept = images.clone()
-    patches = patchify(images, 4)
-    assert torch.equal(patches, patchify(images.contiguous(), 4))
-    strided = patches.transpose(1, 2).contiguous().transpose(1, 2)
-    assert torch.equal(unpatchify(strided, 4, (8, 12)), images)
-    patches.zero_()
+    patchify(images, 4).zero_()
     assert torch.equal(images, kept)
 
 
-def test_a_batch_of_one_and_an_empty_batch_pass() -> None:
-    assert patchify(torch.randn(1, 3, 8, 4), 4).shape == (1, 2, 48)
+def test_an_empty_batch_passes() -> None:
     assert patchify(torch.randn(0, 3, 8, 4), 4).shape == (0, 2, 48)
 
 

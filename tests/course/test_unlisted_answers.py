@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from exercise_kit.engine import check
 from tests.course.test_hidden_checks import KEYS, outcomes_of, summary
@@ -65,20 +65,6 @@ def test_a_lost_axis_of_one_fails_more_than_the_example(exercise):
     if not LOST:
         pytest.skip("its answer gives no tensor")
     assert found - {"test_its_own_example_comes_out"}
-
-
-def test_gamma_of_one_shared_number_is_told_so():
-    class LayerScale(nn.Module):
-        def __init__(self, embed_dim, initial):
-            super().__init__()
-            self.gamma = nn.Parameter(torch.tensor(float(initial)).expand(embed_dim))
-
-        def forward(self, branch):
-            return branch * self.gamma
-
-    report = " ".join(str(check("LayerScale", LayerScale)).split())
-    assert "share one place in memory" in report
-    assert "cannot be compared" not in report
 
 
 def test_a_count_with_digits_behind_the_point_is_told_so():

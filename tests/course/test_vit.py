@@ -34,14 +34,6 @@ def random_images(config: ViTConfig = TALL, batch: int = 3) -> Tensor:
     return torch.randn(batch, config.in_channels, config.height, config.width)
 
 
-def test_parameters_have_the_names_of_the_syllabus() -> None:
-    layers = ["norm1", "attention.qkv", "attention.projection", "norm2", "mlp.fc1", "mlp.fc2"]
-    blocks = [f"blocks.{number}.{layer}" for number in (0, 1) for layer in layers]
-    whole = ["patch_embedding.projection", *blocks, "norm", "head"]
-    expected = {f"{layer}.{kind}" for layer in whole for kind in ("weight", "bias")}
-    assert set(VisionTransformer(TALL).state_dict()) == expected | {"class_token", "positions"}
-
-
 @pytest.mark.parametrize(("size", "grid"), [((12, 8), (3, 2)), ((8, 12), (2, 3)), ((4, 4), (1, 1))])
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 def test_forward_is_the_figure_of_the_paper(size: tuple[int, int], grid: tuple[int, int], kind: Any) -> None:
@@ -57,11 +49,6 @@ def test_forward_is_the_figure_of_the_paper(size: tuple[int, int], grid: tuple[i
         tokens = tokens + block.attention(block.norm1(tokens))
         tokens = tokens + block.mlp(block.norm2(tokens))
     torch.testing.assert_close(model(images), model.head(model.norm(tokens)[:, 0]))
-
-
-def test_no_image_sees_another() -> None:
-    model, images = random_model().double(), random_images().double()
-    torch.testing.assert_close(model(images[1:2]), model(images)[1:2])
 
 
 def test_strided_images_pass() -> None:
@@ -146,13 +133,6 @@ def test_heads_of_two_linears(activation: Any, function: Callable[[Tensor], Tens
     torch.testing.assert_close(logits, last(function(first(stages["pooled"]))))
     names = ["head.0.weight", "head.0.bias", "head.2.weight", "head.2.bias"]
     assert [name for name in model.state_dict() if name.startswith("head")] == names
-
-
-def test_head_is_one_linear_without_representation_size() -> None:
-    model = random_model()
-    stages = record(model, random_images())
-    logits = stages["logits"]
-    torch.testing.assert_close(logits, F.linear(stages["pooled"], model.head.weight, model.head.bias))
 
 
 RATES = {
@@ -240,18 +220,6 @@ def test_backward_reaches_every_parameter(changes: dict[str, Any]) -> None:
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert bool(parameter.grad.any()), name
-
-
-def test_parameters_grow_by_one_block_for_each_step_of_depth() -> None:
-    sizes = [sum(p.numel() for p in VisionTransformer(replace(TALL, depth=depth)).parameters()) for depth in (0, 1, 4)]
-    one_block = 4 * 12 * 12 + 4 * 12 + 2 * 12 * 48 + 48 + 12 + 4 * 12
-    assert sizes[1] - sizes[0] == one_block
-    assert sizes[2] - sizes[1] == 3 * one_block
-
-
-@pytest.mark.parametrize("depth", [0, 1])
-def test_a_model_of_no_block_or_one_runs(depth: int) -> None:
-    assert random_model(depth=depth)(random_images()).shape == (3, 5)
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if not name.startswith(("vit_", "walkthrough_512"))])

@@ -8,7 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from exercise_kit.engine.verdict import LOOKS_LIKE
-from vit_course import EncoderBlock, PatchEmbedding, add_class_token
+from vit_course import EncoderBlock, PatchEmbedding, add_class_token, patchify
+from vit_course.interpret import attention_rollout
 
 TOLD = []  # (exercise, answer, what the report says, what it must not say)
 
@@ -26,12 +27,6 @@ def is_told(exercise, *says, never=()):
 ATTENTION = "scaled_dot_product_attention"
 
 
-@is_told(ATTENTION, "*keys on the left*", never="no key is ever read")
-def keys_on_the_left(query, key, value):
-    weights = (key @ query.transpose(-2, -1) / math.sqrt(key.shape[-1])).softmax(-1)
-    return weights @ value, weights
-
-
 @is_told(ATTENTION, "`.T` turns all axes round")
 def all_axes_turned(query, key, value):
     weights = (query @ key.T / math.sqrt(query.shape[-1])).softmax(-1)
@@ -44,52 +39,10 @@ def half_of_head_dim(query, key, value):
     return weights @ value, weights
 
 
-@is_told(ATTENTION, "*root of value_dim*")
-def root_of_the_values(query, key, value):
-    weights = (query @ key.mT / math.sqrt(value.shape[-1])).softmax(-1)
-    return weights @ value, weights
-
-
-@is_told(ATTENTION, "*head_dim counted from the front*")
-def counted_from_the_front(query, key, value):
-    weights = (query @ key.mT / math.sqrt(query.shape[1])).softmax(-1)
-    return weights @ value, weights
-
-
-@is_told(ATTENTION, "*sigmoid for softmax*")
-def each_for_itself(query, key, value):
-    weights = (query @ key.mT / math.sqrt(query.shape[-1])).sigmoid()
-    return weights @ value, weights
-
-
-@is_told(ATTENTION, "*logarithm of the softmax*")
-def logarithms(query, key, value):
-    weights = (query @ key.mT / math.sqrt(query.shape[-1])).log_softmax(-1)
-    return weights @ value, weights
-
-
 @is_told(ATTENTION, "Which axis of the first matrix meets", never=LOOKS_LIKE)
 def queries_on_values(query, key, value):
     weights = (query @ key.mT / math.sqrt(query.shape[-1])).softmax(-1)
     return query @ value, weights
-
-
-@is_told("patchify", "*width before height*", never="Which token comes after the first")
-def width_first(images, patch_size):
-    b, c, w, h = images.shape
-    if w % patch_size or h % patch_size:
-        raise ValueError(f"{w} and {h} do not fit {patch_size}")
-    x = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
-    return x.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * patch_size**2)
-
-
-@is_told("patchify", "*windows left behind the channels*", never="unfold")
-def channels_in_front_of_the_grid(images, patch_size):
-    b, c, h, w = images.shape
-    if h % patch_size or w % patch_size:
-        raise ValueError(f"{h} and {w} do not fit {patch_size}")
-    x = images.reshape(b, c, h // patch_size, patch_size, w // patch_size, patch_size)
-    return x.transpose(3, 4).reshape(b, -1, c * patch_size**2)
 
 
 @is_told(
@@ -98,7 +51,7 @@ def channels_in_front_of_the_grid(images, patch_size):
     never="starts with the pixel of image 0, channel 0, row 0, column 0 Exp",
 )
 def half_added(images, patch_size):
-    return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[2]) + 0.5
+    return patchify(images, patch_size) + 0.5
 
 
 @is_told("patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never=LOOKS_LIKE)
@@ -144,29 +97,6 @@ def return_in_the_loop(images, patch_size):
         for column in range(0, w, patch_size):
             tokens.append(images[:, :, row : row + patch_size, column : column + patch_size].flatten(1))
         return torch.stack(tokens, dim=1)
-
-
-def _by_places(images, patch_size, in_a_row, rows):
-    channels, height, width = images.shape[1:]
-    for name, side in (("height", height), ("width", width)):
-        if side % patch_size:
-            raise ValueError(f"{name} {side} is not divisible by patch_size {patch_size}")
-    token = torch.arange(height // patch_size * (width // patch_size))[:, None]
-    feature = torch.arange(channels * patch_size**2)
-    channel, inside = feature // patch_size**2, feature % patch_size**2
-    row = token // in_a_row * patch_size + inside // patch_size
-    column = token % in_a_row * patch_size + inside % patch_size
-    return images.flatten(1)[:, (channel * rows + row) * width + column]
-
-
-@is_told("fix_patchify", "*patches in a row by the height*")
-def one_bug_left(images, patch_size):
-    return _by_places(images, patch_size, images.shape[2] // patch_size, images.shape[2])
-
-
-@is_told("fix_patchify", "*rows of a channel by the width*")
-def the_other_bug_left(images, patch_size):
-    return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[3])
 
 
 class Embedding(nn.Module):
@@ -293,36 +223,12 @@ class OneBlockLess(Model):
         return config.depth - 1
 
 
-@is_told("VisionTransformer", "*the stream added once more*", never="Follow the figure")
-class StreamTwice(Model):
-    def encode(self, x):
-        for block in self.blocks:
-            x = x + block(x)
-        return x
-
-
-@is_told("VisionTransformer", "*each block given the same tokens*", never="Follow the figure")
-class SameTokens(Model):
-    def encode(self, x):
-        for block in self.blocks:
-            y = block(x)
-        return y
-
-
 @is_told("VisionTransformer", "inside the loop `for block in self.blocks`, which ends in its first round")
 class ReturnInTheLoop(Model):
     def encode(self, x):
         for block in self.blocks:
             x = block(x)
             return x
-
-
-@is_told("VisionTransformer", "*one mlp for all blocks*", never="Follow the figure")
-class OneMlp(Model):
-    def __init__(self, config):
-        super().__init__(config)
-        for block in self.blocks[1:]:
-            block.mlp = self.blocks[0].mlp
 
 
 @is_told("extract_features", "`features.append(body(images.to(device)).flatten(1).cpu())`", never="does not exist")
@@ -351,30 +257,9 @@ def rollout_with_return_in_the_loop(weights):
         return result
 
 
-def _rollout(weights, fused=lambda layer: layer.mean(dim=1), mix=lambda table, result: table @ result):
-    if not weights:
-        raise ValueError("no layers")
-    result = None
-    for layer in weights:
-        table = fused(layer) + torch.eye(layer.shape[-1])
-        table = table / table.sum(dim=-1, keepdim=True)
-        result = table if result is None else mix(table, result)
-    return result
-
-
-@is_told("attention_rollout", "*earlier layers on the left*", never=("Two mistakes", "CPU"))
-def earlier_layers_on_the_left(weights):
-    return _rollout(weights, mix=lambda table, result: result @ table)
-
-
-@is_told("attention_rollout", "*strongest head only*", never=("Two mistakes", "CPU"))
-def strongest_head(weights):
-    return _rollout(weights, fused=lambda layer: layer.amax(dim=1))
-
-
 @is_told("attention_rollout", never=("Two mistakes", "CPU", LOOKS_LIKE))
 def class_row_for_all(weights):
-    return _rollout(weights, fused=lambda layer: layer.mean(dim=1)[:, :1].expand_as(layer[:, 0]))
+    return attention_rollout([layer.mean(dim=1, keepdim=True)[:, :, :1].expand_as(layer[:, :1]) for layer in weights])
 
 
 @is_told("replace_head", "changed: `head.weight`", never="copy.copy")

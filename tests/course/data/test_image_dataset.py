@@ -73,6 +73,10 @@ class TestSplit:
         both = torch.cat([train.images, validation.images])[:, 0, 0, 0]
         assert sorted(both.tolist()) == list(range(20))
 
+    def test_the_training_part_is_shuffled_too(self) -> None:
+        train = train_validation_split(make_numbered(), 6)[0].images[:, 0, 0, 0].tolist()
+        assert train != sorted(train)
+
     def test_the_seed_decides(self) -> None:
         first, again, other = (train_validation_split(make_numbered(), 5, seed)[1].images for seed in (1, 1, 2))
         assert torch.equal(first, again)

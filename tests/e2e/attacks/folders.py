@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,16 +87,8 @@ def links(folder: Path, notebook: Notebook) -> None:
     (folder / "everything").symlink_to(root)
 
 
-def linked_notebook(folder: Path, notebook: Notebook) -> None:
-    (folder / "01_patchify.ipynb").symlink_to(folder.parents[1] / "neighbor-0" / "01_patchify" / "01_patchify.ipynb")
-
-
 def link_to_a_device(folder: Path, notebook: Notebook) -> None:
     (folder / "01_patchify.ipynb").symlink_to("/dev/zero")
-
-
-def fifo(folder: Path, notebook: Notebook) -> None:
-    os.mkfifo(folder / "01_patchify.ipynb")
 
 
 def directory_named_notebook(folder: Path, notebook: Notebook) -> None:
@@ -108,20 +99,6 @@ def archive(folder: Path, notebook: Notebook) -> None:
     with zipfile.ZipFile(folder / "01_patchify.ipynb", "w", zipfile.ZIP_DEFLATED) as bundle:
         bundle.writestr("../../../../attacked", "x")
         bundle.writestr("bomb", b"0" * (64 << 20))
-
-
-def gigantic(folder: Path, notebook: Notebook) -> None:
-    cell = {"cell_type": "markdown", "id": "x", "metadata": {}, "source": "x" * (80 << 20)}
-    _write(folder, notebook | {"cells": [*notebook["cells"], cell]})
-
-
-def a_million_cells(folder: Path, notebook: Notebook) -> None:
-    cell = {"cell_type": "code", "id": "x", "metadata": {}, "source": "", "outputs": [], "execution_count": None}
-    _write(folder, notebook | {"cells": [*notebook["cells"], *[cell] * 200_000]})
-
-
-def deep(folder: Path, notebook: Notebook) -> None:
-    (folder / "01_patchify.ipynb").write_text('{"cells": ' + "[" * 200_000 + "]" * 200_000 + "}")
 
 
 def forged_metadata(folder: Path, notebook: Notebook) -> None:
@@ -160,14 +137,9 @@ FOLDER_ATTACKS = [
     FolderAttack("own hidden checks", "checks and a secret of the student's lie beside it", own_hidden_checks, True),
     FolderAttack("own class", "the notebook lies in a class folder of the student's", own_class, True),
     FolderAttack("links", "links lead to the answers, the gradebook, the secret", links, True),
-    FolderAttack("linked notebook", "the notebook is a link to a classmate's", linked_notebook, False),
     FolderAttack("link to a device", "the notebook is a link to /dev/zero, which never ends", link_to_a_device, False),
-    FolderAttack("fifo", "the notebook is a pipe that nobody writes to", fifo, False),
     FolderAttack("folder named notebook", "the notebook is a folder", directory_named_notebook, False),
     FolderAttack("archive", "the notebook is a zip bomb with a path that climbs", archive, False),
-    FolderAttack("gigantic", "the notebook has 80 megabytes", gigantic, False),
-    FolderAttack("many cells", "the notebook has 200,000 cells", a_million_cells, False),
-    FolderAttack("deep", "the notebook is nested 200,000 deep", deep, False),
     FolderAttack("forged metadata", "points, schema, kernel and widgets are forged", forged_metadata, True),
     FolderAttack("forged outputs", "every cell already shows full points and a script", forged_outputs, True),
     FolderAttack("live markdown", "the written answers hold scripts", live_markdown, True),

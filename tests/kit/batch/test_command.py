@@ -31,12 +31,14 @@ PASSED = CheckResult("test_c", "The dtype is kept.", Verdict.PASS)
 def test_exactly_the_published_keys():
     problem = {"problem": "the cell of patchify is empty", "reason": Reason.EMPTY_CELL, "kind": "its cell is empty"}
     exercise = ExerciseResult("patchify", 0.0, 8.0, None, (FAILED, NAMED, PASSED), **problem)
-    published = _publish([Result("a.ipynb", "ada", "01_patchify", "graded", exercises=(exercise,))])
+    published = _publish([Result("a.ipynb", "ada", "01_patchify", "graded", seconds=0.123456, exercises=(exercise,))])
+    json.dumps(published)
     assert published["version"] == 1
     (entry,) = published["submissions"]
     assert list(entry) == [
         *("path", "student", "assignment", "status", "reason", "score", "max_score", "seconds", "flags", "exercises")
     ]
+    assert entry["seconds"] == 0.1235
     (shown,) = entry["exercises"]
     assert list(shown) == ["name", "score", "max_score", "misconception", "checks", "problem", "reason", "kind"]
     assert {key: shown[key] for key in problem} == problem

@@ -5,38 +5,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
 from exercise_kit.engine import rendering as show
 from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
+from tests.html import Page
 
 HOSTILE = """<script>alert("x")</script> & 'quoted' </section> <b onclick=x> &amp; --> *a `b* c` **d** `e *f` g*"""
 ALLOWED = {"section", "p", "strong", "ul", "li", "span", "div", "code", "em", "details", "summary"}
-
-
-class Page(HTMLParser):
-    """Tags as they nest, their attributes, and the text that a reader sees."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.open.append(tag)
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag, "tags overlap"
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def failing(text: str, problem: str | None = None, points: float | None = None) -> Report:
@@ -53,12 +31,10 @@ def failing(text: str, problem: str | None = None, points: float | None = None) 
 @pytest.mark.parametrize("report", [failing(HOSTILE), failing(HOSTILE, problem=HOSTILE)], ids=["results", "problem"])
 def test_a_students_words_stay_words(report: Report) -> None:
     page = Page(show.render_html(report))
-    assert page.open == []
-    assert {tag for tag, _ in page.tags} <= ALLOWED
-    assert {name for _, attributes in page.tags for name in attributes} <= {"style", "aria-label", "aria-hidden"}
+    assert {*page.tags} <= ALLOWED
+    assert {name for _, name, _ in page.attributes} <= {"style", "aria-label", "aria-hidden"}
     assert "<script>alert(\"x\")</script> & 'quoted' </section>" in page.text
-    label = page.tags[0][1]["aria-label"]
-    assert label.startswith(HOSTILE)
+    assert str(page.elements[0][1]["aria-label"]).startswith(HOSTILE)
 
 
 SITE = 'https://example.org/"><b>/'
@@ -76,7 +52,7 @@ def make_named_report(*names: str) -> Report:
 
 
 def links(html: str) -> list[dict[str, str | None]]:
-    return [attributes for tag, attributes in Page(html).tags if tag == "a"]
+    return [attributes for tag, attributes in Page(html).elements if tag == "a"]
 
 
 def test_the_name_of_a_mistake_leads_to_its_page_and_nothing_of_the_student_s_does() -> None:
@@ -134,7 +110,7 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_html_brings_no_style_sheet_and_no_script_and_leaves_the_texts_color_alone() -> None:
-    for tag, attributes in Page(show.render_html(failing("wrong", points=4))).tags:
+    for tag, attributes in Page(show.render_html(failing("wrong", points=4))).elements:
         assert tag not in ("style", "script", "link")
         style = attributes.get("style") or ""
         assert "background" not in style

@@ -274,15 +274,17 @@ def test_nothing_is_printed(checks_of, capfd):
 
 
 def test_pytest_itself_asks_the_reference(checks_of, tmp_path):
-    checks_of(ROWS)
+    checks_of(ROWS + ROWS.replace("rows_come_first", "it_adds_one").replace("reference.", "1 + reference."))
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
     ended = subprocess.run(
         [*command, "-c", os.devnull, str(tmp_path / "hidden")], capture_output=True, text=True, cwd=tmp_path
     )
-    assert ended.returncode == 0, ended.stdout
     for name in ("patchify", "fix_patchify"):
-        assert f"{name}: rows_come_first PASSED" in ended.stdout
+        assert f"{name}: rows_come_first PASSED" in ended.stdout, ended.stdout
         assert f"{name}: tokens_run_row_by_row PASSED" in ended.stdout
+        assert f"{name}: it_adds_one FAILED" in ended.stdout, "a right answer that a check refuses is no skipped test"
+    assert "2 failed" in ended.stdout
+    assert "skipped" not in ended.stdout
 
 
 @needs_sandbox

@@ -1,28 +1,9 @@
 from __future__ import annotations
 
 import nbformat
-import pytest
-from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.cleaning import RestoreCells
-
-LESSON = "01_double"
-# what nbgrader notes of a released lesson: an exercise and the cell that checks it
-EXERCISE = {"name": "double", "cell_type": "code", "source": "raise NotImplementedError", "locked": False}
-CHECK = {"name": "check-double", "cell_type": "code", "source": 'check("double", double)', "locked": True}
-
-
-@pytest.fixture
-def resources(tmp_path):
-    address = f"sqlite:///{tmp_path}/gradebook.db"
-    with Gradebook(address) as gradebook:
-        gradebook.add_assignment(LESSON)
-        gradebook.add_notebook(LESSON, LESSON)
-        gradebook.add_solution_cell("double", LESSON, LESSON)
-        gradebook.add_grade_cell("check-double", LESSON, LESSON, max_score=2, cell_type="code")
-        for cell in (EXERCISE, CHECK):
-            gradebook.add_source_cell(notebook=LESSON, assignment=LESSON, **cell)
-    return {"nbgrader": {"db_url": address, "notebook": LESSON, "assignment": LESSON}}
+from tests.kit.nbgrader.conftest import CHECK, EXERCISE
 
 
 def code(source, **mark):

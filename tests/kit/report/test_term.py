@@ -18,8 +18,8 @@ from exercise_kit.report.people import Why, to_talk_to
 from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, count_class, rank_discriminations
 from exercise_kit.report.term import make_lesson_rows
 from tests.e2e.browser import CHROMIUM, cut_on_a_phone, needs_chromium
+from tests.html import Page
 from tests.kit.report.conftest import exercise, make_failed
-from tests.kit.report.test_page import Outline
 from tests.waiting import GIVE_UP
 
 TODAY = date(2026, 3, 7)
@@ -241,14 +241,12 @@ def long_term(monkeypatch):
 
 
 def test_the_page_of_a_term_is_whole_and_the_private_page_says_whom_to_talk_to(long_term):
-    outline = Outline(render_lecture_page(long_term, "vision", TODAY))
-    labels = [value for tag, name, value in outline.attributes if (tag, name) == ("svg", "aria-label")]
+    outline = Page(render_lecture_page(long_term, "vision", TODAY))
+    labels = outline.values_of("aria-label", "svg")
     assert "lesson by lesson" in labels[0]
-    assert outline.tags["td"] == sum(
-        name in ("data-label", "colspan") for tag, name, _ in outline.attributes if tag == "td"
-    )
+    assert outline.tags.count("td") == len(outline.values_of("data-label", "td") + outline.values_of("colspan", "td"))
     private = render_private_page(long_term, "vision", TODAY)
-    Outline(private)
+    Page(private)
     assert "12 students, those with most reasons first" in private
     assert "student3" not in render_lecture_page(long_term, "vision", TODAY)
 

@@ -1,7 +1,6 @@
 """Training fixtures run in a worker as they do here, and the worker's notes are not believed."""
 
 import contextlib
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,61 +12,22 @@ from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
+from tests.answers import answer_cell
 from vit_course.exercises.catalog import EXERCISES
 
-SOURCES = {
-    "train_one_epoch": """
-        import torch.nn.functional as F
-        def train_one_epoch(model, loader, optimizer, device):
-            total, count = 0.0, 0
-            for images, labels in loader:
-                loss = F.cross_entropy(model(images), labels)
-                loss.backward()
-                optimizer.step()
-                total, count = total + loss.item(), count + 1
-            return total / count
-    """,
-    "evaluate": """
-        import torch
-        def evaluate(model, loader, device):
-            model.eval()
-            right = sum((model(images).argmax(1) == labels).sum() for images, labels in loader)
-            return torch.tensor(0.5), right / len(loader.dataset)
-    """,
-    "parameter_groups": """
-        def parameter_groups(model, weight_decay):
-            named = list(model.named_parameters())
-            wide = [each for _, each in named if each.ndim > 1]
-            return [{"params": wide, "weight_decay": weight_decay}, {"params": [], "weight_decay": 0.0}]
-    """,
-    "split_indices": """
-        import numpy as np
-        def split_indices(num_samples, num_validation, seed):
-            order = np.random.default_rng(seed).permutation(num_samples)
-            return order[num_validation:], list(order[:num_validation])
-    """,
-    "EarlyStopping": """
-        class EarlyStopping:
-            def __init__(self, patience):
-                self.patience, self.best, self.bad = patience, float("inf"), 0
-            def step(self, loss):
-                self.bad = 0 if loss < self.best else self.bad + 1
-                self.best = min(self.best, loss)
-                return self.bad > self.patience
-    """,
-    "predict_with_attention": """
-        def predict_with_attention(model, image):
-            model.eval()
-            return model(image[None])[0].softmax(-1), undefined
-    """,
-    "attention_rollout": """
-        def attention_rollout(weights):
-            rollout = weights.pop(0).mean(1)
-            for layer in weights:
-                rollout = layer.mean(1) @ rollout
-            return rollout
-    """,
+MISTAKES = {
+    "train_one_epoch": "gradients never cleared",
+    "evaluate": "the accuracy in a tensor",
+    "parameter_groups": "nothing decayed",
+    "split_indices": "arrays for tensors",
+    "EarlyStopping": "one too late",
+    "attention_rollout": "written into the weights",
 }
+RAISES = """
+def predict_with_attention(model, image):
+    model.eval()
+    return model(image[None])[0].softmax(-1), undefined
+"""
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +47,16 @@ def worker(sandbox):
 
         def make(source, lesson="06_training"):
             worker = stack.enter_context(sandbox.worker(provide_view(lesson)))
-            assert all(not run.error for run in worker.run([CellSource(0, textwrap.dedent(source))]))
+            assert all(not run.error for run in worker.run([CellSource(0, source)]))
             return worker
 
         yield make
 
 
-@pytest.mark.parametrize("exercise", SOURCES)
+@pytest.mark.parametrize("exercise", [*MISTAKES, "predict_with_attention"])
 def test_a_worker_s_verdicts_are_those_of_this_process(exercise, hidden, worker):
-    source, names = textwrap.dedent(SOURCES[exercise]), EXERCISES[exercise].objects
+    source = answer_cell(exercise, MISTAKES[exercise]) if exercise in MISTAKES else RAISES
+    names = EXERCISES[exercise].objects
     namespace = {"__name__": "__main__"}
     exec(source, namespace)
     far = worker(source, EXERCISES[exercise].lesson)

@@ -23,15 +23,8 @@ def send_over(value, records=(), **ends):
     return Unpacker(packer.tensors, **ends).unpack(packed)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [None, True, False, 0, -(1 << 62), 2.5, "", "é", [], (), {}, [1, (2.0, "x")], {"a": (None, [True])}, torch.float16],
-    ids=repr,
-)
-def test_plain_values_come_back(value):
-    got = send_over(value)
-    assert got == value
-    assert type(got) is type(value)
+def test_a_dtype_comes_back():
+    assert send_over(torch.float16) is torch.float16
 
 
 def test_numbers_that_json_has_not():
@@ -141,25 +134,6 @@ def test_a_subclass_of_tensor_dies_at_the_border():
 @pytest.mark.parametrize(
     "tensor",
     [
-        torch.eye(2).to_sparse(),
-        torch.ones(2, dtype=torch.complex64),
-        torch.empty(2, device="meta"),
-        torch.nested.nested_tensor([torch.ones(2)]),
-        torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.quint8),
-        torch.ones([1] * 20),
-    ],
-    ids=["sparse", "complex", "meta", "nested", "quantized", "20 axes"],
-)
-def test_odd_tensors_come_in_words(tensor):
-    got = send_over(tensor)
-    assert isinstance(got, Other)
-    assert got.kind == "Tensor"
-    assert got.text.startswith("a ")
-
-
-@pytest.mark.parametrize(
-    "tensor",
-    [
         torch.arange(24.0).reshape(2, 3, 4).transpose(0, 2),
         torch.arange(24.0)[::3],
         torch.arange(3.0).expand(4, 3),
@@ -186,11 +160,6 @@ def test_a_tensor_sent_twice_is_one():
     tensor = torch.ones(3)
     first, second = send_over((tensor, tensor))
     assert first is second
-
-
-def test_views_of_odd_kinds_arrive_as_numbers():
-    tensor = torch.arange(4.0)
-    assert torch.equal(send_over(torch._neg_view(tensor)), -tensor)
 
 
 @pytest.mark.parametrize("layer", [nn.Linear(3, 2), nn.Linear(3, 2, bias=False), nn.Conv2d(2, 4, (3, 5), stride=2)])
