@@ -25,14 +25,13 @@ from peers import PEERS
 from torch import nn
 
 from vit_course.config import ViTConfig
-from vit_course.data import Augmentation
+from vit_course.data import Augmentation, ImageDataset
 from vit_course.recipes import RECIPES
 from vit_course.recipes.images import load_images, split_validation
 from vit_course.training import TrainingSettings, fit
-from vit_course.vit import VisionTransformer
 
 RESULTS = Path(__file__).parent / "results" / "cpu_race"
-RECIPE = RECIPES["cpu-coffee"]
+RECIPE = replace(RECIPES["cpu-coffee"], mimetic=False, whitened=False)  # as it was when the race began
 HALF = replace(RECIPE.settings, epochs=8)
 # what examples of these libraries train small ViTs with
 USUAL = TrainingSettings(
@@ -50,7 +49,7 @@ class Racer:
     says: str
     settings: TrainingSettings
     config: ViTConfig = RECIPE.config
-    make: Callable[[ViTConfig], nn.Module] = VisionTransformer
+    make: Callable[[ViTConfig, ImageDataset], nn.Module] = RECIPE.build
 
 
 def _change(says: str, config: dict[str, Any] | None = None, **settings: Any) -> Racer:
@@ -81,8 +80,13 @@ RACERS = {
     "shallow": _change("three blocks", {"depth": 3}, epochs=11),
     "patch-8": _change("patches of 8 x 8 pixels, images whole", {"patch_size": 8}, growth=(), epochs=15),
     "mimetic": Racer("attention and positions start as if trained", HALF, make=replace(RECIPE, mimetic=True).build),
-    "timm": Racer("timm's ViT, AdamW, float32", USUAL, make=PEERS["timm"].make),
-    "transformers": Racer("transformers' ViT, AdamW, float32", USUAL, make=PEERS["transformers"].make),
+    "whitened": Racer(
+        "so, and the embedding whitens patches", HALF, make=replace(RECIPE, mimetic=True, whitened=True).build
+    ),
+    "timm": Racer("timm's ViT, AdamW, float32", USUAL, make=lambda config, _: PEERS["timm"].make(config)),
+    "transformers": Racer(
+        "transformers' ViT, AdamW, float32", USUAL, make=lambda config, _: PEERS["transformers"].make(config)
+    ),
 }
 
 
@@ -92,7 +96,7 @@ def race(racer: Racer, seed: int, data: Path | None) -> dict[str, Any]:
     whole, _ = load_images(RECIPE.dataset, data)
     train, validation = split_validation(RECIPE, whole)
     torch.manual_seed(seed)
-    model = racer.make(racer.config)
+    model = racer.make(racer.config, train)
     history = fit(model, train, validation, replace(racer.settings, seed=seed), progress=False)
     return {
         "racer": racer.says,

@@ -297,6 +297,7 @@ def _write_model_line(recipe: Recipe) -> str:
         f"patch_size {config.patch_size}, embed_dim {config.embed_dim}, depth {config.depth}, num_heads "
         f"{config.num_heads}, mlp_ratio {config.mlp_ratio:g}, positions {config.positions}, pooling {config.pooling}"
         + (", attention starts as if trained" if recipe.mimetic else "")
+        + (", patches whitened" if recipe.whitened else "")
     )
 
 

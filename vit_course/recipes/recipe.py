@@ -9,7 +9,11 @@ from vit_course.data import ImageDataset
 from vit_course.recipes.deviations import Deviation
 from vit_course.training import TrainingSettings
 from vit_course.training.mimetic import start_mimetic
+from vit_course.training.whitening import start_whitened
 from vit_course.vit import VisionTransformer
+
+
+WHITENED_BY = 5_000  # images: 320,000 patches tell the covariance of 48 numbers
 
 
 class RecipeError(ValueError):
@@ -51,6 +55,7 @@ class Recipe:
         published: what the notebook reports that this recipe repeats or mends; None for a recipe of ours.
         deviations: deviations of that notebook that this recipe repeats.
         mimetic: whether attention starts as in trained models, see `vit_course.training.mimetic`.
+        whitened: whether the embedding starts as a whitening of the patches, see `vit_course.training.whitening`.
         differences: where a repetition departs from the notebook, and why; a sentence each.
     """
 
@@ -65,6 +70,7 @@ class Recipe:
     published: Published | None = None
     deviations: tuple[Deviation, ...] = ()
     mimetic: bool = False
+    whitened: bool = False
     differences: tuple[str, ...] = ()
 
     def config_for(self, data: ImageDataset) -> ViTConfig:
@@ -84,11 +90,18 @@ class Recipe:
                 "(vit-course recipes)"
             ) from None
 
-    def build(self, config: ViTConfig) -> VisionTransformer:
-        """A model of these sizes with the recipe's slips, started from torch's global generator."""
+    def build(self, config: ViTConfig, data: ImageDataset | None = None) -> VisionTransformer:
+        """A model of these sizes with the recipe's slips, started from torch's global generator.
+
+        Args:
+            config: its sizes.
+            data: whose patches the embedding whitens, where the recipe asks for that; None leaves it out.
+        """
         model = VisionTransformer(config)
         if self.mimetic:
             start_mimetic(model)
+        if self.whitened and data is not None:
+            start_whitened(model, data.normalize(data.images[:WHITENED_BY]))
         for deviation in self.deviations:
             deviation.apply(model)
         return model

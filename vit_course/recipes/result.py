@@ -80,7 +80,8 @@ def definition(recipe: Recipe) -> dict[str, Any]:
         "slips": [deviation.name for deviation in recipe.deviations],
         "settings": settings,
     }
-    return json.loads(json.dumps(known | ({"mimetic": True} if recipe.mimetic else {})))
+    starts = {name: True for name in ("mimetic", "whitened") if getattr(recipe, name)}
+    return json.loads(json.dumps(known | starts))
 
 
 def device_name(device: torch.device) -> str:

@@ -182,7 +182,7 @@ def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
-        model = recipe.build(recipe.config_for(train))
+        model = recipe.build(recipe.config_for(train), train)
     try:
         precision = choose_precision(settings.precision, device)
     except ValueError as error:
