@@ -90,7 +90,6 @@ CPU_LUNCH = replace(
     config=replace(ON_CIFAR, pooling="class_token"),
     settings=replace(CPU_COFFEE.settings, epochs=64, augmentation=Augmentation(max_shift=4, flip=True, erase=8)),
     mimetic=True,
-    whitened=True,
     seeds=(0,),
 )
 CPU_COURSE = replace(
@@ -99,7 +98,6 @@ CPU_COURSE = replace(
     summary="The ViT that comes with the course: 24 epochs of the model of cpu-lunch, in float32 and whole images.",
     settings=replace(MUON, epochs=24, augmentation=Augmentation(max_shift=2, flip=True)),
     mimetic=False,
-    whitened=False,
 )
 CPU_COFFEE_MNIST = replace(
     CPU_MINUTE,
