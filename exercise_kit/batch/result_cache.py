@@ -46,33 +46,31 @@ def make_exercise_keys(
     - for an exercise that asks for a file, that file and the grader's images.
 
     It does not depend on the lesson's test cells or on the student, since those change no score. Before the dash stands
-    a digest of what is the grader's.
+    a digest of checks, code and secret: a result whose key begins otherwise is of another time.
     """
-    prefixes = make_key_prefixes([each.name for each in submission.exercises], place, sandboxed, limits)
-    return {each.name: f"{prefixes[each.name]}-{_digest_answer(submission, each)}" for each in submission.exercises}
+    prefixes = make_key_prefixes([each.name for each in submission.exercises], place, sandboxed)
+    asked = {each.name: _digest_answer(submission, each, limits or Limits()) for each in submission.exercises}
+    return {name: f"{prefixes[name]}-{digest}" for name, digest in asked.items()}
 
 
 def list_key_prefixes(exercises: Collection[str], place: Place) -> dict[str, set[str]]:
     """List for each exercise what keys of today's results may begin with, in whichever way they were graded."""
-    ways = [(sandboxed, Limits().on(device)) for sandboxed in (True, False) for device in ("cpu", "cuda:0")]
-    prefixes = [make_key_prefixes(exercises, place, *way) for way in ways]
+    prefixes = [make_key_prefixes(exercises, place, sandboxed) for sandboxed in (True, False)]
     return {name: {each[name] for each in prefixes} for name in exercises}
 
 
-def make_key_prefixes(
-    exercises: Iterable[str], place: Place, sandboxed: bool, limits: Limits | None = None
-) -> dict[str, str]:
-    """Return what all keys of each exercise begin with while checks, code, secret, sandbox and limits stay the same."""
+def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool) -> dict[str, str]:
+    """Return what all keys of each exercise begin with while checks, code and secret stay the same, and the sandbox."""
     checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)
-    shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed, limits or Limits())
+    shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 
-def _digest_answer(submission: Submission, answer: ExerciseAnswer) -> str:
+def _digest_answer(submission: Submission, answer: ExerciseAnswer, limits: Limits) -> str:
     results = course().results if answer.file else None
     file = (answer.file and answer.file.digest, results and results.fingerprint())
     answered = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
-    return _digest(submission.digest, submission.lesson, answered, file)
+    return _digest(submission.digest, submission.lesson, answered, file, limits)
 
 
 def _digest(*parts: object) -> str:

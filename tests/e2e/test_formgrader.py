@@ -15,6 +15,7 @@ from nbgrader.api import Gradebook
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
+from tests.outline import OUTLINE
 from tests.waiting import GIVE_UP
 from vit_course.demo import STRIPS
 
@@ -184,8 +185,9 @@ def test_a_button_takes_the_place_of_what_was_refused(page: playwright.Page, fol
     page.locator(".refusal").wait_for()
     page.locator(".nbgrader_cell", has=page.locator(f"#{QUESTION}")).locator(".full-credit").click()
     page.get_by_text("saved", exact=True).wait_for()
-    assert points_of_question(folder)[0] == 2.0
-    assert page.locator(f"#{QUESTION}").input_value() == "2"
+    worth = OUTLINE[LESSON]["questions"][QUESTION]
+    assert points_of_question(folder)[0] == worth
+    assert page.locator(f"#{QUESTION}").input_value() == f"{worth:g}"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ def covariance_of_tokens(model, images: Tensor) -> Tensor:
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 @pytest.mark.parametrize(("width", "parts"), [(48, [48]), (96, [48, 48]), (60, [48, 12])])
 def test_numbers_of_a_token_are_uncorrelated_and_of_equal_size(tiny_model, images, kind, width, parts) -> None:
-    model = tiny_model(image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4, patch_embedding=kind)
+    model = tiny_model(
+        image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4, patch_embedding=kind
+    )
     start_whitened(model, images)
     first = covariance_of_tokens(model, images)[:48, :48]
     assert (first - first.diagonal().diag()).abs().max() < 0.02
@@ -48,7 +50,8 @@ def test_the_finest_patterns_stay_small(tiny_model, images) -> None:
 
 def test_a_narrow_token_keeps_the_directions_that_vary_most(tiny_model, images) -> None:
     wide, narrow = (
-        tiny_model(image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4) for width in (48, 8)
+        tiny_model(image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4)
+        for width in (48, 8)
     )
     start_whitened(wide, images)
     start_whitened(narrow, images)
