@@ -12,7 +12,6 @@ from vit_course.training.mimetic import start_mimetic
 from vit_course.training.whitening import start_whitened
 from vit_course.vit import VisionTransformer
 
-
 WHITENED_BY = 5_000  # images: 320,000 patches tell the covariance of 48 numbers
 
 

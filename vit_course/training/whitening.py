@@ -1,4 +1,4 @@
-"""A patch embedding that starts as a whitening: tokens whose numbers are uncorrelated, and of equal size, from step one."""
+"""A patch embedding that starts as a whitening: a token's numbers are uncorrelated, and of equal size, from step one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def start_whitened(model: VisionTransformer, images: Tensor) -> None:
     """Start a model's linear map of patches in place, so that it whitens those of some images.
 
     The rows of the map are the principal directions of the patches, each divided by the square root of its variance. A
-    wider token holds them again, turned by a random rotation, which torch's global generator draws; a narrower one holds
-    the directions of the largest variance.
+    wider token holds them again, turned by a random rotation, which torch's global generator draws; a narrower one
+    holds the directions of the largest variance.
 
     Args:
         model: whose embedding starts anew.
