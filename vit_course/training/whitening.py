@@ -1,4 +1,4 @@
-"""A patch embedding that starts as a whitening: a token's numbers are uncorrelated, and of equal size, from step one."""
+"""A patch embedding that starts as a whitening: a token's numbers are uncorrelated and of one size from the start."""
 
 from __future__ import annotations
 
