@@ -12,7 +12,7 @@ from style import BLUE, GRAY, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shad
 
 RUNS = Path(__file__).parents[1] / "benchmarks" / "results" / "cpu_race"
 NAMED = {
-    "equal": ("cpu-coffee, 11 epochs", BLUE, (330, 79)),
+    "equal": ("cpu-coffee, random start", BLUE, (330, 79)),
     "before": ("as it was before", VERMILION, (540, 62.5)),
     "timm": ("timm, AdamW", shade(GRAY), (540, 54.5)),
 }

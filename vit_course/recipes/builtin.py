@@ -82,22 +82,24 @@ CPU_COFFEE = Recipe(
     ),
     num_validation=5_000,
     hardware=TWO_CORES,
+    mimetic=True,
+    whitened=True,
 )
 CPU_LUNCH = replace(
     CPU_COFFEE,
     name="cpu-lunch",
-    summary="CIFAR-10 over lunch: 64 epochs of the model of cpu-coffee, with a class token, started as if trained.",
-    config=replace(ON_CIFAR, pooling="class_token"),
-    settings=replace(CPU_COFFEE.settings, epochs=64, augmentation=Augmentation(max_shift=4, flip=True, erase=8)),
-    mimetic=True,
+    summary="CIFAR-10 over lunch: 42 epochs of cpu-coffee, of photos that change more.",
+    settings=replace(CPU_COFFEE.settings, epochs=42, augmentation=Augmentation(max_shift=4, flip=True, erase=8)),
     seeds=(0,),
 )
 CPU_COURSE = replace(
     CPU_LUNCH,
     name="cpu-course",
-    summary="The ViT that comes with the course: 24 epochs of the model of cpu-lunch, in float32 and whole images.",
+    summary="The ViT that comes with the course: 24 epochs of that model with a class token, float32, whole images.",
+    config=replace(ON_CIFAR, pooling="class_token"),
     settings=replace(MUON, epochs=24, augmentation=Augmentation(max_shift=2, flip=True)),
     mimetic=False,
+    whitened=False,
 )
 CPU_COFFEE_MNIST = replace(
     CPU_MINUTE,
@@ -141,6 +143,8 @@ def _on_cifar100(recipe: Recipe, summary: str) -> Recipe:
         summary=summary,
         dataset="cifar100",
         config=replace(recipe.config, num_classes=100),
+        mimetic=False,
+        whitened=False,
     )
 
 

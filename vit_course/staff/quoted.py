@@ -236,7 +236,9 @@ QUOTED: dict[str, Callable[[], str]] = {
     "timm in the race": lambda: next(
         f"{100 * row['accuracy']:.0f}" for row in read_cpu_race() if row["racer"].startswith("timm")
     ),
-    "recipe in the race": lambda: f"{100 * read_cpu_race()[0]['accuracy']:.0f}",
+    "recipe in the race": lambda: next(
+        f"{100 * row['accuracy']:.0f}" for row in read_cpu_race() if "whitens" in row["racer"]
+    ),
     "attacks": lambda: str(len(json.loads((RESULTS / "attacks.json").read_text(encoding="utf-8"))["attacks"])),
     **{f"proof: {name}": partial(total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")},
 }

@@ -53,8 +53,7 @@ def test_a_width_that_has_no_waves_is_refused(tiny_model) -> None:
 def test_a_recipe_may_start_so() -> None:
     recipe = RECIPES["cpu-coffee"]
     torch.manual_seed(0)
-    plain = recipe.build(recipe.config).blocks[0].attention
-    mimetic = replace(recipe, mimetic=True).build(recipe.config).blocks[0].attention
+    plain, mimetic = (replace(recipe, mimetic=each).build(recipe.config).blocks[0].attention for each in (False, True))
     overlap = [
         (each.projection.weight @ each.qkv.weight.chunk(3)[2]).diagonal().mean().item() for each in (plain, mimetic)
     ]

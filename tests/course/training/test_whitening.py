@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import Tensor
@@ -73,7 +71,7 @@ def test_images_of_other_channels_are_refused(tiny_model) -> None:
 
 def test_a_recipe_may_start_so() -> None:
     data = load_dataset("shapes")[0]
-    recipe = replace(RECIPES["cpu-coffee"], whitened=True)
+    recipe = RECIPES["cpu-coffee"]
     plain, whitened = (
         recipe.build(recipe.config_for(data), each).patch_embedding.projection.weight for each in (None, data)
     )
