@@ -69,7 +69,7 @@ def _sentences(described: Any) -> list[str]:
     return [
         *described["words"],
         str(described["named"]),
-        *re.split(rf" (?=[✓✗·] |{'|'.join(Part)})", numberless),
+        *re.split(rf" (?=[✓✗·] |{'|'.join(f'{part}:' for part in Part)})", numberless),
     ]
 
 

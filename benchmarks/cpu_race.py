@@ -3,10 +3,10 @@
     python benchmarks/cpu_race.py RACER ... --seeds 0 1 --data DIR    # no racer: all of them, which takes a night
     python benchmarks/cpu_race.py --table
 
-A racer is the recipe, half as long, with one choice changed and as many epochs as fit into the same seconds. It is
-judged by the 5,000 images held back; the test images are not looked at. Libraries' models train with AdamW as is
-usual, through the same `fit`. A run writes results/cpu_race/RACER-SEED.json, and is not run again where that is; all of
-them make results/cpu_race.json.
+A racer is the recipe, started at random and half as long, with one choice changed and as many epochs as fit into the
+same seconds. It is judged by the 5,000 images held back; the test images are not looked at. Libraries' models train
+with AdamW as is usual, through the same `fit`. A run writes results/cpu_race/RACER-SEED.json, and is not run again
+where that is; all of them make results/cpu_race.json.
 """
 
 from __future__ import annotations

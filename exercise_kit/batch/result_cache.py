@@ -33,9 +33,7 @@ from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 
-def make_exercise_keys(
-    submission: Submission, place: Place, sandboxed: bool, limits: Limits | None = None
-) -> dict[str, str]:
+def make_exercise_keys(submission: Submission, place: Place, sandboxed: bool, limits: Limits) -> dict[str, str]:
     """The key of each exercise of a submission.
 
     It depends on:
@@ -46,10 +44,10 @@ def make_exercise_keys(
     - for an exercise that asks for a file, that file and the grader's images.
 
     It does not depend on the lesson's test cells or on the student, since those change no score. Before the dash stands
-    a digest of checks, code and secret: a result whose key begins otherwise is of another time.
+    a digest of checks, code, secret and whether there is a sandbox: a result whose key begins otherwise is older.
     """
     prefixes = make_key_prefixes([each.name for each in submission.exercises], place, sandboxed)
-    asked = {each.name: _digest_answer(submission, each, limits or Limits()) for each in submission.exercises}
+    asked = {each.name: _digest_answer(submission, each, limits) for each in submission.exercises}
     return {name: f"{prefixes[name]}-{digest}" for name, digest in asked.items()}
 
 
@@ -60,7 +58,7 @@ def list_key_prefixes(exercises: Collection[str], place: Place) -> dict[str, set
 
 
 def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool) -> dict[str, str]:
-    """Return what all keys of each exercise begin with while checks, code and secret stay the same, and the sandbox."""
+    """Return what all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)
     shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}

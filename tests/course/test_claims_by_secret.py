@@ -11,6 +11,7 @@ from torch import Tensor
 from exercise_kit.engine.probes import Probe, silence, use_fresh_settings
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
+from tests.answers import known_mistake
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -195,3 +196,14 @@ def test_nothing_is_kept_from_a_call_of_the_same_sizes(exercise, count):
                 return made
 
             assert failed_by_secret(exercise, make), f"{getattr(answer, '__name__', answer)}, argument {place}"
+
+
+def test_a_constant_share_is_called_that_whatever_partners_are_drawn():
+    """Now and then each image of a small batch is its own partner, which tells nothing of the share."""
+    (claim,) = (each for each in EXERCISES["mixup"].checks if each.name == "the_share_is_of_a_beta_distribution")
+    wrong = known_mistake("mixup", "always half and half")
+    for number in range(8):
+        student = Student(dict(zip(EXERCISES["mixup"].objects, wrong.objects, strict=True)))
+        with pytest.raises(Failure) as failure, use_fresh_settings(), silence():
+            claim.function(student, Probe(f"secret {number}"))
+        assert "the share is 0.50 every time" in failure.value.seen

@@ -95,7 +95,7 @@ CPU_LUNCH = replace(
 CPU_COURSE = replace(
     CPU_LUNCH,
     name="cpu-course",
-    summary="The ViT that comes with the course: 24 epochs of that model with a class token, float32, whole images.",
+    summary="The ViT that comes with the course: 24 epochs of cpu-coffee's model with a class token, whole images.",
     config=replace(ON_CIFAR, pooling="class_token"),
     settings=replace(MUON, epochs=24, augmentation=Augmentation(max_shift=2, flip=True)),
     mimetic=False,
@@ -143,7 +143,7 @@ def _on_cifar100(recipe: Recipe, summary: str) -> Recipe:
         summary=summary,
         dataset="cifar100",
         config=replace(recipe.config, num_classes=100),
-        mimetic=False,
+        mimetic=False,  # its log is of a random start
         whitened=False,
     )
 

@@ -160,9 +160,9 @@ def test_one_result_of_what_was_kept_and_what_is_new(work):
 
 
 def find_changed_keys(submission, place, act):
-    before = make_exercise_keys(submission, place, sandboxed=True)
+    before = make_exercise_keys(submission, place, sandboxed=True, limits=Limits())
     act()
-    after = make_exercise_keys(submission, place, sandboxed=True)
+    after = make_exercise_keys(submission, place, sandboxed=True, limits=Limits())
     return {name for name in before if before[name] != after[name]}
 
 
@@ -184,23 +184,25 @@ def test_a_changed_check_file_changes_the_keys_of_its_exercises_alone(work, plac
 
 def test_content_points_secret_and_protections_change_the_keys_and_names_do_not(work, place):
     submission = work().read()
-    keys = make_exercise_keys(submission, place, sandboxed=True)
+    keys = make_exercise_keys(submission, place, sandboxed=True, limits=Limits())
     cheap = tuple(replace(each, max_score=1) for each in submission.exercises)
     others = [
-        make_exercise_keys(work().answer(patchify="pass").read(), place, sandboxed=True),
-        make_exercise_keys(submission, replace(place, secret=b"other"), sandboxed=True),
-        make_exercise_keys(submission, place, sandboxed=False),
+        make_exercise_keys(work().answer(patchify="pass").read(), place, sandboxed=True, limits=Limits()),
+        make_exercise_keys(submission, replace(place, secret=b"other"), sandboxed=True, limits=Limits()),
+        make_exercise_keys(submission, place, sandboxed=False, limits=Limits()),
         make_exercise_keys(submission, place, sandboxed=True, limits=Limits().on("cuda:0")),
         make_exercise_keys(submission, place, sandboxed=True, limits=Limits(call_seconds=9.0)),
-        make_exercise_keys(replace(submission, exercises=cheap), place, sandboxed=True),
+        make_exercise_keys(replace(submission, exercises=cheap), place, sandboxed=True, limits=Limits()),
     ]
     for other in others:
         assert not set(keys.values()) & set(other.values())
-    assert make_exercise_keys(replace(submission, path="q", student="ben"), place, sandboxed=True) == keys
+    assert (
+        make_exercise_keys(replace(submission, path="q", student="ben"), place, sandboxed=True, limits=Limits()) == keys
+    )
 
 
 def test_a_key_begins_with_what_is_the_grader_s(work, place):
-    keys = make_exercise_keys(work().read(), place, sandboxed=True)
+    keys = make_exercise_keys(work().read(), place, sandboxed=True, limits=Limits())
     prefixes = make_key_prefixes(keys, place, sandboxed=True)
     patient = make_exercise_keys(work().read(), place, sandboxed=True, limits=Limits(call_seconds=9.0))
     for each in (keys, patient):
@@ -215,7 +217,7 @@ def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, place, tmp
     (tmp_path / "vit_cifar.safetensors").write_bytes(b"weights")
 
     def keys():
-        found = make_exercise_keys(work("07_experiments").read(), place, sandboxed=True)
+        found = make_exercise_keys(work("07_experiments").read(), place, sandboxed=True, limits=Limits())
         return found["vit_cifar"], found["mixup"]
 
     before = keys()

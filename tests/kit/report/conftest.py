@@ -13,6 +13,7 @@ from exercise_kit.batch.result_cache import Store, make_exercise_keys
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import failure_kind
+from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
@@ -84,7 +85,7 @@ class Class:
         result = Result(submission.path, submission.student, submission.assignment, "graded", None, score, worth, 0.5)
         result = Result(**{**vars(result), **more, "exercises": chosen})
         store = Store(place.results, place.secret)
-        store.save(submission, make_exercise_keys(submission, place, sandboxed), result)
+        store.save(submission, make_exercise_keys(submission, place, sandboxed, Limits()), result)
         return store._find_path(submission.content, submission.lesson)
 
 
