@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
+from vit_course.training.hardware import choose_precision
 from vit_course.training.muon import Muon
 
 if TYPE_CHECKING:
@@ -45,7 +47,11 @@ def build_optimizers(model: nn.Module, settings: TrainingSettings) -> list[Optim
     adamw = AdamW(groups, lr=settings.learning_rate, fused=True)
     if not inner:
         return [adamw]
-    return [adamw, Muon(inner, lr=settings.muon_learning_rate, weight_decay=settings.weight_decay)]
+    products = None
+    if inner[0].device.type == "cpu" and choose_precision(settings.precision, inner[0].device) == "bf16":
+        products = torch.bfloat16  # a CPU that is faster in it
+    rate, decay = settings.muon_learning_rate, settings.weight_decay
+    return [adamw, Muon(inner, lr=rate, weight_decay=decay, products=products)]
 
 
 def warmup_cosine(step: int, warmup_steps: int, total_steps: int) -> float:
