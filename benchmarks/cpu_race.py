@@ -56,6 +56,21 @@ def _change(says: str, config: dict[str, Any] | None = None, **settings: Any) ->
     return Racer(says, replace(HALF, **settings), replace(RECIPE.config, **(config or {})))
 
 
+def drop_tokens(model: nn.Module, steps: int) -> nn.Module:
+    """Let so many training steps see a random half of each image's tokens, as Fast Language-Image Pre-training does."""
+    left = iter(range(steps))
+
+    def keep_half(blocks: nn.Module, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
+        (tokens,) = inputs  # (batch, tokens, embed_dim)
+        if not blocks.training or next(left, None) is None:
+            return None
+        kept = torch.rand(tokens.shape[:2]).argsort(dim=1)[:, : tokens.shape[1] // 2, None]
+        return tokens.gather(1, kept.expand(-1, -1, tokens.shape[2]))
+
+    model.get_submodule("blocks").register_forward_pre_hook(keep_half)
+    return model
+
+
 RACERS = {
     "recipe": _change("the recipe, half as long"),
     "before": _change(
@@ -66,8 +81,12 @@ RACERS = {
         epochs=4,
     ),
     "equal": _change("the recipe, as many seconds as the one before", epochs=11),
-    "float32": _change("float32 in the place of bfloat16", precision="fp32", epochs=5),
     "whole": _change("whole images from the start", growth=(), epochs=4),
+    "dropped": Racer(
+        "half of the tokens dropped at random until the last fifth, images whole",
+        replace(HALF, growth=(), epochs=7),
+        make=lambda config, train: drop_tokens(RECIPE.build(config), round(0.8 * 7 * len(train) / HALF.batch_size)),
+    ),
     "class-token": _change("a class token in the place of the mean", {"pooling": "class_token"}),
     "unshifted": _change("images flipped, but not shifted", augmentation=Augmentation(flip=True)),
     "erased": _change("a square of 8 pixels erased as well", augmentation=replace(HALF.augmentation, erase=8)),

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from exercise_kit.engine.course import course
+from exercise_kit.engine.dispatch_mode import DispatchMode
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.lent import load_right_parts
 from exercise_kit.engine.probes import keep_settings, silence
@@ -46,7 +46,7 @@ class Pace:
     arguments: Callable[..., tuple[Any, ...]] | None = None
 
 
-class _Counting(TorchDispatchMode):
+class _Counting(DispatchMode):
     """Counts the calls of torch's operators, and the bytes of what these make anew."""
 
     def __init__(self) -> None:

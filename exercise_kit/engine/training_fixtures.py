@@ -26,8 +26,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
+
+from exercise_kit.engine.dispatch_mode import DispatchMode
 
 
 def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
@@ -101,7 +102,7 @@ class TwoDevicesError(RuntimeError):
     """An operator was given tensors of two devices."""
 
 
-class OtherDevice(TorchDispatchMode):
+class OtherDevice(DispatchMode):
     """While it is entered, operators refuse the same mixes of CPU tensors and the device's tensors as on a GPU.
 
     As on a GPU, a CPU tensor without axes counts as a number, CPU indices may index, and copying between devices is
@@ -113,10 +114,6 @@ class OtherDevice(TorchDispatchMode):
     """
 
     refused = copied = False
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # or torch imports its compiler with the first operator, which takes longer than all checks
 
     def __torch_dispatch__(self, operator: Any, _: Any, inputs: Any = (), options: Any = None) -> Any:
         """Run one operator, or raise :class:`TwoDevicesError`."""

@@ -32,7 +32,7 @@ _KIT = __name__.partition(".")[0]
 _ATTEMPTS = 5
 _SYSTEM_CACHE = Path("/var/cache/vit_course")
 # of the kit's own modules what a course's may import, and what tries students' functions out: in every view
-_OF_THE_KIT = ("files", "versions", "engine/training_fixtures")
+_OF_THE_KIT = ("files", "versions", "engine/dispatch_mode", "engine/training_fixtures")
 
 _CHECK = '''"""Stands where the public checks, a student's own parts and their progress are while a student works."""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -137,3 +139,12 @@ def test_chance_goes_on_as_if_nothing_had_been_measured():
     before = torch.random.get_rng_state()
     passing("PatchEmbedding", vit_course.PatchEmbedding)
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_measuring_does_not_import_torchs_compiler():
+    program = """
+import sys, vit_course
+print(vit_course.check("patchify", vit_course.patchify).pace, "torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert re.search(r"^Right; .* False$", done.stdout, re.MULTILINE), done.stdout + done.stderr

@@ -673,3 +673,9 @@ def test_the_time_of_a_step_on_a_cpu_is_its_log_s():
     words = "took {float32:.0f} ms of one core in float32, {autocast:.0f} under autocast and {bfloat16:.0f} so"
     said = page("vit_course/training/hardware.py")
     assert words.format(**took) in said
+
+
+def test_what_muon_costs_without_bfloat16_is_its_logs():
+    before, after = (log(f"cpu_step_avx2{when}.json")["milliseconds"]["float32"] for when in ("_before", ""))
+    said = page("vit_course/training/muon.py")
+    assert f"took {before:.0f} ms of one core so, and takes {after:.0f} (benchmarks" in said

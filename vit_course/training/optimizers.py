@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
-from vit_course.training.hardware import choose_precision
+from vit_course.training.hardware import DTYPES, choose_precision
 from vit_course.training.muon import Muon
 
 if TYPE_CHECKING:
@@ -47,11 +47,10 @@ def build_optimizers(model: nn.Module, settings: TrainingSettings) -> list[Optim
     adamw = AdamW(groups, lr=settings.learning_rate, fused=True)
     if not inner:
         return [adamw]
-    products = None
-    if inner[0].device.type == "cpu" and choose_precision(settings.precision, inner[0].device) == "bf16":
-        products = torch.bfloat16  # a CPU that is faster in it
-    rate, decay = settings.muon_learning_rate, settings.weight_decay
-    return [adamw, Muon(inner, lr=rate, weight_decay=decay, products=products)]
+    muon = Muon(inner, lr=settings.muon_learning_rate, weight_decay=settings.weight_decay)
+    if inner[0].device.type == "cpu":
+        muon.products = DTYPES.get(choose_precision(settings.precision, inner[0].device), torch.float32)
+    return [adamw, muon]
 
 
 def warmup_cosine(step: int, warmup_steps: int, total_steps: int) -> float:
