@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import brief, close, short
+from exercise_kit.engine.compare import brief, get_tolerance, short
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
@@ -158,17 +158,17 @@ def _are_same_numbers(first: Tensor, second: Tensor) -> bool:
         identical = torch.equal(first, second)
         if identical or not first.is_floating_point():
             return identical
-        scale = max(_find_largest(first), _find_largest(second), 1.0)  # sums of large numbers round by more
-        alike = torch.equal(first.isnan(), second.isnan())
-        return alike and close(first.nan_to_num() / scale, second.nan_to_num() / scale)
+        relative, absolute = get_tolerance(first, second)
+        one, other = (each.detach().to("cpu", torch.float64) for each in (first, second))
+        scale = max(_find_largest(one), _find_largest(other), 1.0)  # sums of large numbers round by more
+        return torch.allclose(one, other, rtol=relative, atol=absolute * scale, equal_nan=True)
     except (RuntimeError, TypeError):  # a check may have recorded a tensor that torch cannot compare
         return False
 
 
 def _find_largest(tensor: Tensor) -> float:
     """The largest finite number, without its sign."""
-    finite = tensor.detach()[tensor.isfinite()]
-    return float(finite.abs().max()) if finite.numel() else 0.0
+    return float(tensor.nan_to_num(0.0, 0.0, 0.0).abs().max()) if tensor.numel() else 0.0
 
 
 def fail_as_incomparable(name: str, record: list[object], error: BaseException) -> Failure:
