@@ -4,6 +4,7 @@
     python -m tests.proof.second_mistakes patchify Mlp       # these alone
     python -m tests.proof.second_mistakes patchify --points  # and those that keep more than two thirds of the points
     python -m tests.proof.second_mistakes patchify --all     # every known mistake, with the checks that it fails
+    python -m tests.proof.second_mistakes --secrets 8        # those whose points depend on what a secret draws
 
 A machine cannot read a sentence, so the rule is about what was recorded. Each check is evaluated on the mistake and on
 the right answer with the same draws, and the two records are compared where the check ended. Most differences are the
@@ -50,7 +51,7 @@ from exercise_kit.reasons import Reason
 from tests.our_hidden_checks import hidden_checks
 
 KEY = b"second mistakes"
-MOST_KEPT = 2 / 3
+MOST_KEPT, MOST_APART = 2 / 3, 0.15
 KEEPS, HIDDEN = "points", "hidden "
 EXAMPLE = "test_its_own_example_comes_out"  # it asks again what other checks ask
 LISTED = Path(__file__).with_suffix(".txt")
@@ -200,9 +201,27 @@ def _public(exercise: Exercise, wrong: Misconception, right: Misconception) -> I
             yield Failed(check.name, kind_of_failure(record, observe_once(right, exercise.objects, check)[1]))
 
 
-def _outcomes(exercise: Exercise, wrong: Misconception) -> list[Outcome]:
+def _outcomes(exercise: Exercise, wrong: Misconception, key: bytes = KEY) -> list[Outcome]:
     named = dict(zip(exercise.objects, wrong.objects, strict=True))
-    return list(hidden_checks().run(exercise.name, lambda: Student(named), KEY))
+    return list(hidden_checks().run(exercise.name, lambda: Student(named), key))
+
+
+def show_chance(exercises: Sequence[Exercise], secrets: int) -> int:
+    """Print the mistakes whose points depend by more than ``MOST_APART`` on the secret: two students may share one.
+
+    Returns: how many there are.
+    """
+    found = 0
+    for exercise, wrong in ((each, wrong) for each in exercises for wrong in each.misconceptions):
+        outcomes = [_outcomes(exercise, wrong, f"secret {number}".encode()) for number in range(secrets)]
+        kept = [fraction(exercise.name, each) for each in outcomes]
+        if max(kept) - min(kept) > MOST_APART:
+            found += 1
+            failing = [{one.check.name for one in each if one.result.verdict == Verdict.FAIL} for each in outcomes]
+            at_times = ", ".join(sorted(set.union(*failing) - set.intersection(*failing)))
+            print(f"{exercise.name}: {wrong.name} (keeps {min(kept):.0%} to {max(kept):.0%})")
+            print(f"    at times fails {at_times}", flush=True)
+    return found
 
 
 def read_listed() -> tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str]]:
@@ -227,10 +246,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("exercise", nargs="*", help="these alone; all by default")
     parser.add_argument("--all", action="store_true", help="every known mistake, with the checks that it fails")
     parser.add_argument("--points", action="store_true", help="those too that keep more than two thirds of the points")
+    parser.add_argument("--secrets", type=int, help="evaluate under so many, and list what depends on them; no more")
     options = parser.parse_args(arguments)
     exercises = distinct_exercises()
     if options.exercise:
         exercises = [_find_exercise(name, exercises, parser) for name in dict.fromkeys(options.exercise)]
+    if options.secrets:
+        return int(show_chance(exercises, options.secrets) > 0)
     (reasons, cheap), counts = read_listed(), Counter()
     used: set[tuple[str, ...]] = set()
     for finding in (finding for each in exercises for finding in examine(each)):

@@ -45,7 +45,8 @@ def some_statistics(probe: Probe, channels: int) -> tuple[Tensor, Tensor]:
 
 def some_inputs(probe: Probe, *sizes: int) -> tuple[Tensor, Tensor, Tensor]:
     """Images in [0, 1], in tenths, with mean and std; ``sizes``: batch, channels, height, width."""
-    batch, channels, height, width = sizes or probe.sizes(4, high=7, shown=(2, 5, 4, 6))
+    drawn = probe.sizes(3, high=6, shown=(2, 4, 6))
+    batch, channels, height, width = sizes or (drawn[0], probe.choice((7, 9, 11), shown=5), *drawn[1:])
     return probe.integers(batch, channels, height, width, high=11) / 10, *some_statistics(probe, channels)
 
 
@@ -76,7 +77,7 @@ def every_channel_has_its_own_statistics(student: Student, probe: Probe) -> None
     images, mean, std = some_inputs(probe)
     expect_normalized(student, images, mean, std)
     batch, channels, height, width = images.shape
-    expect_normalized(student, *some_inputs(probe, batch, channels + 2, width, height))  # never 3 twice
+    expect_normalized(student, *some_inputs(probe, batch, channels + 2, width, height))
     expect_normalized(student, *some_inputs(probe, batch, channels, height, width))  # other numbers of the first sizes
 
 
@@ -92,7 +93,7 @@ def one_image_of_one_channel_is_a_batch_too(student: Student, probe: Probe) -> N
 @normalize_images.check(points=0.25)
 def no_other_axis_is_taken_for_the_channels(student: Student, probe: Probe) -> None:
     """As many images as channels, as high and as wide, are still normalized by channel."""
-    size = probe.choice((2, 4, 5, 6), shown=3)
+    size = probe.choice((4, 5, 6), shown=3)
     expect_normalized(student, *some_inputs(probe, size, size, size, size))
 
 

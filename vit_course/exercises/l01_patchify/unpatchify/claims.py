@@ -57,8 +57,13 @@ def expect_images(
 
 def some_patches(probe: Probe) -> tuple[Tensor, int, tuple[int, int]]:
     """Patches, their size, and the size of the images that they make."""
-    batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 4, 5, 2))
+    (batch, channels, size), (rows, columns) = probe.sizes(3, high=5, shown=(2, 3, 2)), _draw_grid(probe)
     return probe.normal(batch, rows * columns, channels * size**2), size, (rows * size, columns * size)
+
+
+def _draw_grid(probe: Probe) -> tuple[int, int]:
+    """Rows and columns of patches, of which neither is the whole root of their number."""
+    return probe.choice(((2, 6), (5, 2), (6, 3)), shown=(2, 5))
 
 
 @unpatchify.check(guard=True)
@@ -100,7 +105,7 @@ def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
 @unpatchify.check(needs=every_pixel_returns_to_its_place, guard=True, points=0.7)
 def dtypes_are_kept(student: Student, probe: Probe) -> None:
     """Integer, half and double patches keep their dtype, and non-contiguous patches are read right."""
-    batch, channels, rows, columns, size = probe.sizes(5, high=6, shown=(2, 3, 2, 4, 5))
+    (batch, channels, size), (rows, columns) = probe.sizes(3, high=5, shown=(2, 3, 5)), _draw_grid(probe)
     for dtype in DTYPES:
         patches = probe.every_digit(batch, rows * columns, channels * 4, dtype=dtype)
         expect_images(student, (patches, 2, (2 * rows, 2 * columns)), f"unpatchify of {short(dtype)}")

@@ -38,9 +38,9 @@ layer_norm = Exercise("layer_norm", LESSON)
 
 
 def _tokens(probe: Probe, *shape: int, spread: float = 1.0) -> Tensor:
-    """Tokens (..., embed_dim) of which each has a mean and a spread of its own."""
+    """Tokens (..., embed_dim) of which each has a mean and a spread of its own, beside which no usual eps counts."""
     each = (*shape[:-1], 1)
-    spreads = spread * (0.5 + 3.5 * probe.uniform(*each))
+    spreads = spread * (2.0 + 6.0 * probe.uniform(*each))
     return spreads * (probe.normal(*each, scale=2.0) + probe.normal(*shape))
 
 
@@ -143,7 +143,7 @@ def eps_is_added_to_the_variance(student: Student, probe: Probe) -> None:
     """eps is added to the variance, before the root is taken; tokens of small variance tell."""
     batch, tokens, embed_dim = probe.sizes(3, low=5, shown=(3, 5, 7))
     for eps in (probe.choice((0.05, 0.1, 0.2), shown=0.1), probe.choice((0.3, 0.4, 0.5), shown=0.4)):
-        x = _tokens(probe, batch, tokens, embed_dim, spread=0.1)
+        x = _tokens(probe, batch, tokens, embed_dim, spread=0.03)
 
         def describe(
             actual: Tensor, expected: Tensor, x: Tensor = x, wanted: str = f"for an eps of {eps:g}"

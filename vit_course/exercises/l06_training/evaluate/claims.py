@@ -48,7 +48,8 @@ def measured_setting(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
 def _settings(probe: Probe) -> Iterator[tuple[Setting, dict[str, bool]]]:
     """Batches of many sizes, in a loader or a list, and the mode of the model: in grading at times training."""
     yield measured_setting(probe), {}
-    for sizes in (probe.sizes(1), (1, 1, 3), (1,), (2, 6, 5, 1)):
+    many = probe.choice(((2, 9, 8, 9, 7),), shown=(2, 6, 5, 1))  # so that dropout, left on, changes some answer
+    for sizes in (probe.sizes(1), (1, 1, 3), (1,), many):
         yield measured_setting(probe, sizes), {"training": probe.is_secret, "plain": len(sizes) == 3}
 
 

@@ -161,7 +161,7 @@ def it_finds_the_minimum(student: Student, probe: Probe) -> None:
         expect_minimum(student, task, f"for {count} rows of {dim} numbers", look)
 
 
-@linear_probe.check(needs=a_linear_layer_comes_back, points=0.55)
+@linear_probe.check(needs=a_linear_layer_comes_back, points=1)
 def the_weight_decay_counts(student: Student, probe: Probe) -> None:
     """The sum of the squared weights is multiplied by half of the weight decay that was given."""
     for weight_decay in (probe.choice((0.03, 0.05), shown=0.03), probe.choice((0.3, 0.4), shown=0.3)):
@@ -173,12 +173,13 @@ def the_weight_decay_counts(student: Student, probe: Probe) -> None:
 @linear_probe.check(needs=a_linear_layer_comes_back, points=1.67)
 def the_bias_is_free(student: Student, probe: Probe) -> None:
     """The bias is not decayed: even with a huge weight decay it shows how common each class is."""
-    task = clouds(probe, 120, 4, 3, float(probe.choice(range(15, 25), shown=20)))
+    # classes that overlap hold the weights back by themselves: here it hardly matters how much of a decay they feel
+    task = clouds(probe, 120, 4, 3, float(probe.choice(range(15, 25), shown=20)), apart=0.5)
     look = "Which parameters are in the term with the squares?"
     expect_minimum(student, task, f"with weight_decay={task.weight_decay:g}", look)
 
 
-@linear_probe.check(needs=it_finds_the_minimum, points=1.67)
+@linear_probe.check(needs=it_finds_the_minimum, points=1.22)
 def features_may_be_large(student: Student, probe: Probe) -> None:
     """Features that are larger, or far from zero, are classified as well."""
     # five classes that overlap: else steps too large, or too few, may by chance end low enough

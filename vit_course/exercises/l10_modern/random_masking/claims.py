@@ -149,7 +149,8 @@ def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
     masks = [mask for _, mask in called(student, case_of(probe, 6, 24, 0.5), 3)]
     of_images = not bool((masks[0] == masks[0][:1]).all())
     of_calls = not torch.equal(masks[0], masks[1]) and not torch.equal(masks[0], masks[2])
-    twins = [pair for pair in combinations(range(len(masks[0])), 2) if torch.equal(*masks[0][list(pair)])]
+    pairs = combinations(range(len(masks[0])), 2)  # alike in every call: in one that may be chance
+    twins = [pair for pair in pairs if all(torch.equal(*mask[list(pair)]) for mask in masks)]
     student.note(("own patches", of_images, of_calls, not twins))
     if not of_images:
         look = "How many orders do you draw: one, or one for each image?"
