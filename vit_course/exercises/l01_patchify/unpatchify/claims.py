@@ -57,7 +57,7 @@ def expect_images(
 
 def some_patches(probe: Probe) -> tuple[Tensor, int, tuple[int, int]]:
     """Patches, their size, and the size of the images that they make."""
-    (batch, channels, size), (rows, columns) = probe.sizes(3, high=5, shown=(2, 3, 2)), _draw_grid(probe)
+    (batch, channels, size), (rows, columns) = probe.sizes(3, low=3, high=6, shown=(2, 3, 2)), _draw_grid(probe)
     return probe.normal(batch, rows * columns, channels * size**2), size, (rows * size, columns * size)
 
 
@@ -105,7 +105,7 @@ def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
 @unpatchify.check(needs=every_pixel_returns_to_its_place, guard=True, points=0.7)
 def dtypes_are_kept(student: Student, probe: Probe) -> None:
     """Integer, half and double patches keep their dtype, and non-contiguous patches are read right."""
-    (batch, channels, size), (rows, columns) = probe.sizes(3, high=5, shown=(2, 3, 5)), _draw_grid(probe)
+    (batch, channels, size), (rows, columns) = probe.sizes(3, low=3, high=6, shown=(2, 3, 5)), _draw_grid(probe)
     for dtype in DTYPES:
         patches = probe.every_digit(batch, rows * columns, channels * 4, dtype=dtype)
         expect_images(student, (patches, 2, (2 * rows, 2 * columns)), f"unpatchify of {short(dtype)}")
