@@ -5,8 +5,9 @@
 
 A racer is the recipe, started at random and half as long, with one choice changed and as many epochs as fit into the
 same seconds. It is judged by the 5,000 images held back; the test images are not looked at. Libraries' models train
-with AdamW as is usual, through the same `fit`. A run writes results/cpu_race/RACER-SEED.json, and is not run again
-where that is; all of them make results/cpu_race.json.
+with AdamW as is usual, through the same `fit`. On another machine the recipe races first, and `--slower` says how many
+times as long it took: table and figure have the first machine's seconds. A run writes results/cpu_race/RACER-SEED.json,
+and is not run again where that is; all of them make results/cpu_race.json.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ RACERS = {
 }
 
 
-def race(racer: Racer, seed: int, data: Path | None) -> dict[str, Any]:
+def race(racer: Racer, seed: int, data: Path | None, slower: float = 1.0) -> dict[str, Any]:
     """Train once, and give what a table and a figure need of it."""
     torch.set_num_threads(1)
     whole, _ = load_images(RECIPE.dataset, data)
@@ -122,6 +123,7 @@ def race(racer: Racer, seed: int, data: Path | None) -> dict[str, Any]:
         "seed": seed,
         "parameters": sum(each.numel() for each in model.parameters()),
         "torch": torch.__version__,
+        "slower": slower,
         "cpu_seconds": [round(each, 1) for each in history.cpu_seconds],
         "validation_accuracy": [round(each, 4) for each in history.validation_accuracy],
     }
@@ -148,13 +150,17 @@ def compare(races: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
             "racer": races[name][0]["racer"],
             "seeds": len(each),
             "epochs": len(races[name][0]["cpu_seconds"]),
-            "cpu_seconds": round(statistics.mean(sum(log["cpu_seconds"]) for log in races[name])),
+            "cpu_seconds": round(statistics.mean(map(_sum_seconds, races[name]))),
             "accuracy": round(statistics.mean(each), 4),
             "difference": round(statistics.mean(each) - statistics.mean(base), 4),
             "half_interval": round(spread * (1 / len(each) + 1 / len(base)) ** 0.5, 4),
         }
         for name, each in reached.items()
     ]
+
+
+def _sum_seconds(log: dict[str, Any]) -> float:
+    return float(sum(log["cpu_seconds"]) / log.get("slower", 1))
 
 
 def write_table(parser: argparse.ArgumentParser) -> None:
@@ -175,6 +181,7 @@ def main() -> None:
     parser.add_argument("racers", nargs="*", help=", ".join(RACERS))
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
     parser.add_argument("--data", type=Path, help="where CIFAR-10 is; by default it is downloaded")
+    parser.add_argument("--slower", type=float, default=1.0, help="times as long as on the first machine; 1")
     parser.add_argument("--table", action="store_true", help="train nothing, compare what there is")
     options = parser.parse_args()
     if unknown := [name for name in options.racers if name not in RACERS]:
@@ -183,7 +190,7 @@ def main() -> None:
         for seed in options.seeds:
             path = RESULTS / f"{name}-{seed}.json"
             if not path.exists():
-                log = race(RACERS[name], seed, options.data)
+                log = race(RACERS[name], seed, options.data, options.slower)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
     if options.table:

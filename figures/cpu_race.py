@@ -20,9 +20,10 @@ NAMED = {
 
 
 def read_curve(path: Path) -> tuple[list[float], list[float]]:
-    """Seconds so far and per cent right, after each epoch."""
+    """Seconds so far, as many as on the first machine, and per cent right, after each epoch."""
     run = json.loads(path.read_text(encoding="utf-8"))
-    return list(accumulate(run["cpu_seconds"])), [100 * each for each in run["validation_accuracy"]]
+    seconds = (each / run.get("slower", 1) for each in run["cpu_seconds"])
+    return list(accumulate(seconds)), [100 * each for each in run["validation_accuracy"]]
 
 
 def draw_runs(axes: Axes) -> None:
