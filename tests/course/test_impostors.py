@@ -60,7 +60,9 @@ def test_grading_asks_about_others_too():
 
 def test_an_impostor_that_slips_through_is_told_by_what_it_does():
     with pytest.raises(Failure, match=r"is_double\(double\) is True for a double that squares its input") as caught:
-        LINE_UP.expect_family_is_caught(student(lambda function: function(2.0) == 4.0), SHOWING, "power", "Which number?")
+        LINE_UP.expect_family_is_caught(
+            student(lambda function: function(2.0) == 4.0), SHOWING, "power", "Which number?"
+        )
     assert (caught.value.expected, caught.value.look) == ("False", "Which number?")
 
 

@@ -141,10 +141,10 @@ def loop(
         model.get_parameter(name).requires_grad_(False)
     loader = SmallLoader(batches)
     arguments: list[Any] = [model, list(loader) if plain else loader, torch.device(device)]
-    _note_calls(events, model, "zero_grad")
+    _wrap_methods_to_note_calls(events, model, "zero_grad")
     if learning_rate is not None:
         arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate, momentum))
-        _note_calls(events, arguments[2], "zero_grad", "step")
+        _wrap_methods_to_note_calls(events, arguments[2], "zero_grad", "step")
     returned = function(*arguments)
     modes = {module.training for module in model.modules()}
     grads = {name: each.grad for name, each in model.named_parameters()}
@@ -200,7 +200,7 @@ def elsewhere(
     return {"images": list(models[-1].places), "mixed": mixed, "read": read}
 
 
-def _note_calls(events: list[str], owner: object, *methods: str) -> None:
+def _wrap_methods_to_note_calls(events: list[str], owner: object, *methods: str) -> None:
     """From here on, calls of the owner's methods are ``events`` too."""
 
     def wrap_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

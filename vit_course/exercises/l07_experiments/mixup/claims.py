@@ -61,7 +61,7 @@ class Blend:
         return self.parts - torch.diag(self.parts.diag())
 
     @property
-    def partners(self) -> Tensor:
+    def partners_of_images(self) -> Tensor:
         """Who is whose partner: (batch, batch), a 1 where image j is that of image i; an image may be its own."""
         found = (self.parts_of_others.abs() > 1e-3).double()
         return found + torch.diag(1 - found.amax(dim=1))
@@ -198,7 +198,10 @@ def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
 @mixup.check(needs=an_image_is_blended_with_one_other, points=0.67)
 def the_partners_are_drawn(student: Student, probe: Probe) -> None:
     """The partners are drawn anew for every batch."""
-    seen = {tuple(each.partners.argmax(dim=1).tolist()) for each in call_and_read_blends(student, draw_case(probe), 6)}
+    seen = {
+        tuple(each.partners_of_images.argmax(dim=1).tolist())
+        for each in call_and_read_blends(student, draw_case(probe), 6)
+    }
     student.note(("orders", len(seen) > 1 or seen.copy().pop()))
     if len(seen) == 1:
         look = "Where do the partners come from: from their place in the batch, or from the generator?"
@@ -215,7 +218,7 @@ def targets_are_blended_as_the_images_are(student: Student, probe: Probe) -> Non
         right = bool(torch.allclose(found, blend.wanted, atol=1e-3))
         hard = bool(((found - found.round()).abs() < 1e-6).all())
         one_hot = torch.nn.functional.one_hot(case.labels, case.num_classes).double()
-        swapped = one_hot + blend.partners @ one_hot - blend.wanted
+        swapped = one_hot + blend.partners_of_images @ one_hot - blend.wanted
         student.note(("targets", right, hard, bool(torch.allclose(found, swapped, atol=1e-3))))
         if not right:
             row = int((found - blend.wanted).abs().amax(dim=1).argmax())
@@ -269,7 +272,7 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     ]
     student.forget(3)
     first, again, other = (_solve_for_blend(case, *_expect_pair(student, each["returned"])) for each in notes)
-    same_partners = torch.equal(first.partners, again.partners)
+    same_partners = torch.equal(first.partners_of_images, again.partners_of_images)
     same_share = same_partners and close(
         first.shares_of_blended, again.shares_of_blended
     )  # each partner of another has a share

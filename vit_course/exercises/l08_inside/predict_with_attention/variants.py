@@ -8,7 +8,7 @@ from vit_course import interpret as reference
 
 
 @contextmanager
-def evaluating(model):
+def put_into_evaluation_mode(model):
     """The model in evaluation mode, and each module in its own mode again, whatever happens."""
     training = {name for name, module in model.named_modules() if module.training}
     try:
@@ -19,7 +19,7 @@ def evaluating(model):
 
 
 def predict_by_walking(model, image):
-    with evaluating(model), torch.no_grad():
+    with put_into_evaluation_mode(model), torch.no_grad():
         x = model.patch_embedding(image.unsqueeze(0))
         x = torch.cat([model.class_token, x], dim=1) + model.positions
         for block in model.blocks[:-1]:
@@ -68,7 +68,7 @@ def predict_with_the_model_asked_twice(model, image):
             heard.append(None)
             heard[0] = module(*inputs, return_weights=True)[1]
 
-    with evaluating(model), torch.no_grad():
+    with put_into_evaluation_mode(model), torch.no_grad():
         handle = model.blocks[len(model.blocks) - 1].attention.register_forward_pre_hook(keep_inputs)
         with handle:  # which removes it at the end
             probabilities = model(torch.stack([image]))[0].softmax(0)
