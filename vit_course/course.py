@@ -164,15 +164,15 @@ def _load_graded() -> None:
 
 
 def _measure(secret: bytes) -> Measure:
-    from vit_course.exercises.l07_experiments.model_accuracy import accuracy_of_class
+    from vit_course.exercises.l07_experiments.model_accuracy import make_accuracy_for_secret
 
-    return accuracy_of_class(secret)
+    return make_accuracy_for_secret(secret)
 
 
 def _read_fingerprint() -> object:
-    from vit_course.exercises.l07_experiments.model_accuracy import fingerprint_of_images
+    from vit_course.exercises.l07_experiments.model_accuracy import read_fingerprint_of_images
 
-    return fingerprint_of_images()
+    return read_fingerprint_of_images()
 
 
 def _read_site() -> str:
@@ -188,9 +188,9 @@ def _load_quoted() -> Mapping[str, Callable[[], str]]:
 
 def _make_results(student: Student, probe: Probe, measure: Measure | None) -> object:
     from vit_course.exercises.l07_experiments.model_accuracy import Results as MeasuredResults
-    from vit_course.exercises.l07_experiments.model_accuracy import accuracy_for
+    from vit_course.exercises.l07_experiments.model_accuracy import make_accuracy_for_probe
 
-    return MeasuredResults(student, cast("ModelAccuracy", measure) if measure else accuracy_for(probe))
+    return MeasuredResults(student, cast("ModelAccuracy", measure) if measure else make_accuracy_for_probe(probe))
 
 
 COURSE = Course(

@@ -8,7 +8,7 @@ import torch
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.impostors import LineUp, Suspect, family
+from vit_course.exercises.impostors import LineUp, Suspect, add_graded_suspects
 from vit_course.exercises.l03_attention.is_attention import suspects as of_attention
 from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_norm
 from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
@@ -24,7 +24,7 @@ LINE_UP = LineUp(
     [Suspect("doubles its input", lambda x: 2 * x)],
     [Suspect("adds its input to itself", lambda x: x + x)],
     {
-        "factor": family(
+        "factor": add_graded_suspects(
             lambda probe: [Suspect("halves its input", lambda x: x / 2)],
             lambda probe: [Suspect("adds two", lambda x: x + 2)],
         ),
@@ -47,20 +47,22 @@ def test_a_right_test_passes():
     asked = student(is_double)
     LINE_UP.expect_right_passes(asked, SHOWING)
     for probe in (SHOWING, SECRET):
-        LINE_UP.expect_caught(asked, probe, "factor", "")
-        LINE_UP.expect_caught(asked, probe, "power", "")
+        LINE_UP.expect_family_is_caught(asked, probe, "factor", "")
+        LINE_UP.expect_family_is_caught(asked, probe, "power", "")
 
 
 def test_grading_asks_about_others_too():
     wants_five = student(lambda function: function(3.0) in (5.0, 6.0))
-    LINE_UP.expect_caught(wants_five, SHOWING, "factor", "")
+    LINE_UP.expect_family_is_caught(wants_five, SHOWING, "factor", "")
     with pytest.raises(Failure, match="is True for a double that adds two"):
-        LINE_UP.expect_caught(wants_five, SECRET, "factor", "")
+        LINE_UP.expect_family_is_caught(wants_five, SECRET, "factor", "")
 
 
 def test_an_impostor_that_slips_through_is_told_by_what_it_does():
     with pytest.raises(Failure, match=r"is_double\(double\) is True for a double that squares its input") as caught:
-        LINE_UP.expect_caught(student(lambda function: function(2.0) == 4.0), SHOWING, "power", "Which number?")
+        LINE_UP.expect_family_is_caught(
+            student(lambda function: function(2.0) == 4.0), SHOWING, "power", "Which number?"
+        )
     assert (caught.value.expected, caught.value.look) == ("False", "Which number?")
 
 
@@ -78,7 +80,7 @@ def test_what_is_neither_true_nor_false_is_told(answer, seen):
     asked = student(lambda function: answer)
     for ask in (
         lambda: LINE_UP.expect_right_passes(asked, SHOWING),
-        lambda: LINE_UP.expect_caught(asked, SECRET, "factor", ""),
+        lambda: LINE_UP.expect_family_is_caught(asked, SECRET, "factor", ""),
     ):
         with pytest.raises(Failure) as caught:
             ask()
@@ -91,7 +93,7 @@ def test_a_test_that_raises_is_asked_to_answer():
         return True
 
     with pytest.raises(Failure) as caught:
-        LINE_UP.expect_caught(student(asserts), SECRET, "power", "")
+        LINE_UP.expect_family_is_caught(student(asserts), SECRET, "power", "")
     assert "it was asked about a double that squares its input" in caught.value.seen
     assert "is_double should still answer" in caught.value.look
 
@@ -104,10 +106,12 @@ def table(request):
 
 def test_grading_asks_about_every_suspect(table, monkeypatch):
     asked = []
-    monkeypatch.setattr(LineUp, "_judge", lambda self, student, suspect, *_: asked.append(suspect.described))
+    monkeypatch.setattr(
+        LineUp, "_ask_about_suspect", lambda self, student, suspect, *_: asked.append(suspect.described)
+    )
     every = {each.described for each in (*table.right, *table.more_right)}
     for name, draw in table.wrong.items():
-        table.expect_caught(None, Probe(0), name, "")
+        table.expect_family_is_caught(None, Probe(0), name, "")
         every |= {each.described for each in draw(Probe(0))}
     assert set(asked) == every
 

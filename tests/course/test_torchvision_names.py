@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from exercise_kit.engine.probes import Probe
-from vit_course.exercises.l05_vit.load_torchvision.claims import MODEL, torchvision_weights
+from vit_course.exercises.l05_vit.load_torchvision.claims import MODEL, draw_torchvision_weights
 
 
 def test_names_and_shapes_are_torchvisions() -> None:
@@ -19,7 +19,7 @@ def test_names_and_shapes_are_torchvisions() -> None:
         mlp_dim=config.hidden_dim,
         num_classes=config.num_classes,
     )
-    made_up, _ = torchvision_weights(Probe(0), config)
+    made_up, _ = draw_torchvision_weights(Probe(0), config)
     assert {name: tensor.shape for name, tensor in made_up.items()} == {
         name: tensor.shape for name, tensor in theirs.state_dict().items()
     }

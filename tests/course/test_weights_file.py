@@ -11,17 +11,17 @@ from exercise_kit.engine import check
 from exercise_kit.engine.probes import Probe
 from vit_course import PRESETS
 from vit_course.config import ViTConfig
-from vit_course.exercises.l07_experiments.vit_cifar.claims import SMALL, described
+from vit_course.exercises.l07_experiments.vit_cifar.claims import SMALL, describe_model
 from vit_course.exercises.l07_experiments.weights_file import (
     MOST_OPERATIONS,
     Refused,
-    config_of,
-    count_of,
-    expect_affordable,
+    check_and_make_model,
+    count_numbers_in_state,
+    expect_affordable_model,
+    list_state_shapes,
+    make_weights_file,
+    read_config,
     read_weights,
-    saved_model,
-    shapes_of,
-    written,
 )
 from vit_course.metrics import operations_of
 from vit_course.vit import VisionTransformer
@@ -37,16 +37,16 @@ CHOICES = [
 
 
 def file_of(config, **tensors):
-    weights = Probe("weights").weights(shapes_of(config)) | tensors
-    return written(weights, described(config))
+    weights = Probe("weights").weights(list_state_shapes(config)) | tensors
+    return make_weights_file(weights, describe_model(config))
 
 
 @pytest.mark.parametrize("choices", CHOICES, ids=str)
 def test_shapes_are_those_of_the_reference(choices):
     config = replace(SMALL, **choices)
     right = {name: tuple(each.shape) for name, each in VisionTransformer(config).state_dict().items()}
-    assert shapes_of(config) == right
-    model = saved_model(read_weights(file_of(config)))
+    assert list_state_shapes(config) == right
+    model = check_and_make_model(read_weights(file_of(config)))
     assert model.config == config
     assert (model.mean, model.std) == ((0.5,) * 3, (0.25,) * 3)
 
@@ -58,7 +58,7 @@ def test_what_the_course_saves_is_read(tmp_path):
     images = shapes(20)
     reference = VisionTransformer(SMALL)
     save_model(tmp_path / "vit_cifar.safetensors", reference, images)
-    model = saved_model(read_weights((tmp_path / "vit_cifar.safetensors").read_bytes()))
+    model = check_and_make_model(read_weights((tmp_path / "vit_cifar.safetensors").read_bytes()))
     assert model.config == SMALL
     assert model.mean == pytest.approx(images.mean)
     assert all(torch.equal(model.weights[name], each) for name, each in reference.state_dict().items())
@@ -67,17 +67,17 @@ def test_what_the_course_saves_is_read(tmp_path):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_read_as_float32(tmp_path, dtype):
     safetensors = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
-    weights = {name: each.to(dtype) for name, each in Probe("w").weights(shapes_of(SMALL)).items()}
-    content = safetensors.save(weights, {"vit_course": json.dumps(described(SMALL))})
-    for name, tensor in saved_model(read_weights(content)).weights.items():
+    weights = {name: each.to(dtype) for name, each in Probe("w").weights(list_state_shapes(SMALL)).items()}
+    content = safetensors.save(weights, {"vit_course": json.dumps(describe_model(SMALL))})
+    for name, tensor in check_and_make_model(read_weights(content)).weights.items():
         assert torch.equal(tensor, weights[name].float())
 
 
 def test_the_description_may_lie_beside(tmp_path):
-    content = written(Probe("w").weights(shapes_of(SMALL)), None)
-    assert saved_model(read_weights(content, json.dumps(described(SMALL)).encode())).config == SMALL
+    content = make_weights_file(Probe("w").weights(list_state_shapes(SMALL)), None)
+    assert check_and_make_model(read_weights(content, json.dumps(describe_model(SMALL)).encode())).config == SMALL
     with pytest.raises(Refused, match="says nothing about its model") as refused:
-        saved_model(read_weights(content))
+        check_and_make_model(read_weights(content))
     assert refused.value.kind == "no config"
 
 
@@ -92,28 +92,30 @@ def test_the_description_may_lie_beside(tmp_path):
 )
 def test_what_costs_too_much_is_refused_before_it_is_made(sizes):
     with pytest.raises(Refused) as refused:
-        expect_affordable(replace(SMALL, **sizes))
+        expect_affordable_model(replace(SMALL, **sizes))
     assert refused.value.kind == "size"
 
 
 @pytest.mark.parametrize("config", [ViTConfig(), replace(ViTConfig(), embed_dim=384, depth=5, num_heads=6)])
 def test_a_model_of_the_allowed_size_is_affordable(config):
-    expect_affordable(config)
-    assert count_of(config) == sum(each.numel() for each in VisionTransformer(config).state_dict().values())
+    expect_affordable_model(config)
+    assert count_numbers_in_state(config) == sum(
+        each.numel() for each in VisionTransformer(config).state_dict().values()
+    )
     assert operations_of(config) < MOST_OPERATIONS
 
 
 def test_a_model_for_other_images_is_refused():
     for other in (replace(SMALL, image_size=48), replace(SMALL, in_channels=1), replace(SMALL, num_classes=100)):
         with pytest.raises(Refused, match="its model takes") as refused:
-            config_of(read_weights(written({}, described(other))))
+            read_config(read_weights(make_weights_file({}, describe_model(other))))
         assert refused.value.expected == "one for 3 x 32 x 32 images of 10 classes"
 
 
 def test_every_field_of_a_config_is_read():
     for preset in PRESETS.values():
         config = replace(preset, image_size=32, patch_size=4, in_channels=3, num_classes=10)
-        assert config_of(read_weights(written({}, {"version": 1, "model": asdict(config)}))) == config
+        assert read_config(read_weights(make_weights_file({}, {"version": 1, "model": asdict(config)}))) == config
 
 
 def test_the_public_check_reads_a_path(tmp_path, monkeypatch):
@@ -135,7 +137,7 @@ def test_the_public_check_reads_a_path(tmp_path, monkeypatch):
 def test_a_file_earns_nothing_before_all_is_well_with_it(tmp_path):
     path = tmp_path / "vit_cifar.safetensors"
     weights = {name: torch.full_like(each, torch.nan) for name, each in read_weights(file_of(SMALL)).tensors.items()}
-    path.write_bytes(written(weights, described(SMALL)))
+    path.write_bytes(make_weights_file(weights, describe_model(SMALL)))
     report = check("vit_cifar", path, points=8)
     assert [each.verdict for each in report.results[:4]] == ["pass"] * 3 + ["fail"]
     assert report.score == 0

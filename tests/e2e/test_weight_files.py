@@ -39,7 +39,7 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Jud
     (folder / ".vit_course" / "secret").write_text(SECRET)
     (folder / "nbgrader_config.py").write_text("c = get_config()\n")
     data.mkdir()
-    images = model_accuracy.labeled(model_accuracy.colored_squares(Probe(3), 600))
+    images = model_accuracy.label_by_reference(model_accuracy.draw_colored_squares(Probe(3), 600))
     arrays = {"images": images.images.permute(0, 2, 3, 1).numpy(), "labels": images.labels.numpy()}
     both = {f"{split}_{name}": array for split in ("train", "test") for name, array in arrays.items()}
     np.savez(data / "cifar10.npz", classes=np.array(images.classes), **both)

@@ -30,7 +30,7 @@ def weights_file(folder: Path) -> None:
 def data_folder(folder: Path) -> Path:
     """Write a small `cifar10.npz`, for lesson 07 to be measured with; give its folder."""
     folder.mkdir()
-    images = model_accuracy.labeled(model_accuracy.colored_squares(Probe(3), 400))
+    images = model_accuracy.label_by_reference(model_accuracy.draw_colored_squares(Probe(3), 400))
     pixels, labels = images.images.permute(0, 2, 3, 1).numpy(), images.labels.numpy()
     np.savez(folder / "cifar10.npz", test_images=pixels, test_labels=labels, classes=np.array(images.classes))
     return folder

@@ -10,7 +10,7 @@ import vit_course.exercises
 from exercise_kit.engine.exercise import Exercise
 
 
-def _exercises() -> dict[str, Exercise]:
+def _find_exercises() -> dict[str, Exercise]:
     """Those of each lesson in the order that its package gives; a folder that it leaves out comes last."""
     found: dict[str, Exercise] = {}
     for lesson in sorted(each.name for each in iter_modules(vit_course.exercises.__path__) if each.ispkg):
@@ -26,7 +26,7 @@ def _exercises() -> dict[str, Exercise]:
     return found
 
 
-EXERCISES = _exercises()
+EXERCISES = _find_exercises()
 
 
 def load_graded() -> None:

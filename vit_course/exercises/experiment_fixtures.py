@@ -66,10 +66,10 @@ def mixing_elsewhere(
 ) -> dict[str, Any]:
     """Call it with images and labels on another device than the CPU; what :func:`device` notes of it."""
 
-    def called(images: Tensor, labels: Tensor) -> Any:
+    def call_with_new_generator(images: Tensor, labels: Tensor) -> Any:
         return function(images, labels, num_classes, alpha, np.random.default_rng(seed))
 
-    return device(called, [images, labels])
+    return device(call_with_new_generator, [images, labels])
 
 
 FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {

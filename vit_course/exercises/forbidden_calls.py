@@ -34,20 +34,25 @@ _ANY_ROTATION = "(?i)rotary"
 _ANY_TENSOR = "^_?(new_)?(empty|zeros|ones|full|rand|arange|range|eye|linspace|logspace|scalar_tensor|tri[lu]_indices)"
 
 
-def _yourself(what: str, but: str) -> str:
+def _explain_forbidden_call(what: str, but: str) -> str:
     return f"This exercise asks you to {what} yourself, so no ready-made {but} may be called in it."
 
 
-_MIX = Rule(_yourself("write attention", "attention"), names=_NORMS, operators=_NORM_OPERATORS, withheld=_ANY_ATTENTION)
+_MIX = Rule(
+    _explain_forbidden_call("write attention", "attention"),
+    names=_NORMS,
+    operators=_NORM_OPERATORS,
+    withheld=_ANY_ATTENTION,
+)
 _TEST = "This exercise asks for a test that needs no second {} to compare with, so none may be called in it."
 _BLOCK = Rule(
-    _yourself("build the block", "attention or layer"),
+    _explain_forbidden_call("build the block", "attention or layer"),
     names=(*_NORMS, *_ATTENTION, *_PARTS),
     operators=(*_NORM_OPERATORS, *_ATTENTION_OPERATORS),
     withheld=_ANY_LAYER,
 )
 _ROTATIONS = "This exercise asks for a test that needs no second rotation to compare with, so none may be called in it."
-_MODEL = replace(_BLOCK, why=_yourself("build the model", "Transformer"))
+_MODEL = replace(_BLOCK, why=_explain_forbidden_call("build the model", "Transformer"))
 _RULES = {
     "fix_patchify": Rule(
         "This exercise asks for a repaired program, so no ready-made patchify may be called in it.",
@@ -64,7 +69,7 @@ _RULES = {
         others=("scaled_dot_product_attention", "MultiHeadSelfAttention"),
         withheld=_ANY_ATTENTION,
     ),
-    "layer_norm": Rule(_yourself("write layer_norm", "norm"), parts=False, withheld=_ANY_NORM),
+    "layer_norm": Rule(_explain_forbidden_call("write layer_norm", "norm"), parts=False, withheld=_ANY_NORM),
     "is_layer_norm": Rule(_TEST.format("layer norm"), parts=False, others=("layer_norm",), withheld=_ANY_NORM),
     "EncoderBlock": _BLOCK,
     "fix_block": replace(

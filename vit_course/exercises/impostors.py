@@ -33,12 +33,12 @@ class Suspect(NamedTuple):
 Family = Callable[[Probe], Sequence[Suspect]]  # draws the wrong suspects of one run
 
 
-def drawn(probe: Probe, low: float, high: float, shown: float) -> float:
+def draw_setting(probe: Probe, low: float, high: float, shown: float) -> float:
     """A setting of a suspect from ``low`` to ``high``; ``shown`` for a probe that is not secret."""
     return float(probe.uniform(1, low=low, high=high)) if probe.is_secret else shown
 
 
-def family(shown: Family, graded: Family) -> Family:
+def add_graded_suspects(shown: Family, graded: Family) -> Family:
     """The wrong suspects of ``shown``; for a probe that is secret, those of ``graded`` too."""
     return lambda probe: [*shown(probe), *(graded(probe) if probe.is_secret else ())]
 
@@ -63,54 +63,56 @@ class LineUp:
     wrong: Mapping[str, Family]
     unnamed: Callable[[Candidate], Candidate]
 
-    def _right(self, probe: Probe) -> tuple[Suspect, ...]:
+    def _list_right_suspects(self, probe: Probe) -> tuple[Suspect, ...]:
         return (*self.right, *(self.more_right if probe.is_secret else ()))
 
     def expect_right_passes(self, student: Student, probe: Probe) -> None:
         """Fail unless the test says True to every right suspect, whatever numbers it draws."""
-        for suspect in self._right(probe):
-            tries = [self._judge(student, suspect, is_right=True, seed=seed) for seed in range(TRIES)]
+        for suspect in self._list_right_suspects(probe):
+            tries = [self._ask_about_suspect(student, suspect, is_right=True, seed=seed) for seed in range(TRIES)]
             failures = [failure for failure in tries if failure]
             if 0 < len(failures) < TRIES:
                 failures[0].seen += f", in {len(failures)} of {TRIES} tries"
-            self._raise_first(student, probe, failures)
+            self._raise_first_failure(student, probe, failures)
 
-    def expect_caught(self, student: Student, probe: Probe, family: str, look: str) -> None:
+    def expect_family_is_caught(self, student: Student, probe: Probe, family: str, look: str) -> None:
         """Fail unless the test says False to every wrong suspect of ``family``; ``look`` is the question if not.
 
         In grading it has to say True to right ones among them.
         """
         if probe.is_secret:
-            self._expect_distinguished(student, probe, family, look)
+            self._expect_told_from_right_ones(student, probe, family, look)
             return
-        found = [self._judge(student, each, is_right=False, look=look) for each in self.wrong[family](probe)]
-        self._raise_first(student, probe, [failure for failure in found if failure])
+        found = [
+            self._ask_about_suspect(student, each, is_right=False, look=look) for each in self.wrong[family](probe)
+        ]
+        self._raise_first_failure(student, probe, [failure for failure in found if failure])
 
-    def _expect_distinguished(self, student: Student, probe: Probe, family: str, look: str) -> None:
+    def _expect_told_from_right_ones(self, student: Student, probe: Probe, family: str, look: str) -> None:
         """Ask about all in an order that is drawn. Answers are gathered first: the whole pattern goes on record."""
-        every, first = self._right(probe), RIGHT_ONES * list(self.wrong).index(family)
+        every, first = self._list_right_suspects(probe), RIGHT_ONES * list(self.wrong).index(family)
         right = [every[(first + number) % len(every)] for number in range(RIGHT_ONES)]
         wrong = self.wrong[family](probe)
         asked = [*((each, True) for each in (*right, right[0])), *((each, False) for each in (*wrong, wrong[-1]))]
         order = probe.permutation(len(asked)).tolist()
         in_order = [asked[place] for place in order]
-        failures = [(is_right, self._judge(student, each, is_right, look)) for each, is_right in in_order]
+        failures = [(is_right, self._ask_about_suspect(student, each, is_right, look)) for each, is_right in in_order]
         for about_right in (True, False):  # a refusal of what is right comes first
             for is_right, failure in failures:
                 if failure and is_right == about_right:
                     raise failure
 
-    def _raise_first(self, student: Student, probe: Probe, failures: Sequence[Failure]) -> None:
+    def _raise_first_failure(self, student: Student, probe: Probe, failures: Sequence[Failure]) -> None:
         """Raise the first failure, after the test has been asked about one suspect of every family.
 
         These answers go on record, so that a likely cause is named only where the whole pattern fits.
         """
         if failures:
             for family in self.wrong.values():
-                self._judge(student, family(probe)[0], is_right=False)
+                self._ask_about_suspect(student, family(probe)[0], is_right=False)
             raise failures[0]
 
-    def _judge(
+    def _ask_about_suspect(
         self, student: Student, suspect: Suspect, is_right: bool, look: str = "", seed: int = 0
     ) -> Failure | None:
         """The failure when the student's test answers wrong about one suspect, None when it is right.
@@ -122,7 +124,7 @@ class LineUp:
             look: where to look, for a test that lets an impostor pass.
             seed: a test that draws without one draws the same for every suspect.
         """
-        _seed(seed)
+        _seed_global_generators(seed)
         described = f"{self.kind} that {'is right: it ' if is_right else ''}{suspect.described}"
         call = f"{student.name}({self.kind.split()[-1]})"
         try:
@@ -143,7 +145,7 @@ class LineUp:
         return Failure(f"{call} is {bool(answer)} for {described}", str(is_right), far if is_right else look)
 
 
-def _seed(seed: int) -> None:
+def _seed_global_generators(seed: int) -> None:
     """Seed what draws without a generator; ``torch.manual_seed`` formats the whole stack where CUDA has not begun."""
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():

@@ -121,27 +121,27 @@ class Left:
         self._weights = weights
         self._parts, self._parameters = dict(model.named_modules()), dict(model.named_parameters())
         self._modes = {name: each.training for name, each in self._parts.items()}
-        self._hooked = {name: _hooks(each) for name, each in self._parts.items()}
+        self._hooked = {name: _list_hook_ids(each) for name, each in self._parts.items()}
         self._learning = {name: each.requires_grad for name, each in self._parameters.items()}
         self._gradients = {
             name: None if each.grad is None else each.grad.clone() for name, each in self._parameters.items()
         }
 
-    def behind(self) -> dict[str, list[str]]:
+    def list_what_is_left(self) -> dict[str, list[str]]:
         """Names of parts and parameters that are another than before: see :func:`predict`."""
-        hooks = [name for name, each in self._parts.items() if _hooks(each) != self._hooked[name]]
+        hooks = [name for name, each in self._parts.items() if _list_hook_ids(each) != self._hooked[name]]
         replaced = [name for name, each in self._parts.items() if "forward" in vars(each)]
         parameters, weights = self._parameters.items(), self._weights
         return {
             "modes": [name or "the model" for name, each in self._parts.items() if each.training != self._modes[name]],
             "hooks": [name or "the model" for name in hooks + replaced],
-            "gradients": [name for name, each in parameters if not _same(each.grad, self._gradients[name])],
+            "gradients": [name for name, each in parameters if not _is_same_tensor(each.grad, self._gradients[name])],
             "frozen": [name for name, each in parameters if each.requires_grad != self._learning[name]],
             "changed": [name for name, each in parameters if not torch.equal(each.detach(), weights[name])],
         }
 
 
-def put_apart(model: nn.Module, apart: Sequence[str]) -> None:
+def switch_modes_of_parts(model: nn.Module, apart: Sequence[str]) -> None:
     """Put the parts of these names into the other mode than the model's."""
     for name in apart:
         model.get_submodule(name).train(not model.training)
@@ -174,13 +174,13 @@ def predict(
         "recording": whether torch still records gradients.
     """
     model, given = SmallViT(weights, config).train(training), image.clone()
-    put_apart(model, apart)
-    _leave_traces(model)
+    switch_modes_of_parts(model, apart)
+    _leave_traces_of_earlier_use(model)
     left = Left(model, weights)
     returned = function(model, given)
     return {
         "returned": returned,
-        **left.behind(),
+        **left.list_what_is_left(),
         "image_changed": not torch.equal(image, given.detach()),
         "recording": torch.is_grad_enabled(),
     }
@@ -197,11 +197,11 @@ def predict_stopped(function: Callable[..., Any], weights: Weights, config: ViTC
     left = Left(model, weights)
     with suppress(Exception):
         function(model, image)
-    behind = left.behind()
+    behind = left.list_what_is_left()
     return {name: behind[name] for name in ("modes", "hooks", "frozen")} | {"recording": torch.is_grad_enabled()}
 
 
-def _leave_traces(model: SmallViT) -> None:
+def _leave_traces_of_earlier_use(model: SmallViT) -> None:
     """Leave in a model what somebody else may have: a gradient, a frozen parameter, hooks of their own."""
     model.norm.weight.grad = torch.ones_like(model.norm.weight)
     model.norm.bias.requires_grad_(False)
@@ -210,11 +210,11 @@ def _leave_traces(model: SmallViT) -> None:
     attention.register_forward_pre_hook(lambda *_: None)
 
 
-def _hooks(part: nn.Module) -> tuple[list[int], list[int]]:
+def _list_hook_ids(part: nn.Module) -> tuple[list[int], list[int]]:
     return list(part._forward_hooks), list(part._forward_pre_hooks)
 
 
-def _same(found: Tensor | None, before: Tensor | None) -> bool:
+def _is_same_tensor(found: Tensor | None, before: Tensor | None) -> bool:
     return found is before if found is None or before is None else torch.equal(found, before)
 
 

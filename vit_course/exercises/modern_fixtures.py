@@ -118,19 +118,19 @@ class _PlacesKnown(OtherDevice):
     def __torch_dispatch__(self, operator: Any, types: Any, inputs: Any = (), options: Any = None) -> Any:
         packet = getattr(operator, "overloadpacket", operator)
         if packet is torch.ops.aten.nonzero and inputs[0].device.type == DEVICE:
-            return torch.stack(self._places(inputs[0]), dim=1)
+            return torch.stack(self._make_places_of_mask(inputs[0]), dim=1)
         if packet is torch.ops.aten.masked_select and all(each.device.type == DEVICE for each in inputs):
-            return inputs[0].new_empty(len(self._places(torch.broadcast_tensors(*inputs)[1])[0]))
+            return inputs[0].new_empty(len(self._make_places_of_mask(torch.broadcast_tensors(*inputs)[1])[0]))
         if packet is torch.ops.aten.index and inputs[0].device.type == DEVICE:
-            by_places = [self._by_places(each) for each in inputs[1]]
+            by_places = [self._replace_mask_by_places(each) for each in inputs[1]]
             inputs = (inputs[0], [place for each in by_places for place in each])
         return super().__torch_dispatch__(operator, types, inputs, options)
 
-    def _by_places(self, index: Tensor | None) -> list[Tensor | None]:
+    def _replace_mask_by_places(self, index: Tensor | None) -> list[Tensor | None]:
         is_mask = index is not None and index.dtype == torch.bool and index.device.type == DEVICE
-        return list(self._places(index)) if index is not None and is_mask else [index]
+        return list(self._make_places_of_mask(index)) if index is not None and is_mask else [index]
 
-    def _places(self, mask: Tensor) -> tuple[Tensor, ...]:
+    def _make_places_of_mask(self, mask: Tensor) -> tuple[Tensor, ...]:
         """For each axis of a mask the places that it picks."""
         count = round(self._share * mask.numel())
         return tuple(torch.empty(count, dtype=torch.int64, device=DEVICE) for _ in mask.shape)

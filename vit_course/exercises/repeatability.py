@@ -30,14 +30,14 @@ def expect_same_in_every_run(student: Student, module: StudentModule, weights: M
         x: tokens that keep their shape.
     """
     student.note_only()
-    kinds = kinds_of_results(student, lambda: module(x), x.shape)
+    kinds = run_and_classify_results(student, lambda: module(x), x.shape)
     if kinds != ONE:
-        drawn = _draws_biases(student, module, weights, x)
+        drawn = _has_random_biases(student, module, weights, x)
         student.note_only(("results", kinds, "biases drawn in forward" if drawn else ""))
-        expect_one_kind(kinds)
+        expect_same_results(kinds)
 
 
-def kinds_of_results(student: Student, run: Callable[[], Any], shape: Sequence[int]) -> str:
+def run_and_classify_results(student: Student, run: Callable[[], Any], shape: Sequence[int]) -> str:
     """Return how many results ``RUNS`` runs have; it goes on record in place of the numbers, which chance has made."""
     recorded = len(student.record)
     kinds: list[Tensor] = []
@@ -51,7 +51,7 @@ def kinds_of_results(student: Student, run: Callable[[], Any], shape: Sequence[i
     return found
 
 
-def expect_one_kind(kinds: str) -> None:
+def expect_same_results(kinds: str) -> None:
     """Fail unless all runs have given the same."""
     if kinds != ONE:
         seen = "different results" if kinds == ALWAYS_ANOTHER else "now and then a different result"
@@ -59,7 +59,7 @@ def expect_one_kind(kinds: str) -> None:
         raise Failure(f"in {RUNS} runs the same input gives {seen}", "one and the same", look)
 
 
-def _draws_biases(student: Student, module: StudentModule, weights: Mapping[str, Tensor], x: Tensor) -> bool:
+def _has_random_biases(student: Student, module: StudentModule, weights: Mapping[str, Tensor], x: Tensor) -> bool:
     """Say whether results still differ where all tokens and biases are zero, so that a dropout has nothing to drop."""
     try:
         module.load({n: torch.zeros_like(w) if n.endswith("bias") else w for n, w in weights.items()})

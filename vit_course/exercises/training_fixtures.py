@@ -141,10 +141,10 @@ def loop(
         model.get_parameter(name).requires_grad_(False)
     loader = SmallLoader(batches)
     arguments: list[Any] = [model, list(loader) if plain else loader, torch.device(device)]
-    _note_calls(events, model, "zero_grad")
+    _wrap_methods_to_note_calls(events, model, "zero_grad")
     if learning_rate is not None:
         arguments.insert(2, torch.optim.SGD(model.parameters(), learning_rate, momentum))
-        _note_calls(events, arguments[2], "zero_grad", "step")
+        _wrap_methods_to_note_calls(events, arguments[2], "zero_grad", "step")
     returned = function(*arguments)
     modes = {module.training for module in model.modules()}
     grads = {name: each.grad for name, each in model.named_parameters()}
@@ -181,7 +181,7 @@ def elsewhere(
     models: list[SmallClassifier] = []
     here, there = Calls(), Calls()
 
-    def run(device: str, calls: Calls) -> None:
+    def run_loop_on_device(device: str, calls: Calls) -> None:
         model = SmallClassifier(weights, []).to(device)
         arguments: list[Any] = [model, SmallLoader(batches), torch.device(device)]
         if learning_rate is not None:
@@ -192,26 +192,26 @@ def elsewhere(
 
     mixed = read = False
     with suppress(Exception):
-        run("cpu", here)
+        run_loop_on_device("cpu", here)
     try:
-        run("meta", there)
+        run_loop_on_device("meta", there)
     except Exception as error:
         mixed, read = _TWO_DEVICES in str(error), there.lacks_numbers(error, here)
     return {"images": list(models[-1].places), "mixed": mixed, "read": read}
 
 
-def _note_calls(events: list[str], owner: object, *methods: str) -> None:
+def _wrap_methods_to_note_calls(events: list[str], owner: object, *methods: str) -> None:
     """From here on, calls of the owner's methods are ``events`` too."""
 
-    def noting(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*inputs: Any, **options: Any) -> Any:
+    def wrap_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def note_and_call(*inputs: Any, **options: Any) -> Any:
             events.append(name)
             return method(*inputs, **options)
 
-        return noted
+        return note_and_call
 
     for name in methods:
-        setattr(owner, name, noting(name, getattr(owner, name)))
+        setattr(owner, name, wrap_method(name, getattr(owner, name)))
 
 
 _PARTS: dict[str, Callable[..., nn.Module | nn.Parameter]] = {
@@ -242,7 +242,7 @@ def groups(
             type's name for what is no parameter of the model); None for anything that is no dict.
         "frozen": names of the parameters that require no gradient afterward.
     """
-    model = model_of(parts)
+    model = build_model_of_parts(parts)
     for name, other in (tied or {}).items():
         model.get_submodule(name).weight = model.get_submodule(other).weight
     for name in frozen:
@@ -252,20 +252,20 @@ def groups(
     listed = returned if isinstance(returned, list | tuple) else []
     return {
         "returned": type(returned).__name__,
-        "groups": [_group(each, names) for each in listed],
+        "groups": [_describe_group(each, names) for each in listed],
         "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
     }
 
 
-def model_of(parts: Mapping[str, tuple[str, Sequence[int]]]) -> nn.Module:
+def build_model_of_parts(parts: Mapping[str, tuple[str, Sequence[int]]]) -> nn.Module:
     """A model of these parts, by their dotted names: a kind (a key of ``_PARTS``) and what makes one."""
     model = nn.Module()
     for name, (kind, sizes) in parts.items():
-        _place(model, name.split("."), _PARTS[kind](*sizes))
+        _place_part(model, name.split("."), _PARTS[kind](*sizes))
     return model
 
 
-def _place(home: nn.Module, path: list[str], part: nn.Module | nn.Parameter) -> None:
+def _place_part(home: nn.Module, path: list[str], part: nn.Module | nn.Parameter) -> None:
     for name in path[:-1]:
         if not hasattr(home, name):
             home.add_module(name, nn.Module())
@@ -273,7 +273,7 @@ def _place(home: nn.Module, path: list[str], part: nn.Module | nn.Parameter) -> 
     setattr(home, path[-1], part)
 
 
-def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
+def _describe_group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
     if not isinstance(group, dict):
         return None
     params: Any = group.get("params", ())
@@ -301,17 +301,17 @@ def stopping(
     """
     stopper = kind(patience)
     other = kind(patience + 2) if beside else None
-    answers, seen = [], [_attributes(stopper)]
+    answers, seen = [], [_read_attributes(stopper)]
     for number, loss in enumerate(losses):
         if other is not None and number < len(beside):
             other.step(beside[number])
         answers.append(stopper.step(loss))
-        seen.append(_attributes(stopper))
+        seen.append(_read_attributes(stopper))
     best, bad_epochs, patiences = map(list, zip(*seen, strict=True))
     return {"answers": answers, "best": best, "bad_epochs": bad_epochs, "patience": patiences[-1]}
 
 
-def _attributes(stopper: object) -> list[Any]:
+def _read_attributes(stopper: object) -> list[Any]:
     return [getattr(stopper, name, "missing") for name in ("best", "bad_epochs", "patience")]
 
 
@@ -331,15 +331,15 @@ def chance(function: Callable[..., Any], inputs: Sequence[Any], global_seed: int
         np.random.seed(global_seed)
         random.seed(global_seed)
         torch.rand(77), np.random.random(77), random.randbytes(77)  # or to seed them anew would change nothing
-        before = _generators()
+        before = _read_generator_states()
         returned = function(*inputs)
-        moved = [name for name, state in _generators().items() if state != before[name]]
+        moved = [name for name, state in _read_generator_states().items() if state != before[name]]
     finally:
         torch.set_rng_state(kept[0])
         np.random.set_state(kept[1])
         random.setstate(kept[2])
-    kinds = [_kind(each) for each in returned] if isinstance(returned, list | tuple) else []
-    return {"returned": _sendable(returned), "kinds": kinds, "touched": moved}
+    kinds = [_name_kind(each) for each in returned] if isinstance(returned, list | tuple) else []
+    return {"returned": _convert_for_sending(returned), "kinds": kinds, "touched": moved}
 
 
 def refusal(function: Callable[..., Any], *inputs: Any) -> dict[str, Any]:
@@ -356,11 +356,11 @@ def refusal(function: Callable[..., Any], *inputs: Any) -> dict[str, Any]:
     return {"raised": "", "is_value_error": False, "words": ""}
 
 
-def _kind(part: Any) -> str:
+def _name_kind(part: Any) -> str:
     return str(part.dtype).removeprefix("torch.") if isinstance(part, Tensor) else type(part).__name__
 
 
-def _generators() -> dict[str, Any]:
+def _read_generator_states() -> dict[str, Any]:
     numpy = np.random.get_state(legacy=False)["state"]
     return {
         "torch": torch.get_rng_state().tolist(),
@@ -369,13 +369,13 @@ def _generators() -> dict[str, Any]:
     }
 
 
-def _sendable(value: Any) -> Any:
+def _convert_for_sending(value: Any) -> Any:
     if type(value) in (list, tuple):
-        return type(value)(list(each) if isinstance(each, range) else _array_as_tensor(each) for each in value)
-    return _array_as_tensor(value)
+        return type(value)(list(each) if isinstance(each, range) else _convert_array_to_tensor(each) for each in value)
+    return _convert_array_to_tensor(value)
 
 
-def _array_as_tensor(value: Any) -> Any:
+def _convert_array_to_tensor(value: Any) -> Any:
     is_array = isinstance(value, np.ndarray) and value.dtype != object
     return torch.from_numpy(value.copy()) if is_array else value
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.training_fixtures import DEVICE, Calls, OtherDevice, TwoDevicesError, device, note_exception
 from vit_course.config import ViTConfig
-from vit_course.exercises.inside_fixtures import Left, SmallViT, Weights, put_apart
-from vit_course.exercises.training_fixtures import Batch, SmallLoader, model_of
+from vit_course.exercises.inside_fixtures import Left, SmallViT, Weights, switch_modes_of_parts
+from vit_course.exercises.training_fixtures import Batch, SmallLoader, build_model_of_parts
 
 _NOTHING = torch.empty(0)
 
@@ -60,17 +60,17 @@ def rehead(
         "kind": type(returned).__name__ if not isinstance(returned, nn.Module) else "module",
         "itself": returned is model,
         "same class": type(returned) is type(model),
-        "head": _head(getattr(returned, "head", None)),
+        "head": _describe_head(getattr(returned, "head", None)),
         "missing": [name for name in body if name not in found],
-        "other": [name for name in body if name in found and not _alike(found[name], weights[name])],
+        "other": [name for name in body if name in found and not _is_same_up_to_dtype(found[name], weights[name])],
         "shared": [name for name in body if name in found and found[name].data_ptr() == before[name].data_ptr()],
         "added": [name for name in found if name not in weights],
         "frozen": [name for name, each in found.items() if not each.requires_grad],
-        "changed": _changed(model, weights, config, training, frozen),
+        "changed": _list_changes_of_model(model, weights, config, training, frozen),
     }
 
 
-def _head(head: Any) -> dict[str, Any]:
+def _describe_head(head: Any) -> dict[str, Any]:
     if not isinstance(head, nn.Linear):
         return {"kind": type(head).__name__, "sizes": [], "says": [], "dtype": "", "weight": _NOTHING, "bias": _NOTHING}
     return {
@@ -83,13 +83,15 @@ def _head(head: Any) -> dict[str, Any]:
     }
 
 
-def _alike(found: Tensor, given: Tensor) -> bool:
+def _is_same_up_to_dtype(found: Tensor, given: Tensor) -> bool:
     return found.shape == given.shape and bool(torch.equal(found.detach().to(given.dtype), given))
 
 
-def _changed(model: SmallViT, weights: Weights, config: ViTConfig, training: bool, frozen: Sequence[str]) -> list[str]:
+def _list_changes_of_model(
+    model: SmallViT, weights: Weights, config: ViTConfig, training: bool, frozen: Sequence[str]
+) -> list[str]:
     found = dict(model.named_parameters())
-    changed = [name for name in weights if name not in found or not _alike(found[name], weights[name])]
+    changed = [name for name in weights if name not in found or not _is_same_up_to_dtype(found[name], weights[name])]
     changed += [
         f"the mode of {name or 'the model'}" for name, each in model.named_modules() if each.training != training
     ]
@@ -102,10 +104,10 @@ def rehead_elsewhere(
 ) -> dict[str, Any]:
     """Call it with a model on another device; what :func:`device` notes of the parameters of the result."""
 
-    def parameters_of_result(model: nn.Module, num_classes: int) -> list[Tensor]:
+    def call_and_list_parameters(model: nn.Module, num_classes: int) -> list[Tensor]:
         return [each.detach() for each in function(model, num_classes).parameters()]
 
-    return device(parameters_of_result, [SmallViT(weights, config), num_classes])
+    return device(call_and_list_parameters, [SmallViT(weights, config), num_classes])
 
 
 def featuring(
@@ -133,10 +135,10 @@ def featuring(
     model, loader = SmallViT(weights, config).train(training), SmallLoader(batches)
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)
-    put_apart(model, apart)
+    switch_modes_of_parts(model, apart)
     left, head = Left(model, weights), model.head
     returned = function(model, loader, torch.device("cpu"))
-    behind = left.behind()
+    behind = left.list_what_is_left()
     tensors = [each for each in returned if isinstance(each, Tensor)] if isinstance(returned, list | tuple) else []
     return {
         "returned": returned,
@@ -165,7 +167,7 @@ def featuring_stopped(
     left, head = Left(model, weights), model.head
     with suppress(Exception):
         function(model, SmallLoader(batches), torch.device("cpu"))
-    behind = left.behind()
+    behind = left.list_what_is_left()
     notes: dict[str, Any] = {name: behind[name] for name in ("modes", "hooks", "frozen")}
     return {**notes, "head": model.head is head, "recording": torch.is_grad_enabled()}
 
@@ -220,7 +222,7 @@ def probing(
         "kind": "Linear" if is_linear else type(returned).__name__,
         "weight": returned.weight.detach().clone() if is_linear else _NOTHING,
         "bias": returned.bias.detach().clone() if is_linear and returned.bias is not None else _NOTHING,
-        "changed": [name for name, each in before.items() if not _alike(given[name], each)],
+        "changed": [name for name, each in before.items() if not _is_same_up_to_dtype(given[name], each)],
     }
 
 
@@ -267,7 +269,7 @@ def rates(
             name for what is no parameter of the model); None for anything that is no dict.
         "frozen": names of the parameters that require no gradient afterward.
     """
-    model = model_of(parts)
+    model = build_model_of_parts(parts)
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -275,12 +277,12 @@ def rates(
     listed = returned if isinstance(returned, list | tuple) else []
     return {
         "returned": type(returned).__name__,
-        "groups": [_group(each, names) for each in listed],
+        "groups": [_describe_group(each, names) for each in listed],
         "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
     }
 
 
-def _group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
+def _describe_group(group: object, names: Mapping[int, str]) -> dict[str, Any] | None:
     if not isinstance(group, dict):
         return None
     params: Any = group.get("params", ())

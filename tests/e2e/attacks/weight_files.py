@@ -18,8 +18,8 @@ from torch import Tensor
 from tests.outline import POINTS
 from vit_course.config import ViTConfig
 from vit_course.exercises.l07_experiments.model_accuracy import CONFIG, vit_cifar
-from vit_course.exercises.l07_experiments.vit_cifar.claims import described
-from vit_course.exercises.l07_experiments.weights_file import shapes_of, written
+from vit_course.exercises.l07_experiments.vit_cifar.claims import describe_model
+from vit_course.exercises.l07_experiments.weights_file import list_state_shapes, make_weights_file
 
 FILE = "vit_cifar.safetensors"
 EVERYTHING = POINTS["07_experiments"]["vit_cifar"]
@@ -73,7 +73,7 @@ def _config(**changes: object) -> Callable[[Path], None]:
     """Right weights, and a config in which something is another thing."""
 
     def change(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
-        description = described(CONFIG)
+        description = describe_model(CONFIG)
         description["model"] |= changes
         return header | {"__metadata__": {"vit_course": json.dumps(description)}}, numbers
 
@@ -84,8 +84,8 @@ def _weights(change: Callable[[str, Tensor], Tensor], config: ViTConfig = CONFIG
     """A file whose tensors are others."""
 
     def content() -> bytes:
-        tensors = {name: change(name, torch.zeros(size)) for name, size in shapes_of(config).items()}
-        return written(tensors, described(config))
+        tensors = {name: change(name, torch.zeros(size)) for name, size in list_state_shapes(config).items()}
+        return make_weights_file(tensors, describe_model(config))
 
     return _bytes(content)
 
@@ -94,7 +94,7 @@ def _model(**sizes: Any) -> Callable[[Path], None]:
     """A file that is right about a model of these sizes, as far as its header can be."""
 
     def content() -> bytes:
-        description = described(CONFIG)
+        description = describe_model(CONFIG)
         description["model"] = asdict(CONFIG) | sizes
         return _put_together({"__metadata__": {"vit_course": json.dumps(description)}}, b"")
 
@@ -197,7 +197,7 @@ def _spoilt(value: float) -> Callable[[Path], None]:
 
 def _statistics(**changes: object) -> Callable[[Path], None]:
     def change(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
-        description = described(CONFIG)
+        description = describe_model(CONFIG)
         description["data"] |= changes
         return header | {"__metadata__": {"vit_course": json.dumps(description)}}, numbers
 
@@ -215,7 +215,7 @@ FILE_ATTACKS = [
     FileAttack(
         "config beside",
         "nothing: the config lies in a file beside it",
-        _beside(json.dumps(described(CONFIG)).encode()),
+        _beside(json.dumps(describe_model(CONFIG)).encode()),
         EVERYTHING,
     ),
     FileAttack("one class", "a model that says ship, whatever it sees", _weights(_always_one_class), LOADS),

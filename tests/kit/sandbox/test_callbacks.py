@@ -7,11 +7,11 @@ import torch
 
 from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
 from exercise_kit.worker.wire import WireError
-from vit_course.exercises.l03_attention.is_attention.right_suspects import by_the_fused_kernel
+from vit_course.exercises.l03_attention.is_attention.right_suspects import attend_by_fused_kernel
 
 
 def call_back(*shapes, service=None, gradients=False, **budget):
-    service = service or CallbackService([by_the_fused_kernel], CallbackBudget(**budget))
+    service = service or CallbackService([attend_by_fused_kernel], CallbackBudget(**budget))
     inputs = tuple(torch.ones(shape) for shape in shapes)
     return service.answer({"callback": 0, "inputs": inputs, "options": {}, "gradients": gradients})
 
@@ -53,7 +53,7 @@ def test_too_large_is_not_computed(shapes, monkeypatch):
 
 
 def test_graphs_are_kept_within_bounds():
-    service = CallbackService([by_the_fused_kernel])
+    service = CallbackService([attend_by_fused_kernel])
     shape = (512, 64)
     numbers = [call_back(shape, shape, shape, service=service, gradients=True)["call"] for _ in range(20)]
     kept = [number for number in numbers if number >= 0]
@@ -63,7 +63,7 @@ def test_graphs_are_kept_within_bounds():
 
 @pytest.mark.parametrize("budget", [{"questions": 3}, {"numbers": 3 * 60}, {"seconds": -1.0}], ids=str)
 def test_there_is_an_end_to_questions(budget):
-    service = CallbackService([by_the_fused_kernel], CallbackBudget(**budget))
+    service = CallbackService([attend_by_fused_kernel], CallbackBudget(**budget))
     said = ["raised" in call_back((5, 4), (5, 4), (5, 4), service=service) for _ in range(4)]
     assert said[-1]
     assert said[0] == (budget == {"seconds": -1.0})
@@ -73,7 +73,7 @@ def test_the_time_of_an_answer_counts():
     budget = CallbackBudget(seconds=0.0)
     with budget.timed():
         sum(range(1000))
-    assert "raised" in call_back((5, 4), (5, 4), (5, 4), service=CallbackService([by_the_fused_kernel], budget))
+    assert "raised" in call_back((5, 4), (5, 4), (5, 4), service=CallbackService([attend_by_fused_kernel], budget))
 
 
 def test_no_question_is_no_answer():

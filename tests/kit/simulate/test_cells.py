@@ -12,7 +12,7 @@ from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 from vit_course.exercises.l01_patchify.patchify.variants import patchify_by_loops
-from vit_course.exercises.l03_attention.is_attention.right_suspects import by_the_fused_kernel
+from vit_course.exercises.l03_attention.is_attention.right_suspects import attend_by_fused_kernel
 from vit_course.exercises.l05_vit.small_models import StandIn
 from vit_course.exercises.l05_vit.vision_transformer.claims import LibraryLayersForTheBlocks
 from vit_course.exercises.simulated_answers import SIMULATION
@@ -61,10 +61,10 @@ def test_what_is_kept_may_be_imported():
 
 def test_what_is_forbidden_is_written_out():
     name = "scaled_dot_product_attention"
-    source = write_cell({name: by_the_fused_kernel}, name, instead=SIMULATION.stand_ins[name])
+    source = write_cell({name: attend_by_fused_kernel}, name, instead=SIMULATION.stand_ins[name])
     assert "F.scaled_dot_product_attention" not in source
     inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
-    wanted = by_the_fused_kernel(*inputs)
+    wanted = attend_by_fused_kernel(*inputs)
     for one, other in zip(run(source)[name](*inputs), wanted, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
 

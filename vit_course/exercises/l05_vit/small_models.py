@@ -15,7 +15,7 @@ from vit_course.config import ViTConfig
 _RATIOS = (0.5, 1.5, 2.0, 2.5, 3.0, 5.0)  # embed_dim is even: times any of these it is whole
 
 
-def a_config(probe: Probe, shown: ViTConfig, depth: int = 1, **choices: Any) -> ViTConfig:
+def draw_config(probe: Probe, shown: ViTConfig, depth: int = 1, **choices: Any) -> ViTConfig:
     """The config that is shown, or a drawn one of the same orientation, in which no size passes for another."""
     if not probe.is_secret:
         return shown
@@ -49,9 +49,9 @@ class StandIn(nn.Module):
                 self.register_parameter(name, nn.Parameter(torch.zeros(size)))
             elif last == "weight":
                 bias = f"{layer}.bias" in shapes
-                self._place(layer, nn.Linear(size[1], size[0], bias) if len(size) == 2 else nn.LayerNorm(size))
+                self._place_layer(layer, nn.Linear(size[1], size[0], bias) if len(size) == 2 else nn.LayerNorm(size))
 
-    def _place(self, layer: str, made: nn.Module) -> None:
+    def _place_layer(self, layer: str, made: nn.Module) -> None:
         home: nn.Module = self
         for part, child in pairwise(layer.split(".")):
             if part not in home._modules:

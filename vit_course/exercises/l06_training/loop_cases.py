@@ -30,18 +30,18 @@ class Setting:
     batches: list[tuple[Tensor, Tensor]]
 
     @property
-    def sizes(self) -> list[int]:
+    def batch_sizes(self) -> list[int]:
         """How many images each batch has."""
         return [len(labels) for _, labels in self.batches]
 
 
-def ragged(probe: Probe) -> tuple[int, ...]:
+def draw_batch_sizes(probe: Probe) -> tuple[int, ...]:
     """Return how many images each batch has, the last one not full."""
     full, rest = probe.choice((5, 6, 7)), probe.choice((2, 3, 4))
     return (full, full, full, rest) if probe.is_secret else (6, 6, 2)
 
 
-def setting(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
+def draw_setting(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
     """Random weights, and batches whose losses are far from each other, the last one's the largest."""
     channels, height, width, classes = probe.sizes(4, low=3, high=7, shown=(3, 4, 2, 5))
     features = channels * height * width
@@ -49,7 +49,7 @@ def setting(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
     weights["dropout.keep"] = 2.0 * (probe.uniform(features) < 0.5)
     weights["dropout.keep"][:2] = torch.tensor([0.0, 2.0])
     batches = []
-    for number, size in enumerate(sizes or ragged(probe)):
+    for number, size in enumerate(sizes or draw_batch_sizes(probe)):
         images = (1 + number) * probe.images(size, channels, height, width)
         batches.append((images, probe.integers(size, high=classes)))
     return Setting(weights, batches)
@@ -70,7 +70,7 @@ def losses_of(logits: Tensor, labels: Tensor) -> Tensor:
     return logits.logsumexp(-1) - logits.gather(1, labels[:, None]).squeeze(1)
 
 
-def expect_on_the_device(student: Student, given: Setting, learning_rate: float | None = None) -> None:
+def expect_batches_on_device(student: Student, given: Setting, learning_rate: float | None = None) -> None:
     """Fail when a loop leaves images or labels of its batches on the CPU, with a model that is elsewhere.
 
     Args:
@@ -98,7 +98,7 @@ def expect_on_the_device(student: Student, given: Setting, learning_rate: float 
         raise Failure(seen, "images and labels on the device of the model", look)
 
 
-def number_in(returned: Any, name: str, wanted: str) -> float:
+def expect_one_number(returned: Any, name: str, wanted: str) -> float:
     """A returned number, as a float or in a tensor; Failure when it is something else."""
     if isinstance(returned, Tensor) and returned.numel() == 1 and returned.dtype != torch.bool:
         return float(returned.detach())
@@ -108,7 +108,7 @@ def number_in(returned: Any, name: str, wanted: str) -> float:
     raise Failure(f"{name} {kind_of(returned)}", wanted, look)
 
 
-def expect_number(student: Student, found: float, right: float, name: str, look: str) -> None:
+def expect_right_number(student: Student, found: float, right: float, name: str, look: str) -> None:
     """Fail unless two numbers are alike; ``found`` goes on record."""
     student.note(torch.tensor(found))
     if not close(torch.tensor(found), torch.tensor(right)):

@@ -25,15 +25,20 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.data.image_dataset import ImageDataset
 from vit_course.data.sources import data_folder
-from vit_course.exercises.l07_experiments.vit_cifar.claims import BY_CHANCE, described, handed_in, noting
+from vit_course.exercises.l07_experiments.vit_cifar.claims import (
+    BY_CHANCE,
+    call_and_note_refusal,
+    call_and_read_file,
+    describe_model,
+)
 from vit_course.exercises.l07_experiments.weights_file import (
     CLASSES,
     Refused,
     SavedModel,
+    check_and_make_model,
+    list_state_shapes,
+    make_weights_file,
     read_weights,
-    saved_model,
-    shapes_of,
-    written,
 )
 from vit_course.metrics import operations_of
 from vit_course.vit import VisionTransformer
@@ -64,7 +69,7 @@ class Measured:
         return f"{self.share:.1%} of {self.count} held-out images (± {half:.1%})".replace("%", " %")
 
 
-def _no_images(advice: str) -> NotMeasured:
+def _make_no_images_error(advice: str) -> NotMeasured:
     return NotMeasured("the grader has no images of CIFAR-10 to measure it with; your instructor is informed", advice)
 
 
@@ -84,7 +89,7 @@ class ModelAccuracy:
         self._held: ImageDataset | None = None
         self._known: dict[bytes, Measured | Refused] = {}
 
-    def _held_out(self) -> ImageDataset:
+    def _load_images_once(self) -> ImageDataset:
         if self._held is None:
             self._held = self._images()
         return self._held
@@ -102,8 +107,8 @@ class ModelAccuracy:
         digest = hashlib.sha256(content if isinstance(content, bytes) else b"").digest() + (beside or b"")
         if digest not in self._known:
             try:
-                model = saved_model(read_weights(content, beside))
-                found: Measured | Refused = _accuracy(model, self._held_out())
+                model = check_and_make_model(read_weights(content, beside))
+                found: Measured | Refused = _measure_accuracy(model, self._load_images_once())
             except Refused as reason:
                 found = reason
             self._known = {digest: found}  # of the last alone, for all checks of one file come after each other
@@ -113,19 +118,19 @@ class ModelAccuracy:
         return known
 
 
-def accuracy_of_class(secret: bytes) -> ModelAccuracy:
+def make_accuracy_for_secret(secret: bytes) -> ModelAccuracy:
     """The accuracy measure of all who are graded with this secret."""
 
-    def images() -> ImageDataset:
-        test = _test_images(data_folder())
+    def load_held_out_images() -> ImageDataset:
+        test = _load_test_images(data_folder())
         seed = int.from_bytes(hmac.new(secret, b"held-out images", hashlib.sha256).digest()[:7], "big")
         order = torch.randperm(len(test), generator=torch.Generator().manual_seed(seed))
         return test.subset(order[:MOST_IMAGES])
 
-    return ModelAccuracy(images, fingerprint_of_images)
+    return ModelAccuracy(load_held_out_images, read_fingerprint_of_images)
 
 
-def fingerprint_of_images() -> tuple[object, ...]:
+def read_fingerprint_of_images() -> tuple[object, ...]:
     """Return what changes when test images come, go, or are replaced."""
     folder = data_folder()
     paths = [folder / f"{NAME}.npz", folder / "cifar-10-batches-py" / "test_batch", folder / NAME]
@@ -133,7 +138,7 @@ def fingerprint_of_images() -> tuple[object, ...]:
     return tuple((name, fact.st_size, fact.st_mtime_ns) for name, fact in facts)
 
 
-def _test_images(folder: Path) -> ImageDataset:
+def _load_test_images(folder: Path) -> ImageDataset:
     from vit_course.data.folder import is_class_folder
     from vit_course.data.sources import load_dataset, load_npz
     from vit_course.data.torchvision_sets import is_complete
@@ -144,19 +149,19 @@ def _test_images(folder: Path) -> ImageDataset:
         elif is_complete(NAME, folder) or is_class_folder(folder / NAME):
             test = load_dataset(NAME, folder)[1]
         else:
-            raise _no_images(
+            raise _make_no_images_error(
                 f"there are no test images of CIFAR-10 in {folder}, and none are fetched while grading; "
                 "name the folder that has them in VIT_COURSE_DATA, and grade again"
             )
     except (ValueError, OSError) as error:
-        raise _no_images(f"the test images of CIFAR-10 cannot be read: {error}") from None
+        raise _make_no_images_error(f"the test images of CIFAR-10 cannot be read: {error}") from None
     if tuple(test.images.shape[1:]) != (3, 32, 32) or len(test.classes) != 10:
-        raise _no_images(f"the images in {folder} are none of CIFAR-10: {test!r}")
+        raise _make_no_images_error(f"the images in {folder} are none of CIFAR-10: {test!r}")
     return test
 
 
 @torch.inference_mode()
-def _accuracy(model: SavedModel, images: ImageDataset) -> Measured:
+def _measure_accuracy(model: SavedModel, images: ImageDataset) -> Measured:
     """Return how many of the first images the reference is right on with these weights: as many as can be afforded."""
     config = model.config
     count = round(min(MOST_IMAGES, max(LEAST_IMAGES, OPERATIONS / operations_of(config))))
@@ -183,46 +188,46 @@ _IMAGES = 300
 
 
 def vit_cifar() -> FileBytes:
-    """A weights file whose model labels the images of :func:`accuracy_for`."""
-    return written(_model().state_dict(), described(CONFIG)), None
+    """A weights file whose model labels the images of :func:`make_accuracy_for_probe`."""
+    return make_weights_file(_make_model_of_ten_classes().state_dict(), describe_model(CONFIG)), None
 
 
-def accuracy_for(probe: Probe) -> ModelAccuracy:
+def make_accuracy_for_probe(probe: Probe) -> ModelAccuracy:
     """Images drawn from ``probe``, all of which the reference is right on."""
-    images = colored_squares(probe, _IMAGES)
-    return ModelAccuracy(lambda: labeled(images))
+    images = draw_colored_squares(probe, _IMAGES)
+    return ModelAccuracy(lambda: label_by_reference(images))
 
 
 @torch.no_grad()
-def labeled(images: Tensor) -> ImageDataset:
+def label_by_reference(images: Tensor) -> ImageDataset:
     """Images (num_images, 3, 32, 32) uint8 with the labels that the reference gives them."""
-    labels: Tensor = _model()(_normalized(images)).argmax(dim=1)
+    labels: Tensor = _make_model_of_ten_classes()(_normalize(images)).argmax(dim=1)
     return ImageDataset(images, labels, tuple(f"class {number}" for number in range(CLASSES)), "made up")
 
 
-def colored_squares(probe: Probe, count: int) -> Tensor:
+def draw_colored_squares(probe: Probe, count: int) -> Tensor:
     """Images (count, 3, 32, 32) uint8 of four squares, each of one color."""
     colors = probe.integers(count, 3, 2, 2, high=256).to(torch.uint8)
     return colors.repeat_interleave(16, dim=2).repeat_interleave(16, dim=3)
 
 
-def _normalized(images: Tensor) -> Tensor:
+def _normalize(images: Tensor) -> Tensor:
     return (images / 255 - 0.5) / 0.25
 
 
 @cache
 @torch.no_grad()
-def _model() -> VisionTransformer:
+def _make_model_of_ten_classes() -> VisionTransformer:
     """A model to which ten images that differ much are the classes, and all others belong to the nearest of them."""
     probe = Probe("a made-up model of ten classes")
-    weights = probe.weights(shapes_of(CONFIG))
+    weights = probe.weights(list_state_shapes(CONFIG))
     weights["class_token"] *= 0.1
     weights["positions"][:, :1] *= 0.1
     weights["patch_embedding.projection.weight"] *= 3
     model = VisionTransformer(CONFIG).eval()
     model.load_state_dict(weights)
     head, model.head = model.head, nn.Sequential()  # hands on what the head reads
-    features = model(_normalized(colored_squares(probe, 200)))  # (images, embed_dim)
+    features = model(_normalize(draw_colored_squares(probe, 200)))  # (images, embed_dim)
     model.head = head
     chosen = [0]
     while len(chosen) < CLASSES:
@@ -249,19 +254,19 @@ class Results:
         self._student = student
         self._accuracy_measure = accuracy
 
-    def measured(self) -> Measured:
+    def measure_accuracy(self) -> Measured:
         """The accuracy of the model.
 
         Raises:
             Failure: the file cannot be used.
             Undecided: the grader has no images.
         """
-        file = handed_in(self._student)
-        return noting(self._student, lambda: self._accuracy_measure.measure(file))
+        file = call_and_read_file(self._student)
+        return call_and_note_refusal(self._student, lambda: self._accuracy_measure.measure(file))
 
-    def expect_at_least(self, percent: float) -> None:
+    def expect_accuracy_at_least(self, percent: float) -> None:
         """Fail unless the model is right on so many percent of the held-out images."""
-        measured = self.measured()
+        measured = self.measure_accuracy()
         self._student.note(("measured", BY_CHANCE if measured.share < _CHANCE else str(measured)))
         if measured.share < percent / 100:
             look = "What changed the validation accuracy most in your experiments, and what have you not tried yet?"

@@ -19,7 +19,7 @@ from exercise_kit.engine.compare import listed, shape
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from vit_course.config import ViTConfig
-from vit_course.exercises.l05_vit.vision_transformer.claims import parameter_shapes
+from vit_course.exercises.l05_vit.vision_transformer.claims import list_parameter_shapes
 from vit_course.metrics import operations_of
 
 MOST_PARAMETERS = 10_000_000
@@ -71,16 +71,16 @@ def read_weights(content: bytes | str, beside: bytes | None = None) -> WeightsFi
         seen, wanted = f"the file has more than {MOST_BYTES >> 20} MB", f"{MOST_BYTES >> 20} MB at most"
         look = "Which size costs the most parameters, and what else than the model's weights was saved?"
         raise Refused("size", seen, f"{wanted}, room for {MOST_PARAMETERS:,} parameters in float32", look)
-    header, held = _header(content)
+    header, held = _read_header(content)
     notes = header.pop("__metadata__", None)
     metadata = notes.get("vit_course") if isinstance(notes, dict) else None
-    _expect_whole(header, held)
-    tensors = _tensors(content)
+    _expect_all_numbers(header, held)
+    tensors = _read_tensors(content)
     text = metadata if isinstance(metadata, str) else beside
-    return WeightsFile(tensors, None if text is None else _described(text))
+    return WeightsFile(tensors, None if text is None else _parse_description(text))
 
 
-def _header(content: bytes) -> tuple[dict[str, Any], int]:
+def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
     """The header, and how many bytes of numbers follow it."""
     if content.startswith(_PICKLES):
         raise Refused(
@@ -95,7 +95,7 @@ def _header(content: bytes) -> tuple[dict[str, Any], int]:
     if 8 + length > len(content):
         raise Refused("cut", f"the file ends after {len(content):,} bytes, in its header", "all of it", _SAVE)
     try:
-        header = json.loads(content[8 : 8 + length].decode(), object_pairs_hook=_without_doubles)
+        header = json.loads(content[8 : 8 + length].decode(), object_pairs_hook=_make_dict_without_duplicates)
     except (ValueError, RecursionError):
         raise Refused("header", "the file's header is no JSON that can be read", "a safetensors file", _SAVE) from None
     if not isinstance(header, dict):
@@ -103,14 +103,14 @@ def _header(content: bytes) -> tuple[dict[str, Any], int]:
     return header, len(content) - 8 - length
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_dict_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name twice")
     return found
 
 
-def _expect_whole(header: Mapping[str, Any], held: int) -> None:
+def _expect_all_numbers(header: Mapping[str, Any], held: int) -> None:
     """Fail where the file ends before the numbers that its header lists; the commonest accident has words."""
     ends = [entry.get("data_offsets") for entry in header.values() if isinstance(entry, dict)]
     end = max((each[-1] for each in ends if isinstance(each, list) and each and type(each[-1]) is int), default=0)
@@ -119,30 +119,30 @@ def _expect_whole(header: Mapping[str, Any], held: int) -> None:
         raise Refused("cut", seen, "all of them", _SAVE)
 
 
-def _tensors(content: bytes) -> dict[str, Tensor]:
+def _read_tensors(content: bytes) -> dict[str, Tensor]:
     """The tensors by name, as safetensors' own reader finds them in the bytes."""
     from safetensors import SafetensorError, deserialize  # not with the limits above, which whoever finds files needs
 
     try:
-        return {name: _tensor(name, **entry) for name, entry in deserialize(content)}
+        return {name: _make_tensor(name, **entry) for name, entry in deserialize(content)}
     except SafetensorError as error:
         seen = f"safetensors cannot read the file: {quoted(str(error).rpartition('deserializing: ')[2], 120)}"
         raise Refused("header", seen, "a safetensors file", _SAVE) from None
 
 
-def _tensor(name: str, dtype: str, shape: list[int], data: bytearray) -> Tensor:
+def _make_tensor(name: str, dtype: str, shape: list[int], data: bytearray) -> Tensor:
     import torch
 
     if dtype not in _DTYPES:
-        seen = f"{_called(name)} is of the dtype {quoted(dtype, 20)}"
+        seen = f"{_quote_name(name)} is of the dtype {quoted(dtype, 20)}"
         raise Refused("dtype", seen, "float32, float16 or bfloat16", "What does `model.float()` do before you save?")
     if len(shape) > _MOST_AXES or not data:
-        seen = f"{_called(name)} has {len(shape)} axes and {len(data)} bytes"
+        seen = f"{_quote_name(name)} has {len(shape)} axes and {len(data)} bytes"
         raise Refused("header", seen, f"numbers on at most {_MOST_AXES} axes", _SAVE)
     return torch.frombuffer(bytearray(data), dtype=getattr(torch, _DTYPES[dtype])).reshape(shape).float()
 
 
-def _described(text: str | bytes) -> Mapping[str, Any]:
+def _parse_description(text: str | bytes) -> Mapping[str, Any]:
     try:
         described = json.loads(text)
     except (ValueError, RecursionError):
@@ -152,11 +152,11 @@ def _described(text: str | bytes) -> Mapping[str, Any]:
     return described
 
 
-def _called(name: str) -> str:
+def _quote_name(name: str) -> str:
     return quoted(name, 60)
 
 
-def written(tensors: Mapping[str, Tensor], described: Mapping[str, Any] | None) -> bytes:
+def make_weights_file(tensors: Mapping[str, Tensor], described: Mapping[str, Any] | None) -> bytes:
     """The bytes of a weights file: float32, with the JSON in the header where there is any."""
     from safetensors.torch import save
 
@@ -193,7 +193,7 @@ class SavedModel:
     std: tuple[float, ...]
 
 
-def config_of(file: WeightsFile) -> ViTConfig:
+def read_config(file: WeightsFile) -> ViTConfig:
     """The config that stands in a file.
 
     Raises:
@@ -205,7 +205,9 @@ def config_of(file: WeightsFile) -> ViTConfig:
             "no config", seen, "the config of the model", "Which function writes weights and config together?"
         )
     if file.described.get("version") != VERSION:
-        raise Refused("config", f"the file is of version {_said(file.described.get('version'))}", str(VERSION), _LOOK)
+        raise Refused(
+            "config", f"the file is of version {_quote_value(file.described.get('version'))}", str(VERSION), _LOOK
+        )
     settings = file.described.get("model")
     if not isinstance(settings, dict):
         raise Refused("config", "the file holds no config of its model", "the fields of its ViTConfig", _LOOK)
@@ -213,7 +215,7 @@ def config_of(file: WeightsFile) -> ViTConfig:
     if strangers := [quoted(name, 40) for name in settings if name not in known]:
         raise Refused("config", f"its config has {listed(strangers)}, which no ViTConfig has", "a ViTConfig", _LOOK)
     try:
-        config = ViTConfig(**{name: _field(name, value) for name, value in settings.items()})
+        config = ViTConfig(**{name: _read_config_field(name, value) for name, value in settings.items()})
         sides = (config.height, config.width)
     except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
         raise Refused("config", f"its config is none of a model: {quoted(error)}", "a ViTConfig", _LOOK) from None
@@ -224,38 +226,38 @@ def config_of(file: WeightsFile) -> ViTConfig:
     return config
 
 
-def _field(name: str, value: Any) -> Any:
+def _read_config_field(name: str, value: Any) -> Any:
     """A field's value, of the kind and within the bounds that it can have."""
     if name == "representation_size" and value is None:
         return None
     if name == "image_size" and isinstance(value, list):
-        return tuple(_whole(name, each) for each in value[:3])
+        return tuple(_read_whole_number(name, each) for each in value[:3])
     if name in (*_WHOLE, "image_size"):
-        return _whole(name, value)
+        return _read_whole_number(name, value)
     if name in _REAL:
         least, most = _REAL[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise ValueError(f"{name} is {_said(value)}, not a number from {least:g} to {most:g}")
+            raise ValueError(f"{name} is {_quote_value(value)}, not a number from {least:g} to {most:g}")
         return float(value)
     if type(value) is not (bool if name == "qkv_bias" else str):
-        raise ValueError(f"{name} is {_said(value)}")
+        raise ValueError(f"{name} is {_quote_value(value)}")
     return value
 
 
-def _whole(name: str, value: Any) -> int:
+def _read_whole_number(name: str, value: Any) -> int:
     most = _MOST_DEPTH if name == "depth" else _MOST_SIZE
     if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"{name} is {_said(value)}, not a whole number up to {most}")
+        raise ValueError(f"{name} is {_quote_value(value)}, not a whole number up to {most}")
     return value
 
 
-def _said(value: Any) -> str:
+def _quote_value(value: Any) -> str:
     return quoted(repr(value)[:60] if isinstance(value, int | float | str | None) else type(value).__name__, 40)
 
 
-def shapes_of(config: ViTConfig) -> dict[str, tuple[int, ...]]:
+def list_state_shapes(config: ViTConfig) -> dict[str, tuple[int, ...]]:
     """Name → shape of all that the state dict of a VisionTransformer of ``config`` holds."""
-    shapes = parameter_shapes(config)
+    shapes = list_parameter_shapes(config)
     shapes["positions"] = (1, config.num_tokens, config.embed_dim)
     if config.positions == "none":
         del shapes["positions"]
@@ -271,17 +273,17 @@ def shapes_of(config: ViTConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def count_of(config: ViTConfig) -> int:
+def count_numbers_in_state(config: ViTConfig) -> int:
     """Return how many numbers the state dict of a VisionTransformer of ``config`` holds."""
-    return sum(map(math.prod, shapes_of(config).values()))
+    return sum(map(math.prod, list_state_shapes(config).values()))
 
 
-def expect_affordable(config: ViTConfig) -> None:
+def expect_affordable_model(config: ViTConfig) -> None:
     """Refused unless a model of ``config`` is as small as it may be, and as fast as it has to be."""
     dim, hidden = config.embed_dim, config.hidden_dim
     blocks = config.depth * (4 * dim + 2 * hidden) * dim  # without listing them: a depth may be anything here
     others = dim * (config.num_tokens + config.patch_size**2 * config.in_channels + (config.representation_size or 0))
-    count = blocks + others if max(blocks, others) > MOST_PARAMETERS else count_of(config)
+    count = blocks + others if max(blocks, others) > MOST_PARAMETERS else count_numbers_in_state(config)
     if count > MOST_PARAMETERS:
         look = "Which size costs the most parameters?"
         raise Refused("size", f"its model has {count:,} parameters", f"{MOST_PARAMETERS:,} at most", look)
@@ -291,9 +293,9 @@ def expect_affordable(config: ViTConfig) -> None:
         raise Refused("size", seen, f"{MOST_OPERATIONS / 1e9:g} billion at most, so that it can be measured", look)
 
 
-def expect_fitting(tensors: Mapping[str, Tensor], config: ViTConfig) -> None:
+def expect_tensors_fit_config(tensors: Mapping[str, Tensor], config: ViTConfig) -> None:
     """Refused unless the tensors have the names and the shapes that ``config`` asks for."""
-    wanted = shapes_of(config)
+    wanted = list_state_shapes(config)
     for name in wanted:
         if name not in tensors:
             raise Refused("names", f"the file holds no `{name}`", f"`{name}` {shape(wanted[name])}", _LOOK)
@@ -306,7 +308,7 @@ def expect_fitting(tensors: Mapping[str, Tensor], config: ViTConfig) -> None:
         )
 
 
-def expect_finite(tensors: Mapping[str, Tensor]) -> None:
+def expect_finite_numbers(tensors: Mapping[str, Tensor]) -> None:
     """Refused when a number is NaN or infinite."""
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
@@ -315,21 +317,21 @@ def expect_finite(tensors: Mapping[str, Tensor]) -> None:
             raise Refused("finite", f"{quoted(name, 60)} holds {kind}", "finite numbers everywhere", look)
 
 
-def saved_model(file: WeightsFile) -> SavedModel:
+def check_and_make_model(file: WeightsFile) -> SavedModel:
     """The model in a file, all of it checked.
 
     Raises:
         Refused: with the first thing that is wrong.
     """
-    config = config_of(file)
-    expect_affordable(config)
-    expect_fitting(file.tensors, config)
-    expect_finite(file.tensors)
+    config = read_config(file)
+    expect_affordable_model(config)
+    expect_tensors_fit_config(file.tensors, config)
+    expect_finite_numbers(file.tensors)
     data = file.described.get("data") if file.described else None
-    return SavedModel(config, file.tensors, *(_statistics(data, name) for name in ("mean", "std")))
+    return SavedModel(config, file.tensors, *(_read_channel_statistics(data, name) for name in ("mean", "std")))
 
 
-def _statistics(data: object, name: str) -> tuple[float, ...]:
+def _read_channel_statistics(data: object, name: str) -> tuple[float, ...]:
     numbers_read = data.get(name) if isinstance(data, dict) else None
     numbers = numbers_read if isinstance(numbers_read, list) and len(numbers_read) == CHANNELS else []
     if not numbers or not all(type(each) in (int, float) and abs(each) < 1e6 for each in numbers):

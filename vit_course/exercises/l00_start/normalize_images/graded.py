@@ -13,8 +13,8 @@ from vit_course.exercises.l00_start.normalize_images import claims
 @claims.normalize_images.check(graded_only=True, points=0.1)
 def every_call_stands_alone(student: Student, probe: Probe, device: torch.device) -> None:
     """Every call answers for what it is given, and leaves images, mean and std as they were."""
-    first = tuple(each.to(device) for each in claims.some_inputs(probe))
-    images, mean, std = tuple(each.to(device) for each in claims.some_inputs(probe, *first[0].shape))
+    first = tuple(each.to(device) for each in claims.draw_images_and_statistics(probe))
+    images, mean, std = tuple(each.to(device) for each in claims.draw_images_and_statistics(probe, *first[0].shape))
     for each, *statistics in (first, (images, mean, std), (images.mT, mean, std)):
         claims.expect_normalized(student, each, statistics[0], statistics[1])
     expect_left_alone(student)

@@ -23,7 +23,7 @@ from vit_course.exercises.l01_patchify.patchify.claims import patches_of
 conv_from_linear = Exercise("conv_from_linear", LESSON, in_training=InTraining.UNSEEN)
 
 
-def expect_strided_by_its_kernel(student: Student, made: object, linear: nn.Linear, patch_size: int) -> nn.Conv2d:
+def expect_convolution_of_patches(student: Student, made: object, linear: nn.Linear, patch_size: int) -> nn.Conv2d:
     """``made`` of ``linear``, as a convolution from patch to patch; Failure when it is none, or none of these sizes.
 
     To be called before it is run: its padding, its kernel and its stride decide what that costs.
@@ -55,7 +55,7 @@ def expect_strided_by_its_kernel(student: Student, made: object, linear: nn.Line
     return made
 
 
-def a_linear(probe: Probe, channels: int, patch_size: int, embed_dim: int, bias: bool = True) -> nn.Linear:
+def draw_linear(probe: Probe, channels: int, patch_size: int, embed_dim: int, bias: bool = True) -> nn.Linear:
     """A Linear on patches, of drawn numbers."""
     with torch.random.fork_rng(devices=()):  # a student's own layer may draw from torch's generator, here and there
         linear = nn.Linear(channels * patch_size**2, embed_dim, bias=bias)
@@ -70,9 +70,9 @@ def the_convolution_strides_by_its_kernel(student: Student, probe: Probe) -> Non
     """The convolution's kernel is one patch, and it strides from patch to patch."""
     for shown in ((3, 3, 7), (2, 4, 7)):
         channels, patch_size, embed_dim = probe.sizes(3, shown=shown)
-        linear = a_linear(probe, channels, patch_size, embed_dim)
+        linear = draw_linear(probe, channels, patch_size, embed_dim)
         made = student(linear, channels, patch_size)
-        expect_strided_by_its_kernel(student, made, linear, patch_size)
+        expect_convolution_of_patches(student, made, linear, patch_size)
 
 
 @conv_from_linear.check(needs=the_convolution_strides_by_its_kernel, points=2.55)
@@ -88,16 +88,16 @@ def both_give_the_same_tokens(student: Student, probe: Probe) -> None:
         (1, 2, rows, columns, 2, 8, True),  # as many outputs as inputs
         (1, channels, rows, 1, patch_size, 7, False),
     ):
-        linear = a_linear(probe, depth, side, embed_dim, bias)
+        linear = draw_linear(probe, depth, side, embed_dim, bias)
         expect_same_tokens(student, linear, probe.images(held, depth, down * side, across * side), side)
 
 
 def expect_same_tokens(student: Student, linear: nn.Linear, images: Tensor, patch_size: int) -> nn.Conv2d:
     """The convolution that is made of ``linear``; Failure unless it gives the Linear's tokens of ``images``."""
     channels = images.shape[1]
-    made = expect_strided_by_its_kernel(student, student(linear, channels, patch_size), linear, patch_size)
+    made = expect_convolution_of_patches(student, student(linear, channels, patch_size), linear, patch_size)
     with torch.no_grad():
-        tokens = _convolved(made, images).flatten(2).transpose(1, 2)
+        tokens = _apply_convolution(made, images).flatten(2).transpose(1, 2)
         wanted = linear(patches_of(images, patch_size))
     student.note(tokens)
     sizes = f"in_channels {channels}, patch_size {patch_size} and a Linear to {linear.out_features}"
@@ -108,7 +108,7 @@ def expect_same_tokens(student: Student, linear: nn.Linear, images: Tensor, patc
     return made
 
 
-def _convolved(convolution: nn.Conv2d, images: Tensor) -> Tensor:
+def _apply_convolution(convolution: nn.Conv2d, images: Tensor) -> Tensor:
     try:
         output: Tensor = convolution(images)
     except (RuntimeError, IndexError) as error:
@@ -123,8 +123,8 @@ def _convolved(convolution: nn.Conv2d, images: Tensor) -> Tensor:
 def a_linear_without_bias_works_too(student: Student, probe: Probe) -> None:
     """A Linear without a bias becomes a convolution without a bias."""
     channels, patch_size, embed_dim = probe.sizes(3, high=7, shown=(3, 2, 7))
-    linear = a_linear(probe, channels, patch_size, embed_dim, bias=False)
-    made = expect_strided_by_its_kernel(student, student(linear, channels, patch_size), linear, patch_size)
+    linear = draw_linear(probe, channels, patch_size, embed_dim, bias=False)
+    made = expect_convolution_of_patches(student, student(linear, channels, patch_size), linear, patch_size)
     student.note(made.bias is None)
     if made.bias is not None and made.bias.abs().max() > 0:
         raise Failure("the convolution has a bias", "none, as the Linear has none")

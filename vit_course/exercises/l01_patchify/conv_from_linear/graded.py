@@ -17,18 +17,18 @@ from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l01_patchify.conv_from_linear import claims
 
 
-def _question(probe: Probe) -> tuple[nn.Linear, Tensor, int]:
+def _draw_linear_and_images(probe: Probe) -> tuple[nn.Linear, Tensor, int]:
     """A Linear, images whose patches it reads, and patch_size."""
     channels, patch_size, embed_dim, side = probe.sizes(4, high=7)
     images = probe.images(2, channels, patch_size, side * patch_size)
-    return claims.a_linear(probe, channels, patch_size, embed_dim), images, patch_size
+    return claims.draw_linear(probe, channels, patch_size, embed_dim), images, patch_size
 
 
 @claims.conv_from_linear.check(graded_only=True, points=0.5)
 def it_is_made_of_the_linear_at_hand(student: Student, probe: Probe) -> None:
     """Each call makes a convolution of the Linear that it is given, with that Linear's very numbers."""
-    linear, images, patch_size = _question(probe)
-    another = claims.a_linear(probe, images.shape[1], patch_size, linear.out_features)
+    linear, images, patch_size = _draw_linear_and_images(probe)
+    another = claims.draw_linear(probe, images.shape[1], patch_size, linear.out_features)
     for each in (linear, another):
         made = claims.expect_same_tokens(student, each, images, patch_size)
         kernels = each.weight.unflatten(1, (-1, patch_size, patch_size))
@@ -41,7 +41,7 @@ def it_is_made_of_the_linear_at_hand(student: Student, probe: Probe) -> None:
 @claims.conv_from_linear.check(graded_only=True, points=0.5)
 def the_linear_is_left_alone(student: Student, probe: Probe) -> None:
     """The Linear keeps its numbers and their shapes, and goes on learning."""
-    linear, images, patch_size = _question(probe)
+    linear, images, patch_size = _draw_linear_and_images(probe)
     claims.expect_same_tokens(student, linear, images, patch_size)
     after = dict(student.see(linear, images.shape[1], patch_size).inputs[0].named_parameters())
     for name, before in linear.named_parameters():
@@ -54,5 +54,5 @@ def the_linear_is_left_alone(student: Student, probe: Probe) -> None:
 @claims.conv_from_linear.check(graded_only=True, points=0.25)
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    claims.expect_same_tokens(student, *_question(probe))
+    claims.expect_same_tokens(student, *_draw_linear_and_images(probe))
     expect_example(student)

@@ -19,42 +19,44 @@ def images_and_patches_of_any_size_are_right(student: Student, probe: Probe) -> 
         (batch, 1, columns, rows, 5, 2),
         (channels, channels, rows, 1, 1, 1),
     ):
-        module, weights = claims.embedding(student, probe, depth, side, embed_dim)
-        claims.expect_embedded(module, weights, probe.images(held, depth, down * side, across * side))
+        module, weights = claims.build_with_random_weights(student, probe, depth, side, embed_dim)
+        claims.expect_right_tokens(module, weights, probe.images(held, depth, down * side, across * side))
 
 
 @claims.PatchEmbedding.check(graded_only=True, points=0.4)
 def its_tokens_follow_its_weights(student: Student, probe: Probe) -> None:
     """Each embedding has weights of its own, and with other weights it gives other tokens."""
-    images, patch_size = claims.some_images(probe)
+    images, patch_size = claims.draw_images_and_patch_size(probe)
     channels = images.shape[1]
-    (module, weights), (twin, twin_weights) = (claims.embedding(student, probe, channels, patch_size) for _ in range(2))
-    claims.embedding(student, probe, channels, patch_size + 1, 5)
-    claims.expect_embedded(module, weights, images, "the embedding, after others were built,")
-    claims.expect_embedded(twin, twin_weights, images, "the embedding, built second,")
-    weights = claims.some_weights(probe, channels, patch_size, 7)
+    (module, weights), (twin, twin_weights) = (
+        claims.build_with_random_weights(student, probe, channels, patch_size) for _ in range(2)
+    )
+    claims.build_with_random_weights(student, probe, channels, patch_size + 1, 5)
+    claims.expect_right_tokens(module, weights, images, "the embedding, after others were built,")
+    claims.expect_right_tokens(twin, twin_weights, images, "the embedding, built second,")
+    weights = claims.draw_weights(probe, channels, patch_size, 7)
     module.load(weights)
-    claims.expect_embedded(module, weights, images, "the embedding, with new weights loaded,")
+    claims.expect_right_tokens(module, weights, images, "the embedding, with new weights loaded,")
 
 
 @claims.PatchEmbedding.check(graded_only=True, points=0.4)
 def training_and_evaluation_are_alike(student: Student, probe: Probe) -> None:
     """It gives the same tokens in training and in evaluation mode."""
-    images, patch_size = claims.some_images(probe)
-    module, weights = claims.embedding(student, probe, images.shape[1], patch_size)
+    images, patch_size = claims.draw_images_and_patch_size(probe)
+    module, weights = claims.build_with_random_weights(student, probe, images.shape[1], patch_size)
     module.eval()
-    claims.expect_embedded(module, weights, images, "the embedding in evaluation mode")
+    claims.expect_right_tokens(module, weights, images, "the embedding in evaluation mode")
     module.train()
-    claims.expect_embedded(module, weights, images, "the embedding in training mode")
+    claims.expect_right_tokens(module, weights, images, "the embedding in training mode")
 
 
 @claims.PatchEmbedding.check(graded_only=True, points=0.2)
 def every_call_stands_alone(student: Student, probe: Probe, device: torch.device) -> None:
     """Every call answers for the images at hand, on their device and in any memory layout, and leaves them alone."""
-    images, patch_size = claims.some_images(probe)
-    module, weights = claims.embedding(student, probe, images.shape[1], patch_size)
+    images, patch_size = claims.draw_images_and_patch_size(probe)
+    module, weights = claims.build_with_random_weights(student, probe, images.shape[1], patch_size)
     module.to(device)
     weights = {name: each.to(device) for name, each in weights.items()}
     for others in (images, probe.images(*images.shape), images.permute(3, 1, 2, 0).contiguous().permute(3, 1, 2, 0)):
-        claims.expect_embedded(module, weights, others.to(device), "the embedding of other images")
+        claims.expect_right_tokens(module, weights, others.to(device), "the embedding of other images")
     expect_left_alone(student)

@@ -17,11 +17,11 @@ class EmbeddingWithHelpers(nn.Module):
         self.note = "a helper"
         self.projection = nn.Linear(in_channels * patch_size * patch_size, embed_dim)
 
-    def cut(self, images):
+    def cut_patches(self, images):
         return patchify_by_unfold_twice(images, self.size)
 
     def forward(self, images):
-        return self.projection(self.cut(images))
+        return self.projection(self.cut_patches(images))
 
 
 class EmbeddingByConvolution(nn.Module):
@@ -41,7 +41,7 @@ class EmbeddingImageByImage(EmbeddingWithHelpers):
     """A loop over the batch."""
 
     def forward(self, images):
-        return torch.stack([self.projection(patches) for patches in self.cut(images)])
+        return torch.stack([self.projection(patches) for patches in self.cut_patches(images)])
 
 
 RIGHT = {

@@ -54,7 +54,7 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
     """Tokens follow the image row by row, each row from left to right."""
     (batch, rows, columns, size), channels = probe.sizes(4, high=6, shown=(2, 2, 3, 4)), _draw_channels(probe)
     for down, across in ((rows, columns), (columns, rows)):
-        images = _numbered(probe, batch, channels, down * size, across * size)
+        images = _make_numbered_images(probe, batch, channels, down * size, across * size)
         right = patches_of(images, size)
         tokens = expect_tensor(student(images, size), right.shape, student.name)
         gave = f"{student.name} gave {shape(right)}, as expected, but"
@@ -64,7 +64,9 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
         wrong = (tokens[:, :, 0] != right[:, :, 0]).nonzero()
         if len(wrong):
             image, token = (int(index) for index in wrong[0])
-            here, there = (_pixel(float(each[image, token, 0]), *images.shape[1:]) for each in (tokens, right))
+            here, there = (
+                _describe_numbered_pixel(float(each[image, token, 0]), *images.shape[1:]) for each in (tokens, right)
+            )
             raise Failure(
                 f"{gave} token {token} of image {image} starts with {here}",
                 f"it starts with {there}",
@@ -77,15 +79,17 @@ def a_token_goes_channel_row_column(student: Student, probe: Probe) -> None:
     """Inside a token the order is channel, then pixel row, then pixel column."""
     batch, size, channels = probe.sizes(3, low=3, high=7, shown=(2, 4, 3))
     for side, held in ((size, channels), (2, probe.choice((4, 6))), (size, 3)):
-        images = _numbered(probe, batch, held, side, side)
+        images = _make_numbered_images(probe, batch, held, side, side)
 
-        def describe(actual: Tensor, expected: Tensor, images: Tensor = images) -> tuple[str, str]:
+        def describe_entry_of_token(actual: Tensor, expected: Tensor, images: Tensor = images) -> tuple[str, str]:
             entry = int((actual != expected)[0, 0].nonzero()[0]) if (actual != expected)[0, 0].any() else 0
-            here, there = (_pixel(float(each[0, 0, entry]), *images.shape[1:]) for each in (actual, expected))
+            here, there = (
+                _describe_numbered_pixel(float(each[0, 0, entry]), *images.shape[1:]) for each in (actual, expected)
+            )
             return f"entry {entry} of the token is {here}", there
 
         look = "Which of the three axes inside a patch varies fastest when you flatten it?"
-        _expect_right(student, images, side, "one patch", describe, look)
+        _expect_right_tokens(student, images, side, "one patch", describe_entry_of_token, look)
 
 
 @patchify.check(needs=every_patch_becomes_one_token, points={"patchify": 1.5, "fix_patchify": 0.5})
@@ -103,7 +107,7 @@ def tall_and_wide_images_are_right(student: Student, probe: Probe) -> None:
         (1, 3, 2, 1, probe.choice((16, 20, 32))),
     ):
         images = probe.images(held, depth, down * side, across * side)
-        _expect_right(student, images, side, f"{depth} x {down * side} x {across * side} images")
+        _expect_right_tokens(student, images, side, f"{depth} x {down * side} x {across * side} images")
 
 
 @patchify.check(needs=tall_and_wide_images_are_right, guard=True, points={"patchify": 1.25, "fix_patchify": 0.35})
@@ -112,12 +116,12 @@ def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> Non
     batch, channels, rows, columns = probe.sizes(4, low=4, high=7, shown=(2, 3, 4, 6))
     for dtype in DTYPES:
         images = probe.every_digit(batch, channels, 2 * rows, 2 * columns, dtype=dtype)
-        _expect_right(student, images, 2, f"{short(dtype)} images")
+        _expect_right_tokens(student, images, 2, f"{short(dtype)} images")
     turned = probe.normal(3 * columns, 3 * rows, channels, batch).permute(3, 2, 1, 0)
     stepped = probe.images(batch, channels, 3 * rows, 6 * columns)[..., ::2]
     repeated = probe.images(1, 1, 3 * rows, 3 * columns).expand(batch, channels, -1, -1)
     for images in (turned, stepped, repeated):
-        _expect_right(student, images, 3, "non-contiguous images")
+        _expect_right_tokens(student, images, 3, "non-contiguous images")
 
 
 @patchify.check(needs=tokens_run_row_by_row, worth=0.5, guard=True)
@@ -125,7 +129,7 @@ def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes, and so does an image of one patch."""
     (rows, columns, size), channels = probe.sizes(3, high=6, shown=(2, 3, 2)), _draw_channels(probe)
     for down, across in ((rows, columns), (1, 1)):
-        _expect_right(student, probe.images(1, channels, down * size, across * size), size, "one image")
+        _expect_right_tokens(student, probe.images(1, channels, down * size, across * size), size, "one image")
 
 
 @patchify.check(
@@ -133,7 +137,7 @@ def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
 )
 def every_pixel_gets_its_gradient(student: Student, probe: Probe) -> None:
     """The gradient of every number in a token returns to the pixel that it came from."""
-    inputs = some_images(probe)
+    inputs = draw_images_and_patch_size(probe)
     expect_input_gradients(student, inputs, ("images",), patches_of, PIXEL_AXES)
 
 
@@ -146,13 +150,13 @@ def every_pixel_gets_its_gradient(student: Student, probe: Probe) -> None:
 )
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The tokens lie on the device of the images."""
-    expect_device_of_input(student, *some_images(probe))
+    expect_device_of_input(student, *draw_images_and_patch_size(probe))
 
 
 @patchify.check(guard=True)
 def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     """The images that go in are not changed."""
-    student(*some_images(probe))
+    student(*draw_images_and_patch_size(probe))
     expect_left_alone(student)
 
 
@@ -190,7 +194,7 @@ fix_patchify.example("""
 """)
 
 
-def _by_places(images: Tensor, size: int, in_a_row: int, of_a_channel: int) -> Tensor:
+def _gather_tokens_by_pixel_index(images: Tensor, size: int, in_a_row: int, of_a_channel: int) -> Tensor:
     """Tokens fetched from the flattened images: so many patches in a row, and rows of pixels in a channel."""
     channels, height, width = images.shape[1:]
     for name, side in (("height", height), ("width", width)):
@@ -210,16 +214,16 @@ _DIVIDED = torch.floor_divide, torch.remainder
 )
 def patches_in_a_row_by_the_height(images: Tensor, patch_size: int) -> Tensor:
     """A patch's row and column come from a division by the number of patches down, which should be those across."""
-    return _by_places(images, patch_size, images.shape[2] // patch_size, images.shape[2])
+    return _gather_tokens_by_pixel_index(images, patch_size, images.shape[2] // patch_size, images.shape[2])
 
 
 @patchify.misconception("How many rows of pixels has one channel?", f"{LESSON}, Two kinds of axes", InTraining.UNSEEN)
 def rows_of_a_channel_by_the_width(images: Tensor, patch_size: int) -> Tensor:
     """The next channel is looked for after as many rows as the image has columns, so the colors do not fit together."""
-    return _by_places(images, patch_size, images.shape[3] // patch_size, images.shape[3])
+    return _gather_tokens_by_pixel_index(images, patch_size, images.shape[3] // patch_size, images.shape[3])
 
 
-def _expect_right(
+def _expect_right_tokens(
     student: Student, images: Tensor, size: int, described: str, describe: Describe | None = None, look: str = ""
 ) -> None:
     """Right tokens, and no number rounded on its way into one."""
@@ -231,7 +235,7 @@ def _expect_right(
         raise Failure(f"{name} has numbers that are a little off, as if rounded", "the very numbers of the image", look)
 
 
-def some_images(probe: Probe) -> tuple[Tensor, int]:
+def draw_images_and_patch_size(probe: Probe) -> tuple[Tensor, int]:
     """(batch, channels, rows * patch_size, columns * patch_size) and patch_size."""
     (batch, rows, columns, size), channels = probe.sizes(4, high=6, shown=(2, 4, 6, 2)), _draw_channels(probe)
     return probe.images(batch, channels, rows * size, columns * size), size
@@ -242,12 +246,12 @@ def _draw_channels(probe: Probe) -> int:
     return probe.choice((7, 8), shown=3)
 
 
-def _numbered(probe: Probe, batch: int, channels: int, height: int, width: int) -> Tensor:
+def _make_numbered_images(probe: Probe, batch: int, channels: int, height: int, width: int) -> Tensor:
     """Images whose pixels count up from 1, so that a 0 is told from a pixel."""
     return probe.numbered_images(batch, channels, height, width) + 1
 
 
-def _pixel(number: float, channels: int, height: int, width: int) -> str:
+def _describe_numbered_pixel(number: float, channels: int, height: int, width: int) -> str:
     """Which pixel of numbered images a value is."""
     if number < 1 or not number.is_integer():
         return f"{number:g}, which is no pixel of the images"
@@ -257,7 +261,7 @@ def _pixel(number: float, channels: int, height: int, width: int) -> str:
     return f"the pixel of image {image}, channel {channel}, row {row}, column {column}"
 
 
-def on_the_cpu(tensor: Tensor) -> Tensor:
+def copy_to_cpu(tensor: Tensor) -> Tensor:
     """The same numbers in a new tensor, which nobody has told where to lie."""
     made = torch.zeros(tensor.shape, dtype=tensor.dtype)
     made[:] = tensor

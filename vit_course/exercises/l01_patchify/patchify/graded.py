@@ -22,7 +22,7 @@ from vit_course.exercises.l01_patchify.patchify import claims
 )
 def every_call_stands_alone(student: Student, probe: Probe, device: torch.device) -> None:
     """Every call answers for the images at hand, on their device, and leaves them as they were."""
-    images, patch_size = claims.some_images(probe)
+    images, patch_size = claims.draw_images_and_patch_size(probe)
     images = images.to(device)
     student(images, patch_size)
     expect_left_alone(student)

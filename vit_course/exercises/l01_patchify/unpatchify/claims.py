@@ -23,8 +23,8 @@ from vit_course.exercises.l01_patchify.patchify.claims import (
     DTYPES,
     PATCH_AXES,
     PIXEL_AXES,
-    _numbered,
-    _pixel,
+    _describe_numbered_pixel,
+    _make_numbered_images,
     patches_of,
 )
 
@@ -39,7 +39,7 @@ def images_of(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> 
     return F.fold(columns, image_size, patch_size, stride=patch_size).to(patches.dtype)
 
 
-def expect_images(
+def expect_right_images(
     student: Student,
     inputs: tuple[Tensor, int, tuple[int, int]],
     name: str = "unpatchify",
@@ -55,7 +55,7 @@ def expect_images(
         raise Failure(seen, "the very numbers of the patches", look)
 
 
-def some_patches(probe: Probe) -> tuple[Tensor, int, tuple[int, int]]:
+def draw_patches_and_sizes(probe: Probe) -> tuple[Tensor, int, tuple[int, int]]:
     """Patches, their size, and the size of the images that they make."""
     (batch, channels, size), (rows, columns) = probe.sizes(3, low=3, high=6, shown=(2, 3, 2)), _draw_grid(probe)
     return probe.normal(batch, rows * columns, channels * size**2), size, (rows * size, columns * size)
@@ -89,17 +89,19 @@ def every_pixel_returns_to_its_place(student: Student, probe: Probe) -> None:
         (channels, 1, columns, size),  # one row of patches
         (channels, rows, columns, size),  # other numbers of the first sizes
     ):
-        images = _numbered(probe, batch, depth, down * side, across * side)
+        images = _make_numbered_images(probe, batch, depth, down * side, across * side)
         images = images if (depth, down, across) not in seen else images.flip(0, 1)
         seen.add((depth, down, across))
 
-        def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
+        def describe_first_wrong_pixel(actual: Tensor, expected: Tensor) -> tuple[str, str]:
             place = [int(index) for index in (actual != expected).nonzero()[0]]
             where = ", ".join(f"{axis} {index}" for axis, index in zip(PIXEL_AXES, place, strict=True))
-            here = _pixel(float(actual[tuple(place)]), *expected.shape[1:])
+            here = _describe_numbered_pixel(float(actual[tuple(place)]), *expected.shape[1:])
             return f"at {where} there is {here}", "the pixel of that very place"
 
-        expect_images(student, (patches_of(images, side), side, (down * side, across * side)), describe=describe)
+        expect_right_images(
+            student, (patches_of(images, side), side, (down * side, across * side)), describe=describe_first_wrong_pixel
+        )
 
 
 @unpatchify.check(needs=every_pixel_returns_to_its_place, guard=True, points=0.7)
@@ -108,12 +110,14 @@ def dtypes_are_kept(student: Student, probe: Probe) -> None:
     (batch, channels, size), (rows, columns) = probe.sizes(3, low=3, high=6, shown=(2, 3, 5)), _draw_grid(probe)
     for dtype in DTYPES:
         patches = probe.every_digit(batch, rows * columns, channels * 4, dtype=dtype)
-        expect_images(student, (patches, 2, (2 * rows, 2 * columns)), f"unpatchify of {short(dtype)}")
+        expect_right_images(student, (patches, 2, (2 * rows, 2 * columns)), f"unpatchify of {short(dtype)}")
     turned = probe.normal(channels * size**2, rows * columns, batch).permute(2, 1, 0)
     stepped = probe.normal(batch, 2 * rows * columns, channels * size**2)[:, ::2]
     repeated = probe.normal(1, rows * columns, channels * size**2).expand(batch, -1, -1)
     for patches in (turned, stepped, repeated):
-        expect_images(student, (patches, size, (rows * size, columns * size)), "unpatchify of non-contiguous patches")
+        expect_right_images(
+            student, (patches, size, (rows * size, columns * size)), "unpatchify of non-contiguous patches"
+        )
 
 
 @unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True, points=0.65)
@@ -128,13 +132,13 @@ def one_image_comes_back_as_a_batch(student: Student, probe: Probe) -> None:
     ):
         patches = probe.normal(held, down * across, depth * size**2)
         described = f"{'one image' if held == 1 else f'{held} images'} of {depth} channel{'s' * (depth > 1)}"
-        expect_images(student, (patches, size, (down * size, across * size)), f"unpatchify of {described}")
+        expect_right_images(student, (patches, size, (down * size, across * size)), f"unpatchify of {described}")
 
 
 @unpatchify.check(needs=every_pixel_returns_to_its_place, worth=0.5, guard=True, points=0.35)
 def every_number_gets_its_gradient(student: Student, probe: Probe) -> None:
     """The gradient of every pixel returns to the number of the patch that it came from."""
-    expect_input_gradients(student, some_patches(probe), ("patches",), images_of, PATCH_AXES)
+    expect_input_gradients(student, draw_patches_and_sizes(probe), ("patches",), images_of, PATCH_AXES)
 
 
 @unpatchify.check(
@@ -142,7 +146,7 @@ def every_number_gets_its_gradient(student: Student, probe: Probe) -> None:
 )
 def it_computes_where_the_patches_are(student: Student, probe: Probe) -> None:
     """The images lie on the device of the patches."""
-    expect_device_of_input(student, *some_patches(probe))
+    expect_device_of_input(student, *draw_patches_and_sizes(probe))
 
 
 @unpatchify.check(guard=True)

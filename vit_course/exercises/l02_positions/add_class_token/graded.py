@@ -16,16 +16,16 @@ def sizes_of_any_kind_are_right(student: Student, probe: Probe) -> None:
     batch, num_patches = probe.sizes(2, low=4)
     long = probe.choice((11, 17, 19))
     for sizes in ((1, num_patches, long), (batch, 1, 2), (batch, long, 1), (batch, batch, batch)):
-        claims.expect_right(student, claims.some_inputs(probe, *sizes))
+        claims.expect_right_tokens(student, claims.draw_inputs(probe, *sizes))
 
 
 @claims.add_class_token.check(graded_only=True, points=0.15)
 def every_call_stands_alone(student: Student, probe: Probe, device: torch.device) -> None:
     """Every call answers for what it is given, on its device, and leaves all three inputs as they were."""
     batch, *sizes = probe.sizes(3)
-    draws = [claims.some_inputs(probe, held, *sizes) for held in (batch, batch, 1)]
+    draws = [claims.draw_inputs(probe, held, *sizes) for held in (batch, batch, 1)]
     first, other, one = (tuple(each.to(device) for each in inputs) for inputs in draws)
     for inputs in (first, other, one):
-        claims.expect_right(student, inputs)
+        claims.expect_right_tokens(student, inputs)
     expect_left_alone(student)
     expect_result_of_its_own(student, first, other)

@@ -25,7 +25,7 @@ from exercise_kit.engine.two_mistakes import Edits, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.add_class_token.claims import TOKEN_AXES
-from vit_course.exercises.l02_positions.sinusoidal_positions.claims import vector_text
+from vit_course.exercises.l02_positions.sinusoidal_positions.claims import format_vector
 
 PATCH_AXES = ("image", "patch", "dimension")
 LOOK = "Lay one dimension out on the old grid, resize it, and read it row by row. Where do you go another way?"
@@ -34,7 +34,7 @@ LOOK = "Lay one dimension out on the old grid, resize it, and read it row by row
 resize_positions = Exercise("resize_positions", LESSON, in_training=InTraining.HIDDEN)
 
 
-def resized(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
+def compute_expected_positions(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
     """The oracle of resize_positions: the old grid looked up at the centers of the new patches."""
     picture = positions[:, 1:].mT.unflatten(2, old_grid)  # (1, embed_dim, rows, columns)
     down, across = ((torch.arange(size).to(positions) + 0.5) / size * 2 - 1 for size in new_grid)
@@ -43,23 +43,25 @@ def resized(positions: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, i
     return torch.cat([positions[:, :1], found.flatten(2).mT], dim=1)
 
 
-def some_positions(probe: Probe, grid: tuple[int, int], embed_dim: int = 6) -> Tensor:
+def draw_positions(probe: Probe, grid: tuple[int, int], embed_dim: int = 6) -> Tensor:
     """Positions (1, 1 + rows * columns, embed_dim) of order 1."""
     return probe.normal(1, 1 + grid[0] * grid[1], embed_dim)
 
 
-def some_inputs(probe: Probe) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
+def draw_positions_and_two_grids(probe: Probe) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
     """Positions of a grid, that grid, and another one."""
     rows, columns, embed_dim = probe.sizes(3, low=3, high=7, shown=(3, 4, 6))
-    return some_positions(probe, (rows, columns), embed_dim), (rows, columns), (columns + 1, rows + 4)
+    return draw_positions(probe, (rows, columns), embed_dim), (rows, columns), (columns + 1, rows + 4)
 
 
-def expect_resized(
+def expect_right_positions(
     student: Student, positions: Tensor, old: tuple[int, int], new: tuple[int, int], look: str = LOOK
 ) -> None:
     """Every row right, the class token's too."""
     name = f"resize_positions from {old} to {new}"
-    expect_equal(student(positions, old, new), resized(positions, old, new), name, TOKEN_AXES, look=look)
+    expect_equal(
+        student(positions, old, new), compute_expected_positions(positions, old, new), name, TOKEN_AXES, look=look
+    )
 
 
 @resize_positions.check(guard=True)
@@ -67,7 +69,7 @@ def every_new_patch_has_a_row(student: Student, probe: Probe) -> None:
     """The result has one row for the class token and one for each patch of the new grid."""
     for old, new in (((4, 4), (5, 7)), ((6, 5), (4, 2))):
         name = f"resize_positions from {old} to {new}"
-        expect_tensor(student(some_positions(probe, old), old, new), (1, 1 + new[0] * new[1], 6), name)
+        expect_tensor(student(draw_positions(probe, old), old, new), (1, 1 + new[0] * new[1], 6), name)
 
 
 @resize_positions.check(needs=every_new_patch_has_a_row, points=0.5)
@@ -75,10 +77,10 @@ def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
     """Row 0, the class token's, is returned unchanged."""
     rows, columns, length = probe.sizes(3, low=3, high=8, shown=(3, 4, 6))
     for old, new in (((rows, columns), (columns + 1, rows + 4)), ((columns, rows), (rows - 1, columns - 1))):
-        positions = some_positions(probe, old, length)
+        positions = draw_positions(probe, old, length)
         result = expect_tensor(student(positions, old, new), (1, 1 + new[0] * new[1], length), "resize_positions")
         if not close(result[:, 0], positions[:, 0]):
-            seen, wanted = (vector_text(each[0, 0, :3]) + ", ..." for each in (result, positions))
+            seen, wanted = (format_vector(each[0, 0, :3]) + ", ..." for each in (result, positions))
             raise Failure(f"row 0 was {wanted} and became {seen}", "the same numbers", "Where on the picture is row 0?")
 
 
@@ -88,7 +90,7 @@ def the_same_grid_changes_nothing(student: Student, probe: Probe) -> None:
     rows, columns, length = probe.sizes(3, low=3, high=7, shown=(3, 5, 6))
     for grid in ((rows, columns), (columns + 1, rows + 1)):
         look = "Which step on the way in is not undone on the way out?"
-        expect_resized(student, some_positions(probe, grid, length), grid, grid, look)
+        expect_right_positions(student, draw_positions(probe, grid, length), grid, grid, look)
 
 
 @resize_positions.check(needs=every_new_patch_has_a_row, guard=True, points=0.65)
@@ -107,8 +109,8 @@ def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) ->
         picture = result[0, 1:, dimension].unflatten(0, new)
         for place, values in enumerate(picture if kind == "row" else picture.T):
             if not close(values.to(positions.dtype), values[:1].expand_as(values).to(positions.dtype)):
-                was = vector_text(positions[0, 1:, dimension])
-                seen = f"dimension {dimension} was {was} {on_grid}, {kind} {place} of it is {vector_text(values)}"
+                was = format_vector(positions[0, 1:, dimension])
+                seen = f"dimension {dimension} was {was} {on_grid}, {kind} {place} of it is {format_vector(values)}"
                 raise Failure(seen, f"{len(values)} times the same number", look)
     if not result[0, 1:, 0].amax() - result[0, 1:, 0].amin() > 1:
         raise Failure("dimension 0 is the same in every row of the new grid", "a value a row", look)
@@ -130,9 +132,9 @@ def the_grid_is_resampled_bicubically(student: Student, probe: Probe) -> None:
         ((columns, half), (1, 1), 2),
         ((rows, columns), (rows + 2, columns + 3), length),  # other numbers of the first sizes
     ):
-        positions = some_positions(probe, old, embed_dim)
+        positions = draw_positions(probe, old, embed_dim)
         look = "Compare mode, align_corners and antialias with what the exercise asks for."
-        name, wanted = f"resize_positions from {old} to {new}", resized(positions, old, new)
+        name, wanted = f"resize_positions from {old} to {new}", compute_expected_positions(positions, old, new)
         result = expect_tensor(student(positions, old, new), wanted.shape, name)
         expect_equal(result[:, 1:], wanted[:, 1:], f"the patches' part of {name}", PATCH_AXES, look=look)
 
@@ -143,15 +145,15 @@ def the_new_grid_has_the_very_size_that_was_asked_for(student: Student, probe: P
     side, other, embed_dim = probe.sizes(3, high=6, shown=(2, 3, 4))
     for few, many in ((11, 15), (13, 15), (23, 13)):
         for old, new in (((few, side), (many, other)), ((side, few), (side, many))):
-            expect_resized(student, some_positions(probe, old, embed_dim), old, new)
+            expect_right_positions(student, draw_positions(probe, old, embed_dim), old, new)
 
 
 @resize_positions.check(needs=the_grid_is_resampled_bicubically, worth=0.5, guard=True, points=0.35)
 def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
     """The gradient reaches every row of positions, to another grid and to the same one."""
-    positions, old, another = some_inputs(probe)
+    positions, old, another = draw_positions_and_two_grids(probe)
     for new in (another, old):
-        expect_input_gradients(student, (positions, old, new), ("positions",), resized, TOKEN_AXES)
+        expect_input_gradients(student, (positions, old, new), ("positions",), compute_expected_positions, TOKEN_AXES)
 
 
 @resize_positions.check(
@@ -159,20 +161,20 @@ def positions_can_still_be_learned(student: Student, probe: Probe) -> None:
 )
 def it_computes_where_the_positions_are(student: Student, probe: Probe) -> None:
     """The result lies on the device of the positions."""
-    expect_device_of_input(student, *some_inputs(probe))
+    expect_device_of_input(student, *draw_positions_and_two_grids(probe))
 
 
 @resize_positions.check(needs=the_grid_is_resampled_bicubically, guard=True, points=0.3)
 def double_positions_stay_double(student: Student, probe: Probe) -> None:
     """In float64 the result is float64, in half it is half, and positions not contiguous in memory are read right."""
-    positions, old, new = some_inputs(probe)
+    positions, old, new = draw_positions_and_two_grids(probe)
     exact = probe.normal(*positions.mT.shape, dtype=torch.float64).mT
-    wanted = resized(exact, old, new)
+    wanted = compute_expected_positions(exact, old, new)
     rounded = close(expect_tensor(student(exact, old, new), wanted.shape, student.name).float(), wanted.float())
     look = "The last digits are lost. Which line computes in another dtype than that of positions?" if rounded else LOOK
-    expect_resized(student, exact, old, new, look)
-    expect_resized(student, some_positions(probe, old, 8)[..., ::2], old, new)
-    name, right = "resize_positions in float16", resized(positions.half().double(), old, new)
+    expect_right_positions(student, exact, old, new, look)
+    expect_right_positions(student, draw_positions(probe, old, 8)[..., ::2], old, new)
+    name, right = "resize_positions in float16", compute_expected_positions(positions.half().double(), old, new)
     found = expect_tensor(student(positions.half(), old, new), right.shape, name)
     if found.dtype != torch.float16:
         raise Failure(f"{name} gives {short(found.dtype)}", "float16", "Which dtype has the result of your last line?")
@@ -184,7 +186,7 @@ def double_positions_stay_double(student: Student, probe: Probe) -> None:
 @resize_positions.check(guard=True, points=0.45, first=apart_from_numbers(the_grid_is_resampled_bicubically))
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + rows · columns rows, ValueError names the number of its rows."""
-    positions, (rows, columns), new = some_inputs(probe)
+    positions, (rows, columns), new = draw_positions_and_two_grids(probe)
     for held, old in (
         (positions, (rows, columns + 1)),
         (positions, (rows - 1, columns)),

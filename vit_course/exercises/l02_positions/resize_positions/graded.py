@@ -18,10 +18,10 @@ from vit_course.exercises.l02_positions.resize_positions import claims
 @claims.resize_positions.check(graded_only=True, points=0.15)
 def every_call_stands_alone(student: Student, probe: Probe, device: torch.device) -> None:
     """Every call answers for the positions at hand, on their device, and leaves them as they were."""
-    first, old, another = claims.some_inputs(probe)
+    first, old, another = claims.draw_positions_and_two_grids(probe)
     first, other = first.to(device), probe.normal(*first.shape).to(device)
     for positions, new in ((first, another), (other, another), (other, old)):
-        claims.expect_resized(student, positions, old, new)
+        claims.expect_right_positions(student, positions, old, new)
     expect_left_alone(student)
     for new in (another, old):
         expect_result_of_its_own(student, (first, old, new), (other, old, new))
@@ -30,5 +30,5 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
 @claims.resize_positions.check(graded_only=True, points=0.1)
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    claims.expect_resized(student, *claims.some_inputs(probe))
+    claims.expect_right_positions(student, *claims.draw_positions_and_two_grids(probe))
     expect_example(student)

@@ -25,23 +25,23 @@ from vit_course.exercises.l02_positions import LESSON
 TABLE_AXES = ("position", "dimension")
 
 
-def hands_of(position: int, embed_dim: int) -> list[complex]:
+def clock_hands_of(position: int, embed_dim: int) -> list[complex]:
     """The clock hands of one position, embed_dim / 2 of them, as complex numbers of length 1."""
     return [cmath.rect(1.0, position / 10_000 ** (2 * hand / embed_dim)) for hand in range(embed_dim // 2)]
 
 
-def sinusoids(num_positions: int, embed_dim: int) -> Tensor:
+def compute_expected_table(num_positions: int, embed_dim: int) -> Tensor:
     """The oracle of sinusoidal_positions, (num_positions, embed_dim) in float32."""
-    rows = [hands_of(position, embed_dim) for position in range(num_positions)]
+    rows = [clock_hands_of(position, embed_dim) for position in range(num_positions)]
     return torch.tensor([[part for hand in row for part in (hand.imag, hand.real)] for row in rows])
 
 
-def vector_text(values: Tensor) -> str:
+def format_vector(values: Tensor) -> str:
     """The numbers of a vector, as a message shows them."""
     return ", ".join(f"{float(value):.4g}" for value in values)
 
 
-def expect_table(student: Student, arguments: tuple[Any, int], num_positions: int) -> tuple[str, Tensor]:
+def call_and_expect_float_table(student: Student, arguments: tuple[Any, int], num_positions: int) -> tuple[str, Tensor]:
     """(name, table) of one call: (num_positions, embed_dim) floats of any dtype, which one claim alone asks for."""
     embed_dim = arguments[-1]
     name = f"{student.name}({', '.join(map(str, arguments))})"
@@ -51,16 +51,16 @@ def expect_table(student: Student, arguments: tuple[Any, int], num_positions: in
     return name, table
 
 
-def table_of(student: Student, num_positions: int, embed_dim: int) -> tuple[str, Tensor]:
+def call_and_expect_table(student: Student, num_positions: int, embed_dim: int) -> tuple[str, Tensor]:
     """(name, table) of one call."""
-    return expect_table(student, (num_positions, embed_dim), num_positions)
+    return call_and_expect_float_table(student, (num_positions, embed_dim), num_positions)
 
 
-def expect_right(student: Student, num_positions: int, embed_dim: int) -> None:
+def expect_right_table(student: Student, num_positions: int, embed_dim: int) -> None:
     """The whole table, right."""
 
-    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-        here, there = (turns(each[:2])[0] for each in (actual, expected))
+    def describe_first_wrong_hand(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+        here, there = (turn_angles_of(each[:2])[0] for each in (actual, expected))
         slips = (~here.isclose(there, rtol=1e-3, atol=0.0)).nonzero()
         if not len(slips):
             return None
@@ -68,12 +68,20 @@ def expect_right(student: Student, num_positions: int, embed_dim: int) -> None:
         seen = f"hand {hand} (dimensions {2 * hand} and {2 * hand + 1}) turns {float(here[hand]):.4g} radian"
         return f"{seen} from position 0 to 1", f"{float(there[hand]):.4g} radian"
 
-    name, table = table_of(student, num_positions, embed_dim)
+    name, table = call_and_expect_table(student, num_positions, embed_dim)
     look = "What is the exponent of 10000 for the first hand, and for the last?"
-    expect_equal(table, sinusoids(num_positions, embed_dim), name, TABLE_AXES, describe, look, any_float=True)
+    expect_equal(
+        table,
+        compute_expected_table(num_positions, embed_dim),
+        name,
+        TABLE_AXES,
+        describe_first_wrong_hand,
+        look,
+        any_float=True,
+    )
 
 
-def turns(table: Tensor) -> Tensor:
+def turn_angles_of(table: Tensor) -> Tensor:
     """(positions - 1, hands): the angle, from -pi to pi, by which a hand turns from each position to the next."""
     hands = torch.complex(table[:, 1::2].double(), table[:, 0::2].double())
     return (hands[1:] * hands[:-1].conj()).angle()
@@ -94,18 +102,20 @@ sinusoidal_positions = Exercise("sinusoidal_positions", LESSON, in_training=InTr
 def every_position_has_a_row(student: Student, probe: Probe) -> None:
     """The table has a row for every position and a column for every dimension."""
     for num_positions, embed_dim in ((7, 12), (9, 4)):
-        table_of(student, num_positions, embed_dim)
+        call_and_expect_table(student, num_positions, embed_dim)
 
 
 @sinusoidal_positions.check(needs=every_position_has_a_row, points=0.5)
 def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
     """At position 0 all hands point up: its row is 0, 1, 0, 1, and so on."""
     num_positions, hands = probe.choice((11, 17, 23), shown=5), probe.choice((4, 5, 7), shown=4)
-    _, table = table_of(student, num_positions, 2 * hands)
-    wanted = sinusoids(1, 2 * hands)[0]
+    _, table = call_and_expect_table(student, num_positions, 2 * hands)
+    wanted = compute_expected_table(1, 2 * hands)[0]
     if not close(table[0], wanted):
         raise Failure(
-            f"row 0 is {vector_text(table[0])}", vector_text(wanted), "Which angle does position 0 give, and its sine?"
+            f"row 0 is {format_vector(table[0])}",
+            format_vector(wanted),
+            "Which angle does position 0 give, and its sine?",
         )
 
 
@@ -113,20 +123,20 @@ def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
 def the_first_hand_turns_one_radian_a_step(student: Student, probe: Probe) -> None:
     """Dimensions 0 and 1 are the sine and the cosine of the position itself."""
     num_positions, hands = probe.choice((11, 17, 23), shown=6), probe.choice((4, 5, 7), shown=2)
-    name, table = table_of(student, num_positions, 2 * hands)
+    name, table = call_and_expect_table(student, num_positions, 2 * hands)
     look = "Work out sin 1 and cos 1, in radian. Where do they stand in your row 1?"
-    wanted = sinusoids(num_positions, 2)
+    wanted = compute_expected_table(num_positions, 2)
     expect_equal(table[:, :2], wanted, f"the first hand of {name}", TABLE_AXES, look=look, any_float=True)
 
 
 @sinusoidal_positions.check(needs=every_position_has_a_row, points=0.4)
 def two_neighbors_are_one_hand(student: Student, probe: Probe) -> None:
     """Dimensions 2i and 2i + 1 are sine and cosine of one angle, so their squares sum to 1."""
-    _, table = table_of(student, probe.choice((9, 13, 19), shown=6), 2 * probe.choice((3, 5, 6), shown=5))
+    _, table = call_and_expect_table(student, probe.choice((9, 13, 19), shown=6), 2 * probe.choice((3, 5, 6), shown=5))
     length = table.float().unflatten(1, (-1, 2)).square().sum(2)
     if not close(length, torch.ones_like(length)):
         row, hand = (int(index) for index in ((length - 1).abs() > 1e-5).nonzero()[0])
-        pair = vector_text(table[row, 2 * hand : 2 * hand + 2])
+        pair = format_vector(table[row, 2 * hand : 2 * hand + 2])
         raise Failure(
             f"at position {row}, dimensions {2 * hand} and {2 * hand + 1} are {pair}, whose squares sum to "
             f"{float(length[row, hand]):.3g}",
@@ -144,7 +154,7 @@ def each_hand_turns_slower_than_the_one_before(student: Student, probe: Probe) -
         (second + 20, second),
         (third, third + 12),
     ):
-        expect_right(student, num_positions, 2 * hands)
+        expect_right_table(student, num_positions, 2 * hands)
 
 
 @sinusoidal_positions.check(

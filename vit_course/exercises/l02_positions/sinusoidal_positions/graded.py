@@ -16,8 +16,8 @@ from vit_course.exercises.l02_positions.sinusoidal_positions import claims
 @claims.sinusoidal_positions.check(graded_only=True, points=0.5)
 def a_hand_turns_evenly(student: Student, probe: Probe) -> None:
     """Each hand turns alike at every step, and slower than the hand before it."""
-    name, table = claims.table_of(student, probe.choice((9, 13, 19)), 2 * probe.choice((3, 5, 6)))
-    turns = claims.turns(table)
+    name, table = claims.call_and_expect_table(student, probe.choice((9, 13, 19)), 2 * probe.choice((3, 5, 6)))
+    turns = claims.turn_angles_of(table)
     uneven = ((turns - turns[:1]).abs() > 2e-5).nonzero()
     look = "Is the angle of a hand its position times a number that belongs to the hand?"
     # float32 holds the angle of a position below 20 to 1e-6; the slowest hand turns more than 4e-4
@@ -35,12 +35,12 @@ def a_hand_turns_evenly(student: Student, probe: Probe) -> None:
 @claims.sinusoidal_positions.check(graded_only=True, points=0.5)
 def tables_of_any_size_are_right(student: Student, probe: Probe) -> None:
     """One hand or very many, one position or very many: the table holds them all."""
-    claims.expect_right(student, probe.choice((6, 7, 9)), 2)
-    claims.expect_right(student, 3, 2 * probe.choice((48, 55, 67)))
-    claims.expect_right(student, 1, 2 * probe.choice((5, 9)))
+    claims.expect_right_table(student, probe.choice((6, 7, 9)), 2)
+    claims.expect_right_table(student, 3, 2 * probe.choice((48, 55, 67)))
+    claims.expect_right_table(student, 1, 2 * probe.choice((5, 9)))
     far = probe.choice((1030, 1100, 1200))
-    name, table = claims.table_of(student, far, 12)
-    right = claims.sinusoids(far, 12)
+    name, table = claims.call_and_expect_table(student, far, 12)
+    right = claims.compute_expected_table(far, 12)
     # float32 holds an angle of 1200 to 6e-5, and its own powers of 10000 move it by 7e-4; half precision is off by 0.1
     if not (table.double() - right.double()).abs().max() < 4e-3:
         look = "What happens to large positions on the way?"
@@ -53,5 +53,5 @@ def every_call_stands_alone(student: Student, probe: Probe) -> None:
     few, more = sorted(probe.sizes(2, low=4, high=15))
     half, other = probe.sizes(2, low=2, high=8)
     for num_positions, embed_dim in ((few, 2 * half), (more, 2 * half), (few, 2 * other), (few, 2 * half)):
-        claims.expect_right(student, num_positions, embed_dim)
+        claims.expect_right_table(student, num_positions, embed_dim)
     expect_result_of_its_own(student, (few, 2 * half), (few, 2 * other))

@@ -8,13 +8,13 @@ import torch
 from vit_course import positions as reference
 
 
-def _refuse(embed_dim, divisor):
+def _refuse_indivisible_length(embed_dim, divisor):
     if embed_dim % divisor:
         raise ValueError(f"embed_dim must be divisible by {divisor}, got {embed_dim}")
 
 
 def sinusoids_by_loops(num_positions, embed_dim):
-    _refuse(embed_dim, 2)
+    _refuse_indivisible_length(embed_dim, 2)
     table = torch.zeros(num_positions, embed_dim)
     for position in range(num_positions):
         for i in range(embed_dim // 2):
@@ -25,7 +25,7 @@ def sinusoids_by_loops(num_positions, embed_dim):
 
 
 def sinusoids_by_exp_and_log(num_positions, embed_dim):
-    _refuse(embed_dim, 2)
+    _refuse_indivisible_length(embed_dim, 2)
     position = torch.arange(num_positions).unsqueeze(1)
     turn = torch.exp(torch.arange(0, embed_dim, 2) * (-math.log(10000.0) / embed_dim))
     table = torch.zeros(num_positions, embed_dim)
@@ -35,7 +35,7 @@ def sinusoids_by_exp_and_log(num_positions, embed_dim):
 
 
 def sinusoids_by_numpy(num_positions, embed_dim):
-    _refuse(embed_dim, 2)
+    _refuse_indivisible_length(embed_dim, 2)
     dimensions = np.arange(embed_dim)
     angles = np.arange(num_positions)[:, None] / np.power(10000, 2 * (dimensions // 2) / embed_dim)
     angles[:, 0::2] = np.sin(angles[:, 0::2])
@@ -44,14 +44,14 @@ def sinusoids_by_numpy(num_positions, embed_dim):
 
 
 def sinusoids_by_a_shifted_sine(num_positions, embed_dim):
-    _refuse(embed_dim, 2)
+    _refuse_indivisible_length(embed_dim, 2)
     dimension = torch.arange(embed_dim)
     angles = torch.arange(num_positions)[:, None] / 10000 ** ((dimension - dimension % 2) / embed_dim)
     return torch.sin(angles + dimension % 2 * math.pi / 2)
 
 
 def sinusoids_by_where(num_positions, embed_dim):
-    _refuse(embed_dim, 2)
+    _refuse_indivisible_length(embed_dim, 2)
     dimension = torch.arange(embed_dim)
     angles = torch.arange(num_positions)[:, None] / 10000 ** (2 * (dimension // 2) / embed_dim)
     return torch.where(dimension % 2 == 0, angles.sin(), angles.cos())

@@ -19,10 +19,10 @@ from exercise_kit.engine.two_mistakes import Edits, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.sinusoidal_positions.claims import (
+    call_and_expect_float_table,
+    compute_expected_table,
     expect_float32,
-    expect_table,
-    sinusoids,
-    vector_text,
+    format_vector,
 )
 
 PATCH_AXES = ("patch", "dimension")
@@ -32,34 +32,34 @@ LOOK = "Write down the (row, column) of the first six patches. Which of the two 
 sinusoidal_positions_2d = Exercise("sinusoidal_positions_2d", LESSON, in_training=InTraining.HIDDEN)
 
 
-def sinusoids_2d(grid: tuple[int, int], embed_dim: int) -> Tensor:
+def compute_expected_table_2d(grid: tuple[int, int], embed_dim: int) -> Tensor:
     """The oracle of sinusoidal_positions_2d, (rows * columns, embed_dim) in float32."""
-    down, across = (sinusoids(size, embed_dim // 2) for size in grid)
+    down, across = (compute_expected_table(size, embed_dim // 2) for size in grid)
     return torch.cat([down.repeat_interleave(grid[1], dim=0), across.repeat(grid[0], 1)], dim=1)
 
 
-def table_of(student: Student, grid: tuple[int, int], embed_dim: int) -> tuple[str, Tensor]:
+def call_and_expect_table(student: Student, grid: tuple[int, int], embed_dim: int) -> tuple[str, Tensor]:
     """(name, table) of one call."""
-    return expect_table(student, (grid, embed_dim), grid[0] * grid[1])
+    return call_and_expect_float_table(student, (grid, embed_dim), grid[0] * grid[1])
 
 
-def expect_right(student: Student, grid: tuple[int, int], embed_dim: int) -> None:
+def expect_right_table(student: Student, grid: tuple[int, int], embed_dim: int) -> None:
     """The whole table, right."""
-    name, table = table_of(student, grid, embed_dim)
-    expect_equal(table, sinusoids_2d(grid, embed_dim), name, PATCH_AXES, look=LOOK, any_float=True)
+    name, table = call_and_expect_table(student, grid, embed_dim)
+    expect_equal(table, compute_expected_table_2d(grid, embed_dim), name, PATCH_AXES, look=LOOK, any_float=True)
 
 
-def is_right(student: Student, probe: Probe) -> None:
+def expect_drawn_table_is_right(student: Student, probe: Probe) -> None:
     """One table of drawn sizes is right."""
     rows, columns, quarter = probe.sizes(3, high=7)
-    expect_right(student, (rows, columns), 4 * quarter)
+    expect_right_table(student, (rows, columns), 4 * quarter)
 
 
 @sinusoidal_positions_2d.check(guard=True)
 def every_patch_has_a_row(student: Student, probe: Probe) -> None:
     """The table has rows · columns rows, one for each patch, and embed_dim columns."""
     for grid in ((3, 5), (6, 4)):
-        table_of(student, grid, 8)
+        call_and_expect_table(student, grid, 8)
 
 
 def _expect_half(student: Student, probe: Probe, half: int) -> None:
@@ -68,15 +68,17 @@ def _expect_half(student: Student, probe: Probe, half: int) -> None:
     some, more = probe.sizes(2, high=7, shown=(3, 5))
     for grid, length in (((some, more), probe.choice((4, 8, 10), shown=6)), ((more + 1, some + 1), 6)):
         rows, columns = grid
-        _, table = table_of(student, grid, 2 * length)
-        codes = sinusoids(grid[half], length)
+        _, table = call_and_expect_table(student, grid, 2 * length)
+        codes = compute_expected_table(grid[half], length)
         for patch in range(rows * columns):
             place, found = divmod(patch, columns), table[patch, length * half :][:length]
             if close(found, codes[place[half]]):
                 continue
             others = [other for other in range(grid[half]) if close(found, codes[other])]
-            observation = f"tells {axis} {others[0]}" if others else f"is {vector_text(found)}"
-            wanted = f"{axis} {place[half]}" + ("" if others else f" of a 1-D table: {vector_text(codes[place[half]])}")
+            observation = f"tells {axis} {others[0]}" if others else f"is {format_vector(found)}"
+            wanted = f"{axis} {place[half]}" + (
+                "" if others else f" of a 1-D table: {format_vector(codes[place[half]])}"
+            )
             part = ("first", "second")[half]
             raise Failure(
                 f"on a grid of {rows} rows and {columns} columns, patch {patch} stands in row {place[0]} and column "
@@ -98,7 +100,9 @@ def the_second_half_tells_the_column(student: Student, probe: Probe) -> None:
     _expect_half(student, probe, 1)
 
 
-@sinusoidal_positions_2d.check(needs=every_patch_has_a_row, worth=0.5, guard=True, points=0.4, first=is_right)
+@sinusoidal_positions_2d.check(
+    needs=every_patch_has_a_row, worth=0.5, guard=True, points=0.4, first=expect_drawn_table_is_right
+)
 def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
     """The table is float32, as the exercise says."""
     rows, columns, quarter = probe.sizes(3, high=7, shown=(3, 5, 2))
@@ -106,7 +110,7 @@ def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
     expect_float32(student, student(grid, embed_dim), f"sinusoidal_positions_2d({grid}, {embed_dim})")
 
 
-@sinusoidal_positions_2d.check(guard=True, points=0.9, first=apart_from_numbers(is_right))
+@sinusoidal_positions_2d.check(guard=True, points=0.9, first=apart_from_numbers(expect_drawn_table_is_right))
 def a_length_that_four_does_not_divide_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that is not divisible by 4 raises ValueError naming it."""
     rows, columns, quarter = probe.sizes(3, high=7, shown=(3, 5, 1))

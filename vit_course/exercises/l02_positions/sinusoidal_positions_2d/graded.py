@@ -25,7 +25,7 @@ def grids_of_any_size_are_right(student: Student, probe: Probe) -> None:
         ((columns, rows), 4 * probe.choice((13, 16, 19))),
         ((probe.choice((23, 31)), 2), 8),
     ):
-        claims.expect_right(student, grid, embed_dim)
+        claims.expect_right_table(student, grid, embed_dim)
 
 
 @claims.sinusoidal_positions_2d.check(graded_only=True, points=0.6)
@@ -33,12 +33,12 @@ def every_call_stands_alone(student: Student, probe: Probe) -> None:
     """A table depends on the grid and on the length of its own call, and on no call before."""
     rows, columns, quarter, other = probe.sizes(4, low=2, high=7)
     for grid, length in (((rows, columns), quarter), ((columns, rows), quarter), ((rows, columns), other)):
-        claims.expect_right(student, grid, 4 * length)
+        claims.expect_right_table(student, grid, 4 * length)
     expect_result_of_its_own(student, (grid, 4 * length), (grid[::-1], 4 * length))
 
 
 @claims.sinusoidal_positions_2d.check(graded_only=True, points=0.2)
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    claims.is_right(student, probe)
+    claims.expect_drawn_table_is_right(student, probe)
     expect_example(student)

@@ -5,7 +5,7 @@ import torch
 
 from vit_course import positions as reference
 from vit_course.exercises.l02_positions.sinusoidal_positions.variants import (
-    _refuse,
+    _refuse_indivisible_length,
     sinusoids_by_exp_and_log,
     sinusoids_by_loops,
     sinusoids_by_where,
@@ -13,7 +13,7 @@ from vit_course.exercises.l02_positions.sinusoidal_positions.variants import (
 
 
 def grid_by_loops(grid_size, embed_dim):
-    _refuse(embed_dim, 4)
+    _refuse_indivisible_length(embed_dim, 4)
     rows, columns = grid_size
     table = []
     for row in range(rows):
@@ -25,7 +25,7 @@ def grid_by_loops(grid_size, embed_dim):
 
 
 def grid_by_expand(grid_size, embed_dim):
-    _refuse(embed_dim, 4)
+    _refuse_indivisible_length(embed_dim, 4)
     rows, columns = grid_size
     down = reference.sinusoidal_positions(rows, embed_dim // 2)[:, None].expand(rows, columns, -1)
     across = reference.sinusoidal_positions(columns, embed_dim // 2)[None].expand(rows, columns, -1)
@@ -33,7 +33,7 @@ def grid_by_expand(grid_size, embed_dim):
 
 
 def grid_by_meshgrid(grid_size, embed_dim):
-    _refuse(embed_dim, 4)
+    _refuse_indivisible_length(embed_dim, 4)
     rows, columns = (torch.arange(size) for size in grid_size)
     row, column = torch.meshgrid(rows, columns, indexing="ij")
     table = reference.sinusoidal_positions(max(grid_size), embed_dim // 2)
@@ -41,7 +41,7 @@ def grid_by_meshgrid(grid_size, embed_dim):
 
 
 def grid_by_einops(grid_size, embed_dim):
-    _refuse(embed_dim, 4)
+    _refuse_indivisible_length(embed_dim, 4)
     rows, columns = grid_size
     down, across = (sinusoids_by_exp_and_log(size, embed_dim // 2) for size in grid_size)
     down = einops.repeat(down, "row d -> (row column) d", column=columns)
@@ -50,7 +50,7 @@ def grid_by_einops(grid_size, embed_dim):
 
 
 def grid_by_division(grid_size, embed_dim):
-    _refuse(embed_dim, 4)
+    _refuse_indivisible_length(embed_dim, 4)
     rows, columns = grid_size
     patch = torch.arange(rows * columns)
     down, across = (sinusoids_by_where(size, embed_dim // 2) for size in grid_size)

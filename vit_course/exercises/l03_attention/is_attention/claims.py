@@ -26,7 +26,7 @@ def right_attention_passes(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes, points=0.5)
 def it_catches_wrong_shapes(student: Student, probe: Probe) -> None:
     """It catches output or weights of a wrong shape."""
-    LINE_UP.expect_caught(
+    LINE_UP.expect_family_is_caught(
         student, probe, "shape", "Which shapes do you expect when queries, keys and both dimensions all differ in size?"
     )
 
@@ -34,7 +34,7 @@ def it_catches_wrong_shapes(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes, points=0.75)
 def it_catches_a_wrong_axis(student: Student, probe: Probe) -> None:
     """It catches a softmax over the queries, over everything, or none at all: rows that do not sum to one."""
-    LINE_UP.expect_caught(
+    LINE_UP.expect_family_is_caught(
         student, probe, "axis", "Which sums of the weights do you know without computing any attention?"
     )
 
@@ -42,7 +42,7 @@ def it_catches_a_wrong_axis(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes, points=0.25)
 def it_catches_missing_scaling(student: Student, probe: Probe) -> None:
     """It catches scores that were not scaled."""
-    LINE_UP.expect_caught(
+    LINE_UP.expect_family_is_caught(
         student, probe, "no scale", "For which small query and keys can you work out the weights with pencil and paper?"
     )
 
@@ -50,7 +50,7 @@ def it_catches_missing_scaling(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes, points=1)
 def it_catches_other_scaling(student: Student, probe: Probe) -> None:
     """It catches scores that were scaled by something else than the root of head_dim."""
-    LINE_UP.expect_caught(
+    LINE_UP.expect_family_is_caught(
         student, probe, "other scale", "Which of your sizes are equal by accident, so that one can stand for the other?"
     )
 
@@ -59,19 +59,21 @@ def it_catches_other_scaling(student: Student, probe: Probe) -> None:
 def it_catches_altered_queries_and_keys(student: Student, probe: Probe) -> None:
     """It catches scores in which a number of each query and key is left out or counts more, or a length is lost."""
     look = "Which numbers could be missing from the scores of your pencil example, and nothing would change?"
-    LINE_UP.expect_caught(student, probe, "altered", look)
+    LINE_UP.expect_family_is_caught(student, probe, "altered", look)
 
 
 @is_attention.check(needs=right_attention_passes, points=1)
 def it_catches_other_values(student: Student, probe: Probe) -> None:
     """It catches an output that is no mean of the values under the weights."""
-    LINE_UP.expect_caught(student, probe, "values", "When you know weights and values, what must the output be?")
+    LINE_UP.expect_family_is_caught(
+        student, probe, "values", "When you know weights and values, what must the output be?"
+    )
 
 
 @is_attention.check(needs=right_attention_passes, points=1.25)
 def it_catches_a_mask(student: Student, probe: Probe) -> None:
     """It catches a mask, or anything else that treats queries and keys by their place."""
-    LINE_UP.expect_caught(
+    LINE_UP.expect_family_is_caught(
         student,
         probe,
         "mask",
@@ -82,7 +84,7 @@ def it_catches_a_mask(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes, points=0.75)
 def it_catches_foreign_weights(student: Student, probe: Probe) -> None:
     """It catches weights that do not belong to the output."""
-    LINE_UP.expect_caught(
+    LINE_UP.expect_family_is_caught(
         student, probe, "belonging", "Does your test look at output and weights apart, or also at the two together?"
     )
 
@@ -90,7 +92,7 @@ def it_catches_foreign_weights(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes, points=0.75)
 def it_catches_mixed_batches(student: Student, probe: Probe) -> None:
     """It catches images of a batch that get mixed."""
-    LINE_UP.expect_caught(
+    LINE_UP.expect_family_is_caught(
         student, probe, "batch", "Does the answer for one image change when the other images of the batch do?"
     )
 
@@ -98,13 +100,13 @@ def it_catches_mixed_batches(student: Student, probe: Probe) -> None:
 @is_attention.check(needs=right_attention_passes, points=0.25)
 def it_catches_a_constant_output(student: Student, probe: Probe) -> None:
     """It catches an output that does not depend on the query."""
-    LINE_UP.expect_caught(student, probe, "constant", "Which numbers would tell two different queries apart?")
+    LINE_UP.expect_family_is_caught(student, probe, "constant", "Which numbers would tell two different queries apart?")
 
 
 @is_attention.check(needs=right_attention_passes, points=0.75)
 def it_catches_what_is_no_softmax(student: Student, probe: Probe) -> None:
     """It catches weights that sum to one but are no softmax of the scores."""
-    LINE_UP.expect_caught(
+    LINE_UP.expect_family_is_caught(
         student, probe, "not a softmax", "Which one example, worked out by hand, would nail down the numbers?"
     )
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from vit_course import attention as reference
 from vit_course.exercises.l03_attention.scaled_dot_product_attention.variants import attention_written_out
-from vit_course.exercises.l03_attention.split_heads.variants import _refuse
+from vit_course.exercises.l03_attention.split_heads.variants import _refuse_indivisible_embed_dim
 
 
 class AttentionHeadByHead(nn.Module):
@@ -14,19 +14,19 @@ class AttentionHeadByHead(nn.Module):
 
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__()
-        _refuse(embed_dim, num_heads)
+        _refuse_indivisible_embed_dim(embed_dim, num_heads)
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.qkv = nn.Linear(embed_dim, embed_dim * 3, bias=qkv_bias)
         self.projection = nn.Linear(embed_dim, embed_dim)
         self.dropout = nn.Dropout(0.0)
 
-    def one_head(self, query, key, value, head):
+    def attend_in_one_head(self, query, key, value, head):
         part = slice(head * self.head_dim, (head + 1) * self.head_dim)
         return attention_written_out(query[..., part], key[..., part], value[..., part])
 
     def forward(self, x, return_weights=False):
         parts = self.qkv(x).chunk(3, dim=-1)
-        outputs, weights = zip(*(self.one_head(*parts, head) for head in range(self.num_heads)), strict=True)
+        outputs, weights = zip(*(self.attend_in_one_head(*parts, head) for head in range(self.num_heads)), strict=True)
         output = self.dropout(self.projection(torch.cat(outputs, dim=-1)))
         return (output, torch.stack(weights, dim=1)) if return_weights else output
 
@@ -57,7 +57,7 @@ class AttentionByEinsum(nn.Module):
 
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__()
-        _refuse(embed_dim, num_heads)
+        _refuse_indivisible_embed_dim(embed_dim, num_heads)
         self.heads = num_heads
         self.qkv = nn.Linear(embed_dim, embed_dim * 3, qkv_bias)
         self.projection = nn.Linear(embed_dim, embed_dim, True)

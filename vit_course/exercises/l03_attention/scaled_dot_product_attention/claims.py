@@ -56,7 +56,7 @@ def output_of(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(query.double(), key.double(), value.double()).to(value.dtype)
 
 
-def both_tensors(result: object, name: str, first: str, second: str) -> tuple[Tensor, Tensor]:
+def expect_pair_of_tensors(result: object, name: str, first: str, second: str) -> tuple[Tensor, Tensor]:
     """``result`` as the pair that it should be, or a failure that says what it is instead."""
     if isinstance(result, tuple | list) and len(result) == 2:
         for given, part in zip(result, (first, second), strict=True):
@@ -75,7 +75,7 @@ def both_tensors(result: object, name: str, first: str, second: str) -> tuple[Te
 scaled_dot_product_attention = Exercise("scaled_dot_product_attention", LESSON)
 
 
-def draw(
+def draw_query_key_value(
     probe: Probe,
     leading: Sequence[int],
     sizes: Sequence[int] = (QUERIES, KEYS, HEAD_DIM, VALUE_DIM),
@@ -89,54 +89,65 @@ def draw(
     return query, key, probe.normal(*leading, keys, value_dim, dtype=dtype)
 
 
-def some_inputs(probe: Probe) -> Triple:
+def draw_inputs(probe: Probe) -> Triple:
     """query, key and value with a batch in front."""
     batch, *sizes = probe.sizes(5, shown=(2, QUERIES, KEYS, HEAD_DIM, VALUE_DIM))
-    return draw(probe, (batch,), sizes)
+    return draw_query_key_value(probe, (batch,), sizes)
 
 
-def both(student: Student, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+def call_and_expect_pair(student: Student, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """The student's output and weights."""
-    return both_tensors(student(query, key, value), student.name, "the output", "the weights")
+    return expect_pair_of_tensors(student(query, key, value), student.name, "the output", "the weights")
 
 
-def _expect_weights(student: Student, inputs: Triple, name: str, look: str = FROM_THE_INSIDE) -> Tensor:
+def _expect_right_weights(student: Student, inputs: Triple, name: str, look: str = FROM_THE_INSIDE) -> Tensor:
     """Fail unless the weights are right; of wrong ones say first whether another call gives others still.
 
     Gives the student's output.
     """
     query, key, _ = inputs
-    output, weights = both(student, *inputs)
+    output, weights = call_and_expect_pair(student, *inputs)
 
-    def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-        return RANDOM if differs(both(student, *inputs)[1], actual) else too_sharp_or_flat(actual, expected)
+    def describe_random_or_badly_scaled(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+        return (
+            RANDOM
+            if differs(call_and_expect_pair(student, *inputs)[1], actual)
+            else describe_too_sharp_or_flat(actual, expected)
+        )
 
-    expect_equal(weights, weights_of(query, key), name, _named(WEIGHT_AXES, query), describe, look)
+    expect_equal(
+        weights,
+        weights_of(query, key),
+        name,
+        _name_last_axes(WEIGHT_AXES, query),
+        describe_random_or_badly_scaled,
+        look,
+    )
     return output
 
 
-def expect_both(student: Student, inputs: Triple, described: str = "", look: str = "") -> Tensor:
+def expect_right_output_and_weights(student: Student, inputs: Triple, described: str = "", look: str = "") -> Tensor:
     """Fail unless output and weights are right; gives the student's output."""
-    output = _expect_weights(student, inputs, f"the weights tensor{described}", look or FROM_THE_INSIDE)
-    axes = _named(OUTPUT_AXES, inputs[0])
+    output = _expect_right_weights(student, inputs, f"the weights tensor{described}", look or FROM_THE_INSIDE)
+    axes = _name_last_axes(OUTPUT_AXES, inputs[0])
     expect_equal(output, output_of(*inputs), f"the output{described}", axes, look=look or LAST_PRODUCT)
     return output
 
 
-def _named(axes: tuple[str, ...], query: Tensor) -> tuple[str, ...]:
+def _name_last_axes(axes: tuple[str, ...], query: Tensor) -> tuple[str, ...]:
     """The last of the names of axes, as many as there are; none where there are more axes than names."""
     return axes[4 - query.ndim :] if query.ndim <= 4 else ()
 
 
-def output_and_weights_are_right(student: Student, probe: Probe) -> None:
+def expect_drawn_inputs_right(student: Student, probe: Probe) -> None:
     """Output and weights are right."""
-    expect_both(student, some_inputs(probe))
+    expect_right_output_and_weights(student, draw_inputs(probe))
 
 
 @scaled_dot_product_attention.check(guard=True)
 def output_and_weights_have_their_shapes(student: Student, probe: Probe) -> None:
     """It returns the output (…, queries, value_dim) and the weights (…, queries, keys)."""
-    output, weights = both(student, *draw(probe, (2, 3)))
+    output, weights = call_and_expect_pair(student, *draw_query_key_value(probe, (2, 3)))
     expect_tensor(output, (2, 3, QUERIES, VALUE_DIM), "the output")
     expect_tensor(weights, (2, 3, QUERIES, KEYS), "the second tensor, the weights,")
 
@@ -144,14 +155,14 @@ def output_and_weights_have_their_shapes(student: Student, probe: Probe) -> None
 @scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes, worth=0.5, guard=True)
 def nothing_is_left_to_chance(student: Student, probe: Probe) -> None:
     """The same inputs give the same output twice."""
-    inputs = draw(probe, (2, 3))
-    expect_same_twice(student, lambda: both(student, *inputs)[0], 2, 3, QUERIES, VALUE_DIM)
+    inputs = draw_query_key_value(probe, (2, 3))
+    expect_same_twice(student, lambda: call_and_expect_pair(student, *inputs)[0], 2, 3, QUERIES, VALUE_DIM)
 
 
 @scaled_dot_product_attention.check(needs=nothing_is_left_to_chance)
 def the_weights_of_a_query_sum_to_one(student: Student, probe: Probe) -> None:
     """The weights of each query sum to one over the keys."""
-    _, weights = both(student, *draw(probe, (2, 3)))
+    _, weights = call_and_expect_pair(student, *draw_query_key_value(probe, (2, 3)))
     sums = expect_tensor(weights, (2, 3, QUERIES, KEYS), "the weights").detach()
     over_keys = sums.sum(dim=-1)
     if (over_keys - 1).abs().max() < 1e-4:  # float32 sums of seven numbers are right to 1e-6
@@ -179,45 +190,54 @@ def the_weights_follow_the_formula(student: Student, probe: Probe) -> None:
         ((heads, batch), (many, few, value_dim, head_dim)),
         ((2,), probe.sizes(4, low=17, high=40, shown=LARGE)),
     ):
-        _expect_weights(student, draw(probe, leading, sizes), f"the weights tensor, with a head_dim of {sizes[2]},")
+        _expect_right_weights(
+            student, draw_query_key_value(probe, leading, sizes), f"the weights tensor, with a head_dim of {sizes[2]},"
+        )
 
 
 @scaled_dot_product_attention.check(needs=nothing_is_left_to_chance, points=1)
 def the_output_is_a_weighted_mean_of_the_values(student: Student, probe: Probe) -> None:
     """The output of a query is the mean of the values under its weights."""
     batch, heads, *sizes = probe.sizes(6, shown=(2, 3, QUERIES, KEYS, HEAD_DIM, VALUE_DIM))
-    query, key, value = draw(probe, (batch, heads), sizes)
-    large = draw(probe, (3,), probe.sizes(4, low=17, high=40, shown=LARGE))
+    query, key, value = draw_query_key_value(probe, (batch, heads), sizes)
+    large = draw_query_key_value(probe, (3,), probe.sizes(4, low=17, high=40, shown=LARGE))
     same = query, key, value[..., :1, :].expand_as(value).contiguous()
     mean_of_equals = "What is the mean of equal numbers, whatever their weights?"
     for inputs, name, look in (
         ((query, key, value), "the output", LAST_PRODUCT),
         (large, "the output", LAST_PRODUCT),
-        (draw(probe, (batch, heads), sizes), "the output for other numbers of the same sizes", LAST_PRODUCT),
+        (
+            draw_query_key_value(probe, (batch, heads), sizes),
+            "the output for other numbers of the same sizes",
+            LAST_PRODUCT,
+        ),
         (same, "the output for values that are equal for all keys", mean_of_equals),
     ):
-        output, _ = both(student, *inputs)
-        expect_equal(output, output_of(*inputs), name, _named(OUTPUT_AXES, inputs[0]), look=look)
+        output, _ = call_and_expect_pair(student, *inputs)
+        expect_equal(output, output_of(*inputs), name, _name_last_axes(OUTPUT_AXES, inputs[0]), look=look)
 
 
-def _as_many_queries(probe: Probe) -> Triple:
+def _draw_as_many_queries_as_keys(probe: Probe) -> Triple:
     """As many queries as keys, so that what is compared with what raises no error."""
-    return draw(probe, (2, 3), (KEYS, KEYS, HEAD_DIM, VALUE_DIM))
+    return draw_query_key_value(probe, (2, 3), (KEYS, KEYS, HEAD_DIM, VALUE_DIM))
 
 
 def no_key_is_read(student: Student, probe: Probe) -> bool:
     """Say whether other keys give the same weights."""
-    query, key, value = _as_many_queries(probe)
-    return close(both(student, query, key, value)[1], both(student, query, key.flip(-2) * 2, value)[1])
+    query, key, value = _draw_as_many_queries_as_keys(probe)
+    return close(
+        call_and_expect_pair(student, query, key, value)[1],
+        call_and_expect_pair(student, query, key.flip(-2) * 2, value)[1],
+    )
 
 
 def the_rows_are_the_keys(student: Student, probe: Probe) -> bool:
     """Say whether the weights are those of each key over the queries."""
-    query, key, value = _as_many_queries(probe)
-    return close(both(student, query, key, value)[1], weights_of(key, query))
+    query, key, value = _draw_as_many_queries_as_keys(probe)
+    return close(call_and_expect_pair(student, query, key, value)[1], weights_of(key, query))
 
 
-def _large(probe: Probe, dtype: torch.dtype, largest: int) -> Triple:
+def _draw_large_integers(probe: Probe, dtype: torch.dtype, largest: int) -> Triple:
     """Integers, and a head_dim whose root is a power of two: scores are exact, so no rounding can be magnified."""
     batch, queries, keys, value_dim = probe.sizes(4, shown=(2, QUERIES, KEYS, VALUE_DIM))
     query, key = (probe.integers(batch, rows, 16, high=2 * largest + 1).to(dtype) - largest for rows in (queries, keys))
@@ -228,7 +248,7 @@ def _large(probe: Probe, dtype: torch.dtype, largest: int) -> Triple:
 def large_scores_do_no_harm(student: Student, probe: Probe) -> None:
     """Scores in the thousands give finite weights."""
     look = "What does exp make of large numbers, and what may you take away from all scores of a row?"
-    expect_both(student, _large(probe, torch.float32, 64), look=look)
+    expect_right_output_and_weights(student, _draw_large_integers(probe, torch.float32, 64), look=look)
 
 
 @scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, guard=True, points=0.7)
@@ -240,8 +260,10 @@ def the_dtype_is_kept(student: Student, probe: Probe) -> None:
     # scores of 10 and more in float64, so that a detour through float32 shows; a score of 10 in float16 is right
     # to 0.005, which moves a weight by less than the tolerance of 1e-2
     for dtype, scale in ((torch.float64, 2.5), (torch.float16, 1.0)):
-        expect_both(student, draw(probe, (batch, heads), sizes, scale, dtype))
-    expect_both(student, _large(probe, torch.float16, 8), " in float16 with scores of a hundred")
+        expect_right_output_and_weights(student, draw_query_key_value(probe, (batch, heads), sizes, scale, dtype))
+    expect_right_output_and_weights(
+        student, _draw_large_integers(probe, torch.float16, 8), " in float16 with scores of a hundred"
+    )
 
 
 @scaled_dot_product_attention.check(needs=the_output_is_a_weighted_mean_of_the_values, points=0.8)
@@ -258,19 +280,21 @@ def any_leading_axes_will_do(student: Student, probe: Probe) -> None:
         ((1, 1), (1, keys, head_dim, value_dim)),
         ((second, 1), (queries, 1, 1, 1)),
     ):
-        expect_both(student, draw(probe, leading, these), f" with {len(leading) + 2} axes", look)
-    query, key, value = (each.mT.contiguous().mT for each in draw(probe, (first, second), sizes))
-    expect_both(student, (query, key, value), " for non-contiguous inputs")
-    query, key, value = (each.transpose(0, 1) for each in draw(probe, (second, first), sizes))
-    expect_both(student, (query, key, value), " for non-contiguous inputs")
+        expect_right_output_and_weights(
+            student, draw_query_key_value(probe, leading, these), f" with {len(leading) + 2} axes", look
+        )
+    query, key, value = (each.mT.contiguous().mT for each in draw_query_key_value(probe, (first, second), sizes))
+    expect_right_output_and_weights(student, (query, key, value), " for non-contiguous inputs")
+    query, key, value = (each.transpose(0, 1) for each in draw_query_key_value(probe, (second, first), sizes))
+    expect_right_output_and_weights(student, (query, key, value), " for non-contiguous inputs")
 
 
 @scaled_dot_product_attention.check(
-    needs=the_output_is_a_weighted_mean_of_the_values, points=0.7, first=output_and_weights_are_right
+    needs=the_output_is_a_weighted_mean_of_the_values, points=0.7, first=expect_drawn_inputs_right
 )
 def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
     """A gradient flows back to query, key and value."""
-    inputs = some_inputs(probe)
+    inputs = draw_inputs(probe)
     found = student.input_gradients(*inputs)
     names = "query", "key", "value"
     if cut_off := [name for name, gradient in zip(names, found, strict=True) if gradient is None]:
@@ -280,13 +304,16 @@ def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
             "Which line leaves torch's graph: detach, .data, no_grad, a detour through numpy or torch.tensor?",
         )
 
-    def through_output(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    def attend_with_detached_weights(query: Tensor, key: Tensor, value: Tensor) -> Pair:
         return output_of(query, key, value), weights_of(query, key).detach()
 
-    def through_both(query: Tensor, key: Tensor, value: Tensor) -> Pair:
+    def attend_with_attached_weights(query: Tensor, key: Tensor, value: Tensor) -> Pair:
         return output_of(query, key, value), weights_of(query, key)
 
-    least, whole = (Student({student.name: each}).input_gradients(*inputs) for each in (through_output, through_both))
+    least, whole = (
+        Student({student.name: each}).input_gradients(*inputs)
+        for each in (attend_with_detached_weights, attend_with_attached_weights)
+    )
     pairs = ((each, wanted) for each, wanted in zip(found, least, strict=True) if each is not None)
     if not all(wanted is not None and close(each, wanted) for each, wanted in pairs):  # nobody asked for more
         expect_gradients_of_inputs(found, whole, names)
@@ -295,7 +322,7 @@ def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
 @scaled_dot_product_attention.check(needs=output_and_weights_have_their_shapes, guard=True)
 def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     """query, key and value are not changed."""
-    student(*some_inputs(probe))
+    student(*draw_inputs(probe))
     expect_left_alone(student)
 
 
@@ -304,8 +331,8 @@ def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
 )
 def it_computes_where_its_inputs_lie(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """Output and weights lie on the device of the inputs."""
-    query, key, value = (each.to(device) for each in some_inputs(probe))
-    expect_both(student, (query, key, value))
+    query, key, value = (each.to(device) for each in draw_inputs(probe))
+    expect_right_output_and_weights(student, (query, key, value))
     expect_device_of_input(student, query, key, value)
 
 
@@ -318,11 +345,11 @@ scaled_dot_product_attention.example(
 (tensor([[0.7500, 0.2500]]), tensor([[12.5000]]))
 """,
     points=0.25,
-    first=output_and_weights_are_right,
+    first=expect_drawn_inputs_right,
 )
 
 
-def too_sharp_or_flat(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
+def describe_too_sharp_or_flat(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
     """Words for weights that are right up to a factor on their scores, None for weights that are wrong otherwise."""
     found, right = (each.detach().double().clamp_min(1e-12).log() for each in (actual, expected))
     found, right = (each - each.mean(dim=-1, keepdim=True) for each in (found, right))
@@ -337,7 +364,7 @@ def too_sharp_or_flat(actual: Tensor, expected: Tensor) -> tuple[str, str] | Non
 Pair = tuple[Tensor, Tensor]
 
 
-def applied(weights: Tensor, value: Tensor) -> Pair:
+def apply_weights(weights: Tensor, value: Tensor) -> Pair:
     """Output and weights, where the output is the mean of the values under these weights."""
     return torch.einsum("...qk,...kv->...qv", weights, value), weights
 

@@ -13,13 +13,13 @@ from vit_course.exercises.l03_attention.scaled_dot_product_attention import clai
 def nobody_else_is_looked_at(student: Student, probe: Probe) -> None:
     """An image alone gets the answer it gets in a batch, and shuffled keys and values change no output."""
     batch, heads, *sizes = probe.sizes(6)
-    query, key, value = claims.draw(probe, (batch, heads), sizes)
-    output = claims.expect_both(student, (query, key, value)).detach()
-    alone, _ = claims.both(student, *(each[batch - 1 :] for each in (query, key, value)))
+    query, key, value = claims.draw_query_key_value(probe, (batch, heads), sizes)
+    output = claims.expect_right_output_and_weights(student, (query, key, value)).detach()
+    alone, _ = claims.call_and_expect_pair(student, *(each[batch - 1 :] for each in (query, key, value)))
     look = "Along which axes do you sum, and whom do they join?"
     expect_equal(alone, output[batch - 1 :], "the output of an image alone", claims.OUTPUT_AXES, look=look)
     order = probe.permutation(sizes[1])
-    shuffled, _ = claims.both(student, query, key[:, :, order], value[:, :, order])
+    shuffled, _ = claims.call_and_expect_pair(student, query, key[:, :, order], value[:, :, order])
     look = "Where do you use the number of a key, where only what it holds should count?"
     expect_equal(shuffled, output, "the output for shuffled keys and values", claims.OUTPUT_AXES, look=look)
 
@@ -28,8 +28,8 @@ def nobody_else_is_looked_at(student: Student, probe: Probe) -> None:
 def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     """query, key and value are not changed, and each call answers for its own inputs, with results of its own."""
     batch, *sizes = probe.sizes(5)
-    one, other = (claims.draw(probe, (batch,), sizes) for _ in range(2))
+    one, other = (claims.draw_query_key_value(probe, (batch,), sizes) for _ in range(2))
     for inputs in (one, other):
-        claims.expect_both(student, inputs)
+        claims.expect_right_output_and_weights(student, inputs)
         expect_left_alone(student)
     expect_result_of_its_own(student, one, other)

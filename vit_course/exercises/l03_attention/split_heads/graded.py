@@ -14,18 +14,18 @@ from vit_course.exercises.l03_attention.split_heads import claims
 @claims.split_heads.check(graded_only=True, points=0.25)
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The examples in both docstrings give the results that they show, and other numbers give the right results too."""
-    x, num_heads = claims.some_tokens(probe)
-    claims.expect_split(student, x, num_heads)
-    claims.expect_merged(student, claims.heads_of(x, num_heads))
+    x, num_heads = claims.draw_tokens_and_num_heads(probe)
+    claims.expect_right_split(student, x, num_heads)
+    claims.expect_right_merge(student, claims.heads_of(x, num_heads))
     expect_example(student)
 
 
 @claims.split_heads.check(graded_only=True, points=0.25)
 def they_work_where_their_inputs_lie(student: Student, probe: Probe, device: torch.device) -> None:
     """The results lie on the device of the inputs, those are left as they were, and no later call changes a result."""
-    x, num_heads = claims.some_tokens(probe)
+    x, num_heads = claims.draw_tokens_and_num_heads(probe)
     x = x.to(device)
-    claims.expect_split(student, x, num_heads)
-    claims.expect_merged(student, claims.heads_of(x, num_heads))
+    claims.expect_right_split(student, x, num_heads)
+    claims.expect_right_merge(student, claims.heads_of(x, num_heads))
     expect_left_alone(student)
     expect_result_of_its_own(student, (x, num_heads), (x + 1, num_heads))

@@ -6,13 +6,13 @@ import torch
 from vit_course import attention as reference
 
 
-def _refuse(embed_dim, num_heads):
+def _refuse_indivisible_embed_dim(embed_dim, num_heads):
     if embed_dim % num_heads != 0:
         raise ValueError(f"embed_dim={embed_dim} cannot be cut in num_heads={num_heads} equal parts")
 
 
 def split_by_chunks(x, num_heads):
-    _refuse(x.shape[-1], num_heads)
+    _refuse_indivisible_embed_dim(x.shape[-1], num_heads)
     return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
 
 
@@ -21,7 +21,7 @@ def merge_by_cat(x):
 
 
 def split_by_einops(x, num_heads):
-    _refuse(x.shape[-1], num_heads)
+    _refuse_indivisible_embed_dim(x.shape[-1], num_heads)
     return einops.rearrange(x, "b n (h d) -> b h n d", h=num_heads)
 
 
@@ -30,7 +30,7 @@ def merge_by_einops(x):
 
 
 def split_by_unflatten(x, num_heads):
-    _refuse(x.shape[-1], num_heads)
+    _refuse_indivisible_embed_dim(x.shape[-1], num_heads)
     return x.unflatten(-1, (num_heads, -1)).permute(0, 2, 1, 3).contiguous()
 
 
@@ -40,7 +40,7 @@ def merge_by_view(x):
 
 
 def split_by_loops(x, num_heads):
-    _refuse(x.shape[-1], num_heads)
+    _refuse_indivisible_embed_dim(x.shape[-1], num_heads)
     head_dim = x.shape[-1] // num_heads
     heads = x.new_empty(len(x), num_heads, x.shape[1], head_dim)
     for head in range(num_heads):

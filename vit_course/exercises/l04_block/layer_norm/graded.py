@@ -11,7 +11,7 @@ from vit_course.exercises.l04_block.layer_norm import claims
 @claims.layer_norm.check(graded_only=True, points=0.2)
 def what_goes_in_stays_as_it_is(student: Student, probe: Probe) -> None:
     """x, weight and bias are the same after the call as before, and so is a result after the next call."""
-    inputs = x, *others = claims.some_inputs(probe)
-    claims.expect_right(student, inputs)
+    inputs = x, *others = claims.draw_inputs(probe)
+    claims.expect_right_result(student, inputs)
     expect_left_alone(student)
     expect_result_of_its_own(student, inputs, (x + 1, *others))

@@ -18,11 +18,11 @@ class MlpWithModuleAndDropout(nn.Module):
         self.drop = nn.Dropout(dropout)
         self.fc2 = nn.Linear(hidden_dim, embed_dim)
 
-    def hidden(self, x):
+    def compute_hidden(self, x):
         return self.drop(self.act(self.fc1(x)))
 
     def forward(self, x):
-        return self.drop(self.fc2(self.hidden(x)))
+        return self.drop(self.fc2(self.compute_hidden(x)))
 
 
 class MlpWithErf(nn.Module):

@@ -22,12 +22,12 @@ from exercise_kit.engine.two_mistakes import Edits, declare
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit import LESSON
-from vit_course.exercises.l05_vit.small_models import StandIn, a_config
+from vit_course.exercises.l05_vit.small_models import StandIn, draw_config
 from vit_course.exercises.l05_vit.vision_transformer.claims import (
     NO_QKV_BIAS,
     TALL_MODEL,
     WIDE_MODEL,
-    parameter_shapes,
+    list_parameter_shapes,
 )
 from vit_course.recipes.presets import PRESETS
 
@@ -35,25 +35,31 @@ count_parameters = Exercise("count_parameters", LESSON, in_training=InTraining.U
 
 
 def number_of_parameters(config: ViTConfig) -> int:
-    """The oracle: the numbers in all tensors of :func:`parameter_shapes`."""
-    return sum(math.prod(size) for size in parameter_shapes(config).values())
+    """The oracle: the numbers in all tensors of :func:`list_parameter_shapes`."""
+    return sum(math.prod(size) for size in list_parameter_shapes(config).values())
 
 
-def expect_count(student: Student, config: ViTConfig, described: str) -> None:
+def expect_right_count(student: Student, config: ViTConfig, described: str) -> None:
     """Fail unless the count of a config's model is right."""
-    found, wanted = _count(student, config), number_of_parameters(config)
+    found, wanted = _call_and_expect_number(student, config), number_of_parameters(config)
     if found != wanted:
         off = abs(found - wanted)
-        each = f", or each block {_figure(off / config.depth)}," if config.depth > 1 and not off % config.depth else ""
-        look = f"Which part of the model has {_figure(off)} parameters{each} when embed_dim is {config.embed_dim}?"
+        each = (
+            f", or each block {_format_count(off / config.depth)},"
+            if config.depth > 1 and not off % config.depth
+            else ""
+        )
+        look = (
+            f"Which part of the model has {_format_count(off)} parameters{each} when embed_dim is {config.embed_dim}?"
+        )
         if 2 * off > wanted:
             look = "List the parameters of a small VisionTransformer by name and shape, and tick off what you have."
         many = "many" if found > wanted else "few"
-        seen = f"count_parameters gave {_figure(found)} for {described}"
-        raise Failure(seen, f"{wanted:,}: yours is {_figure(off)} too {many}", look)
+        seen = f"count_parameters gave {_format_count(found)} for {described}"
+        raise Failure(seen, f"{wanted:,}: yours is {_format_count(off)} too {many}", look)
 
 
-def _count(student: Student, config: ViTConfig) -> float:
+def _call_and_expect_number(student: Student, config: ViTConfig) -> float:
     """The student's count, whole; a float or a tensor of one number counts too, but for the check of its kind."""
     result = student(config)
     number = result.item() if isinstance(result, Tensor) and result.ndim == 0 else result
@@ -62,21 +68,21 @@ def _count(student: Student, config: ViTConfig) -> float:
     return number
 
 
-def _figure(number: float) -> str:
+def _format_count(number: float) -> str:
     """A count as it is told: a float without the digits that rounding left behind."""
     return f"{round(number, 2):,g}" if abs(number) < 1e6 else f"{round(number):,}"
 
 
-def small_model(probe: Probe, shown: ViTConfig, **choices: Any) -> ViTConfig:
+def draw_plain_config(probe: Probe, shown: ViTConfig, **choices: Any) -> ViTConfig:
     """A config without surprises in its blocks."""
     depth = choices.pop("depth", probe.choice((2, 3, 4, 6)))
-    return a_config(probe, replace(shown, mlp_ratio=4.0), depth, mlp_ratio=4.0, **choices)
+    return draw_config(probe, replace(shown, mlp_ratio=4.0), depth, mlp_ratio=4.0, **choices)
 
 
 @count_parameters.check(guard=True, points=0.25, first="the_configs_choices_count")
 def the_count_is_an_int(student: Student, probe: Probe) -> None:
     """The count is an int."""
-    result = student(small_model(probe, WIDE_MODEL))
+    result = student(draw_plain_config(probe, WIDE_MODEL))
     if not isinstance(result, int) or isinstance(result, bool):
         look = "Which number in your formula is not whole by nature?" if isinstance(result, float) else ""
         raise Failure(f"count_parameters gave {kind_of(result)}", "an int", look)
@@ -86,23 +92,23 @@ def the_count_is_an_int(student: Student, probe: Probe) -> None:
 def every_part_is_counted_once(student: Student, probe: Probe) -> None:
     """Every part of a small model is counted once."""
     for shown, channels in ((WIDE_MODEL, 1), (TALL_MODEL, 5)):
-        config = small_model(probe, shown, in_channels=channels)
+        config = draw_plain_config(probe, shown, in_channels=channels)
         pixels = f"{config.in_channels} x {config.height} x {config.width} pixels"
         described = f"a small model (embed_dim {config.embed_dim}, depth {config.depth}, {pixels})"
-        expect_count(student, config, described)
+        expect_right_count(student, config, described)
 
 
 @count_parameters.check(needs=the_count_is_an_int, points=0.5)
 def a_block_costs_what_it_should(student: Student, probe: Probe) -> None:
     """Five more blocks cost five times the parameters of a block."""
-    shallow = small_model(probe, WIDE_MODEL)
+    shallow = draw_plain_config(probe, WIDE_MODEL)
     deep = replace(shallow, depth=shallow.depth + 5)
-    found = _count(student, deep) - _count(student, shallow)
+    found = _call_and_expect_number(student, deep) - _call_and_expect_number(student, shallow)
     wanted = number_of_parameters(deep) - number_of_parameters(shallow)
     if found != wanted:
         depths = f"from depth {shallow.depth} to depth {deep.depth}, with embed_dim {deep.embed_dim}"
         raise Failure(
-            f"{depths}, your count grows by {_figure(found)}",
+            f"{depths}, your count grows by {_format_count(found)}",
             f"{wanted:,}: {wanted // 5:,} for each block",
             "List the parameters of one block with their shapes. How many tensors are there?",
         )
@@ -112,18 +118,18 @@ def a_block_costs_what_it_should(student: Student, probe: Probe) -> None:
 def the_configs_choices_count(student: Student, probe: Probe) -> None:
     """mlp_ratio and qkv_bias change the count as they should."""
     for ratio in (probe.choice((0.5, 1.5), shown=2.5), probe.choice((2.0, 3.0, 3.5, 5.0))):
-        config = replace(small_model(probe, WIDE_MODEL), mlp_ratio=ratio)
-        expect_count(student, config, f"a model with mlp_ratio {ratio}")
+        config = replace(draw_plain_config(probe, WIDE_MODEL), mlp_ratio=ratio)
+        expect_right_count(student, config, f"a model with mlp_ratio {ratio}")
     # 13.8: a width that is not whole, and nearer to the next number
-    config = replace(small_model(probe, WIDE_MODEL), mlp_ratio=2.3, embed_dim=6, num_heads=3)
-    expect_count(student, config, "a model with embed_dim 6 and mlp_ratio 2.3")
-    expect_count(student, small_model(probe, NO_QKV_BIAS, qkv_bias=False), "a model with qkv_bias=False")
+    config = replace(draw_plain_config(probe, WIDE_MODEL), mlp_ratio=2.3, embed_dim=6, num_heads=3)
+    expect_right_count(student, config, "a model with embed_dim 6 and mlp_ratio 2.3")
+    expect_right_count(student, draw_plain_config(probe, NO_QKV_BIAS, qkv_bias=False), "a model with qkv_bias=False")
 
 
 @count_parameters.check(needs=the_count_is_an_int)
 def vit_b_16_has_as_many_as_it_is_known_for(student: Student, probe: Probe) -> None:
     """ViT-B/16 has 86,567,656 parameters, as torchvision's page says."""
-    expect_count(student, PRESETS["vit_base_16"], "ViT-B/16")
+    expect_right_count(student, PRESETS["vit_base_16"], "ViT-B/16")
 
 
 @count_parameters.check(guard=True, points=0.5)
@@ -142,11 +148,11 @@ def nothing_is_built(student: Student, probe: Probe) -> None:
             "a formula: a model of a trillion parameters should be counted in no time",
         )
     if probe.is_secret:
-        config = _too_large(probe)
-        expect_count(student, config, f"a model with embed_dim {config.embed_dim:,}")
+        config = _draw_too_large_config(probe)
+        expect_right_count(student, config, f"a model with embed_dim {config.embed_dim:,}")
 
 
-def _too_large(probe: Probe) -> ViTConfig:
+def _draw_too_large_config(probe: Probe) -> ViTConfig:
     """A model whose first matrix, whichever that is, needs more than 2^47 bytes, more than a process can address.
 
     Building fails at once. The count stays below 2^53, so that arithmetic in floats is exact too.
@@ -182,7 +188,7 @@ read_mistakes(count_parameters, __name__)
 )
 def built_to_be_counted(config: ViTConfig) -> int:
     """The model is built and its tensors are counted; the exercise asks for a formula."""
-    return sum(parameter.numel() for parameter in StandIn(parameter_shapes(config)).parameters())
+    return sum(parameter.numel() for parameter in StandIn(list_parameter_shapes(config)).parameters())
 
 
 declare(count_parameters, Edits(quick=True))

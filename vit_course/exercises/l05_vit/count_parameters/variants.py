@@ -4,13 +4,22 @@
 def count_by_parts(config):
     dim, hidden = config.embed_dim, config.hidden_dim
 
-    def linear(inputs, outputs, bias=True):
+    def count_in_linear(inputs, outputs, bias=True):
         return inputs * outputs + (outputs if bias else 0)
 
     norm = 2 * dim
-    block = 2 * norm + linear(dim, 3 * dim, config.qkv_bias) + linear(dim, dim) + linear(dim, hidden)
-    block += linear(hidden, dim)
-    ends = linear(config.in_channels * config.patch_size**2, dim) + norm + linear(dim, config.num_classes)
+    block = (
+        2 * norm
+        + count_in_linear(dim, 3 * dim, config.qkv_bias)
+        + count_in_linear(dim, dim)
+        + count_in_linear(dim, hidden)
+    )
+    block += count_in_linear(hidden, dim)
+    ends = (
+        count_in_linear(config.in_channels * config.patch_size**2, dim)
+        + norm
+        + count_in_linear(dim, config.num_classes)
+    )
     return dim + (1 + config.num_patches) * dim + config.depth * block + ends
 
 

@@ -36,7 +36,7 @@ def load_by_regular_expressions(model, state_dict):
 def load_by_copying_parts(model, state_dict):
     left = dict(state_dict)
 
-    def take(parameter, name):
+    def copy_into_parameter(parameter, name):
         if name not in left:
             raise ValueError(f"{name} is missing")
         tensor = left.pop(name)
@@ -45,24 +45,24 @@ def load_by_copying_parts(model, state_dict):
         with torch.no_grad():
             parameter.copy_(tensor.reshape(parameter.shape))
 
-    def take_both(layer, name):
-        take(layer.weight, f"{name}.weight")
-        take(layer.bias, f"{name}.bias")
+    def copy_weight_and_bias(layer, name):
+        copy_into_parameter(layer.weight, f"{name}.weight")
+        copy_into_parameter(layer.bias, f"{name}.bias")
 
-    take(model.class_token, "class_token")
-    take(model.positions, "encoder.pos_embedding")
-    take_both(model.patch_embedding.projection, "conv_proj")
+    copy_into_parameter(model.class_token, "class_token")
+    copy_into_parameter(model.positions, "encoder.pos_embedding")
+    copy_weight_and_bias(model.patch_embedding.projection, "conv_proj")
     for number, block in enumerate(model.blocks):
         theirs = f"encoder.layers.encoder_layer_{number}"
-        take_both(block.norm1, f"{theirs}.ln_1")
-        take(block.attention.qkv.weight, f"{theirs}.self_attention.in_proj_weight")
-        take(block.attention.qkv.bias, f"{theirs}.self_attention.in_proj_bias")
-        take_both(block.attention.projection, f"{theirs}.self_attention.out_proj")
-        take_both(block.norm2, f"{theirs}.ln_2")
-        take_both(block.mlp.fc1, f"{theirs}.mlp.0")
-        take_both(block.mlp.fc2, f"{theirs}.mlp.3")
-    take_both(model.norm, "encoder.ln")
-    take_both(model.head, "heads.head")
+        copy_weight_and_bias(block.norm1, f"{theirs}.ln_1")
+        copy_into_parameter(block.attention.qkv.weight, f"{theirs}.self_attention.in_proj_weight")
+        copy_into_parameter(block.attention.qkv.bias, f"{theirs}.self_attention.in_proj_bias")
+        copy_weight_and_bias(block.attention.projection, f"{theirs}.self_attention.out_proj")
+        copy_weight_and_bias(block.norm2, f"{theirs}.ln_2")
+        copy_weight_and_bias(block.mlp.fc1, f"{theirs}.mlp.0")
+        copy_weight_and_bias(block.mlp.fc2, f"{theirs}.mlp.3")
+    copy_weight_and_bias(model.norm, "encoder.ln")
+    copy_weight_and_bias(model.head, "heads.head")
     if left:
         raise ValueError(f"left over: {', '.join(left)}")
     return model

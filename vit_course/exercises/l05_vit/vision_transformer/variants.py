@@ -50,13 +50,13 @@ class ViTInSequence(ViTFromParts):
         self.config = config
         self.dropout = nn.Dropout(config.embedding_dropout)
 
-    def features(self, images):
+    def compute_features(self, images):
         patches = self.patch_embedding(images)
         tokens = torch.cat([self.class_token.repeat(patches.shape[0], 1, 1), patches], 1)
         return self.blocks(self.dropout(tokens + self.positions))[:, 0]
 
     def forward(self, images):
-        return self.head(self.norm(self.features(images)))
+        return self.head(self.norm(self.compute_features(images)))
 
 
 class PastedNorm(nn.Module):

@@ -23,12 +23,12 @@ from vit_course.exercises.l06_training import LESSON
 from vit_course.exercises.l06_training.loop_cases import (
     CPU,
     Setting,
-    expect_number,
-    expect_on_the_device,
+    draw_setting,
+    expect_batches_on_device,
+    expect_one_number,
+    expect_right_number,
     logits_of,
     losses_of,
-    number_in,
-    setting,
 )
 
 RIGHT_ANSWERS = (5, 2, 1)  # of the images of a batch, in turn
@@ -36,24 +36,24 @@ RIGHT_ANSWERS = (5, 2, 1)  # of the images of a batch, in turn
 evaluate = Exercise("evaluate", LESSON, in_training=InTraining.MISREAD)
 
 
-def measured_setting(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
+def draw_setting_with_known_accuracy(probe: Probe, sizes: Sequence[int] = ()) -> Setting:
     """A setting in which the model is right about ``RIGHT_ANSWERS`` images of each batch, out of training."""
-    given = setting(probe, sizes)
+    given = draw_setting(probe, sizes)
     for (images, labels), right in zip(given.batches, cycle(RIGHT_ANSWERS), strict=False):
         order = logits_of(given.weights, images, False).argsort(dim=-1, descending=True)
         labels.copy_(torch.cat([order[:right, 0], order[right:, probe.choice((-1, -2), shown=2)]]))
     return given
 
 
-def _settings(probe: Probe) -> Iterator[tuple[Setting, dict[str, bool]]]:
+def _draw_settings_of_many_sizes(probe: Probe) -> Iterator[tuple[Setting, dict[str, bool]]]:
     """Batches of many sizes, in a loader or a list, and the mode of the model: in grading at times training."""
-    yield measured_setting(probe), {}
+    yield draw_setting_with_known_accuracy(probe), {}
     many = probe.choice(((2, 9, 8, 9, 7),), shown=(2, 6, 5, 1))  # so that dropout, left on, changes some answer
     for sizes in (probe.sizes(1), (1, 1, 3), (1,), many):
-        yield measured_setting(probe, sizes), {"training": probe.is_secret, "plain": len(sizes) == 3}
+        yield draw_setting_with_known_accuracy(probe, sizes), {"training": probe.is_secret, "plain": len(sizes) == 3}
 
 
-def loss_and_accuracy(given: Setting) -> tuple[float, float]:
+def compute_expected_loss_and_accuracy(given: Setting) -> tuple[float, float]:
     """The oracle: mean loss and share of right answers over all images."""
     losses, right = [], []
     for images, labels in given.batches:
@@ -63,15 +63,15 @@ def loss_and_accuracy(given: Setting) -> tuple[float, float]:
     return sum(losses) / len(losses), sum(right) / len(right)
 
 
-def _measured(student: Student, given: Setting, training: bool = False, **fields: Any) -> dict[str, Any]:
+def _run_loop_and_read_notes(student: Student, given: Setting, training: bool = False, **fields: Any) -> dict[str, Any]:
     """Return what the fixture notes; nothing goes on record yet."""
     notes = student.run_fixture("loop", weights=given.weights, batches=given.batches, training=training, **fields)
     student.forget()
     return notes
 
 
-def _pair(student: Student, given: Setting, **fields: bool) -> tuple[float, float]:
-    returned = _measured(student, given, **fields)["returned"]
+def _call_and_expect_two_numbers(student: Student, given: Setting, **fields: bool) -> tuple[float, float]:
+    returned = _run_loop_and_read_notes(student, given, **fields)["returned"]
     wanted = "a pair: the mean loss and the accuracy"
     try:
         if not isinstance(returned, list | tuple) or len(returned) != 2:
@@ -80,7 +80,7 @@ def _pair(student: Student, given: Setting, **fields: bool) -> tuple[float, floa
             )
             raise Failure(f"{student.name} gave {kind_of(returned)}", wanted, look)
         first, second = (
-            number_in(each, f"the {name} is", "a number")
+            expect_one_number(each, f"the {name} is", "a number")
             for each, name in zip(returned, ("first of the pair, the mean loss,", "second, the accuracy,"), strict=True)
         )
     except Failure as odd:
@@ -89,11 +89,11 @@ def _pair(student: Student, given: Setting, **fields: bool) -> tuple[float, floa
     return first, second
 
 
-def one_number_is_right(student: Student, probe: Probe) -> None:
+def expect_one_number_is_right(student: Student, probe: Probe) -> None:
     """The loss or the accuracy is right: a slip in one of them costs its own check, and not those of all else."""
-    given = measured_setting(probe)
-    wanted = loss_and_accuracy(given)
-    found = torch.tensor(_pair(student, given))
+    given = draw_setting_with_known_accuracy(probe)
+    wanted = compute_expected_loss_and_accuracy(given)
+    found = torch.tensor(_call_and_expect_two_numbers(student, given))
     student.note(found)
     if not torch.isclose(found, torch.tensor(wanted), rtol=1e-4, atol=1e-5).any():
         seen = f"{student.name} gave {found[0]:.4f} and {found[1]:.4f}"
@@ -103,9 +103,9 @@ def one_number_is_right(student: Student, probe: Probe) -> None:
 @evaluate.check(guard=True)
 def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
     """It gives two numbers, the mean loss and the accuracy, in this order."""
-    given = measured_setting(probe)
-    loss, accuracy = _pair(student, given)
-    right_loss, right_accuracy = loss_and_accuracy(given)
+    given = draw_setting_with_known_accuracy(probe)
+    loss, accuracy = _call_and_expect_two_numbers(student, given)
+    right_loss, right_accuracy = compute_expected_loss_and_accuracy(given)
     swapped = close(torch.tensor([loss, accuracy]), torch.tensor([right_accuracy, right_loss]))
     student.note(("swapped", swapped))
     if swapped:
@@ -114,10 +114,10 @@ def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
         )
 
 
-@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True, points=0.1, first=one_number_is_right)
+@evaluate.check(needs=it_gives_a_loss_and_an_accuracy, guard=True, points=0.1, first=expect_one_number_is_right)
 def both_are_plain_floats(student: Student, probe: Probe) -> None:
     """Both numbers are plain floats."""
-    pair = _measured(student, measured_setting(probe))["returned"]
+    pair = _run_loop_and_read_notes(student, draw_setting_with_known_accuracy(probe))["returned"]
     tensors = [name for name, each in zip(("loss", "accuracy"), pair, strict=True) if isinstance(each, Tensor)]
     student.note(("tensors", tuple(tensors)))
     if tensors:
@@ -129,33 +129,36 @@ def both_are_plain_floats(student: Student, probe: Probe) -> None:
 def the_loss_is_a_mean_over_images(student: Student, probe: Probe) -> None:
     """The loss is the mean over all images: each image counts the same, in whatever batch it comes."""
     look = "By what do you multiply each batch's mean before you add it, and by what do you divide in the end?"
-    for given, fields in _settings(probe):
-        found, _ = _pair(student, given, **fields)
+    for given, fields in _draw_settings_of_many_sizes(probe):
+        found, _ = _call_and_expect_two_numbers(student, given, **fields)
         batch_losses = ", ".join(
             f"{float(losses_of(logits_of(given.weights, images, False), labels).mean()):.4f} (of {len(labels)} images)"
             for images, labels in given.batches
         )
         name = f"the mean losses of the batches are {batch_losses}, and {student.name} gave"
-        expect_number(student, found, loss_and_accuracy(given)[0], name, look)
+        expect_right_number(student, found, compute_expected_loss_and_accuracy(given)[0], name, look)
 
 
 @evaluate.check(needs=it_gives_a_loss_and_an_accuracy, points=0.84)
 def the_accuracy_is_a_share_of_images(student: Student, probe: Probe) -> None:
     """The accuracy is the share of images that the model classifies correctly, from 0 to 1."""
     look = "How many images are there in all, and about how many of them is the model right?"
-    for given, fields in _settings(probe):
-        _, found = _pair(student, given, **fields)
+    for given, fields in _draw_settings_of_many_sizes(probe):
+        _, found = _call_and_expect_two_numbers(student, given, **fields)
         right_counts = ", ".join(
-            f"{min(right, size)} of {size}" for right, size in zip(cycle(RIGHT_ANSWERS), given.sizes, strict=False)
+            f"{min(right, size)} of {size}"
+            for right, size in zip(cycle(RIGHT_ANSWERS), given.batch_sizes, strict=False)
         )
         name = f"the model is right about {right_counts} images in the batches, and {student.name} gave"
-        expect_number(student, found, loss_and_accuracy(given)[1], name, look)
+        expect_right_number(student, found, compute_expected_loss_and_accuracy(given)[1], name, look)
 
 
-@evaluate.check(guard=True, points=0.08, first=one_number_is_right)
+@evaluate.check(guard=True, points=0.08, first=expect_one_number_is_right)
 def it_measures_in_evaluation_mode(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """It puts the model into evaluation mode, so that nothing is dropped while it is measured."""
-    forwards = _measured(student, measured_setting(probe), training=True, device=str(device))["forwards"]
+    forwards = _run_loop_and_read_notes(
+        student, draw_setting_with_known_accuracy(probe), training=True, device=str(device)
+    )["forwards"]
     modes = [training for training, _, _ in forwards]
     student.note(("training", tuple(modes)))
     if any(modes) or not modes:
@@ -164,20 +167,20 @@ def it_measures_in_evaluation_mode(student: Student, probe: Probe, device: torch
         raise Failure(seen if modes else "the model was never run", "evaluation mode for every batch", look)
 
 
-@evaluate.check(needs=it_measures_in_evaluation_mode, guard=True, points=1.34, first=one_number_is_right)
+@evaluate.check(needs=it_measures_in_evaluation_mode, guard=True, points=1.34, first=expect_one_number_is_right)
 def a_model_in_training_goes_back_to_it(student: Student, probe: Probe) -> None:
     """A model that was in training mode is in training mode again when it is done."""
     _expect_mode_kept(student, probe, training=True)
 
 
-@evaluate.check(guard=True, points=0.05, first=one_number_is_right)
+@evaluate.check(guard=True, points=0.05, first=expect_one_number_is_right)
 def a_model_in_evaluation_stays_in_it(student: Student, probe: Probe) -> None:
     """A model that was in evaluation mode is still in it when it is done."""
     _expect_mode_kept(student, probe, training=False)
 
 
 def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
-    after = _measured(student, measured_setting(probe), training)["training"]
+    after = _run_loop_and_read_notes(student, draw_setting_with_known_accuracy(probe), training)["training"]
     student.note(("training", after))
     if after is not training:
         was, now = (
@@ -194,17 +197,17 @@ def _expect_mode_kept(student: Student, probe: Probe, training: bool) -> None:
     needs=(the_loss_is_a_mean_over_images, the_accuracy_is_a_share_of_images),
     guard=True,
     points=0.05,
-    first=one_number_is_right,
+    first=expect_one_number_is_right,
 )
 def batches_go_to_the_device(student: Student, probe: Probe) -> None:
     """Images and labels go to the device of the model, wherever the loader has left them."""
-    expect_on_the_device(student, measured_setting(probe))
+    expect_batches_on_device(student, draw_setting_with_known_accuracy(probe))
 
 
-@evaluate.check(guard=True, points=0.05, first=one_number_is_right)
+@evaluate.check(guard=True, points=0.05, first=expect_one_number_is_right)
 def no_graph_is_made(student: Student, probe: Probe) -> None:
     """While it measures, no gradients are recorded, which saves memory and time; afterward they are recorded again."""
-    notes = _measured(student, measured_setting(probe))
+    notes = _run_loop_and_read_notes(student, draw_setting_with_known_accuracy(probe))
     recorded = [recording for _, recording, _ in notes["forwards"]]
     student.note(("recorded", any(recorded), notes["recording"]))
     if any(recorded):
@@ -221,15 +224,15 @@ def no_graph_is_made(student: Student, probe: Probe) -> None:
         )
 
 
-@evaluate.check(guard=True, points=0.15, first=one_number_is_right)
+@evaluate.check(guard=True, points=0.15, first=expect_one_number_is_right)
 def nothing_is_learned(student: Student, probe: Probe) -> None:
     """The model's weights, their dtype and the gradients are the same after it as before, and no hook stays on it; what
     could learn before can still learn, and nothing else."""
-    given = measured_setting(probe)
+    given = draw_setting_with_known_accuracy(probe)
     stale = {name: probe.normal(*each.shape) for name, each in given.weights.items() if "drop" not in name}
-    notes = _measured(student, given, stale=stale)
-    moved = [name for name, before in stale.items() if not _same(notes["weights"][name], given.weights[name])]
-    added = [name for name, before in stale.items() if not _same(notes["gradients"][name], before)]
+    notes = _run_loop_and_read_notes(student, given, stale=stale)
+    moved = [name for name, before in stale.items() if not _is_same_tensor(notes["weights"][name], given.weights[name])]
+    added = [name for name, before in stale.items() if not _is_same_tensor(notes["gradients"][name], before)]
     student.note(("changed", bool(moved), bool(added), bool(notes["frozen"]), bool(notes["hooks"])))
     if moved or added:
         what = "weights" if moved else "gradients"
@@ -243,7 +246,7 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
         look = "What did the registration give you, and what can that do?"
         raise Failure("a hook stays behind on the model", "the model as it came", look)
     frozen = [probe.choice(("classifier.weight", "classifier.bias"), shown="classifier.bias")]
-    afterward = _measured(student, given, frozen=frozen)["frozen"]
+    afterward = _run_loop_and_read_notes(student, given, frozen=frozen)["frozen"]
     student.note(("frozen", tuple(map(str, afterward))))
     if afterward != frozen:
         look = "Which line changes what may learn, and what does it know of how the model came?"
@@ -252,7 +255,7 @@ def nothing_is_learned(student: Student, probe: Probe) -> None:
         )
 
 
-def _same(first: Tensor | None, second: Tensor) -> bool:
+def _is_same_tensor(first: Tensor | None, second: Tensor) -> bool:
     return first is not None and first.dtype == second.dtype and torch.equal(first, second)
 
 
@@ -266,7 +269,7 @@ evaluate.example(
 (0.654, 0.667)
 """,
     points=0.5,
-    first=one_number_is_right,
+    first=expect_one_number_is_right,
 )
 
 

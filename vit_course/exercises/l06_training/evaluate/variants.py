@@ -54,7 +54,7 @@ def with_tensors(model, loader, device):
 
 
 @contextmanager
-def _measuring(model):
+def _evaluate_without_gradients(model):
     training, recording = model.training, torch.is_grad_enabled()
     torch.set_grad_enabled(False)
     try:
@@ -65,7 +65,7 @@ def _measuring(model):
 
 
 def all_at_once(model, loader, device):
-    with _measuring(model):
+    with _evaluate_without_gradients(model):
         pairs = [(model(images.to(device)), labels.to(device)) for images, labels in loader]
         logits, labels = (torch.cat(each) for each in zip(*pairs, strict=True))
         return float(F.cross_entropy(logits, labels)), accuracy_score(labels.cpu(), logits.argmax(-1).cpu())

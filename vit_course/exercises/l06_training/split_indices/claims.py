@@ -28,7 +28,7 @@ Case = tuple[int, int, int]
 MOST_INDICES = 100_000
 
 
-def cases(probe: Probe) -> tuple[Case, ...]:
+def draw_cases(probe: Probe) -> tuple[Case, ...]:
     """num_samples, num_validation, seed: a random choice of these sizes is a run of neighbors once in 10**8 times."""
     if not probe.is_secret:
         return (41, 11, 3), (60, 23, 8), (37, 25, 5)
@@ -40,7 +40,7 @@ def cases(probe: Probe) -> tuple[Case, ...]:
 split_indices = Exercise("split_indices", LESSON, in_training=InTraining.HIDDEN)
 
 
-def pair_of(student: Student, returned: Any) -> tuple[list[int], list[int]]:
+def expect_two_index_lists(student: Student, returned: Any) -> tuple[list[int], list[int]]:
     """The two parts as lists; Failure when these are no two sequences of whole numbers."""
     expected = "a pair: train_indices, validation_indices"
     if not isinstance(returned, list | tuple):
@@ -48,12 +48,12 @@ def pair_of(student: Student, returned: Any) -> tuple[list[int], list[int]]:
     if len(returned) != 2:
         raise Failure(f"{student.name} gave {kind_of(returned)}", expected, "How many parts has a split?")
     train, validation = (
-        _indices(part, f"the {name} part") for part, name in zip(returned, ("train", "validation"), strict=True)
+        _expect_indices(part, f"the {name} part") for part, name in zip(returned, ("train", "validation"), strict=True)
     )
     return train, validation
 
 
-def _indices(part: Any, name: str) -> list[int]:
+def _expect_indices(part: Any, name: str) -> list[int]:
     expected = "indices: an int64 tensor with one axis"
     if isinstance(part, Tensor):
         if part.ndim != 1:
@@ -71,50 +71,50 @@ def _indices(part: Any, name: str) -> list[int]:
     if not isinstance(part, Sequence) or isinstance(part, str):
         look = "Is that a row of numbers, or something that holds one?"
         raise Failure(f"{name} is {kind_of(part)}", expected, look)
-    if odd := [each for each in part if not _is_whole(each)]:
+    if odd := [each for each in part if not _is_whole_number(each)]:
         raise Failure(f"{name} holds {kind_of(odd[0])}", expected, "Which line makes its elements?")
     return [int(each) for each in part]
 
 
-def _is_whole(value: object) -> bool:
+def _is_whole_number(value: object) -> bool:
     if isinstance(value, Tensor):
         return value.ndim == 0 and not value.is_floating_point() and value.dtype != torch.bool
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def split(student: Student, case: Case, global_seed: int = 0) -> tuple[list[int], list[int]]:
+def call_and_expect_split(student: Student, case: Case, global_seed: int = 0) -> tuple[list[int], list[int]]:
     """The two parts of one call; of what they are, nothing goes on record: that is chance, and facts are not."""
     returned = student.run_fixture("chance", inputs=list(case), global_seed=global_seed)["returned"]
     student.forget()
     try:
-        return pair_of(student, returned)
+        return expect_two_index_lists(student, returned)
     except Failure as odd:
         student.note(("odd", odd.seen))
         raise
 
 
-def _called(case: Case) -> str:
+def _format_call(case: Case) -> str:
     return "split_indices({}, {}, {})".format(*case)
 
 
-def whole(student: Student, probe: Probe) -> None:
+def expect_whole_split(student: Student, probe: Probe) -> None:
     """The parts have their sizes, and hold every image once."""
     the_two_parts_have_the_sizes_asked_for(student, probe)
     every_image_is_used_once(student, probe)
 
 
-def whole_and_repeatable(student: Student, probe: Probe) -> None:
+def expect_whole_and_repeatable_split(student: Student, probe: Probe) -> None:
     """And the same seed gives the same split."""
-    whole(student, probe)
+    expect_whole_split(student, probe)
     the_same_seed_gives_the_same_split(student, probe)
 
 
 @split_indices.check(guard=True)
 def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> None:
     """It gives two parts: the second has num_validation indices, and the first has all others."""
-    for case in cases(probe):
+    for case in draw_cases(probe):
         num_samples, num_validation, _ = case
-        train, validation = split(student, case)
+        train, validation = call_and_expect_split(student, case)
         student.note((len(train), len(validation)))
         sizes = (num_samples - num_validation, num_validation)
         if (len(train), len(validation)) != sizes:
@@ -127,21 +127,21 @@ def the_two_parts_have_the_sizes_asked_for(student: Student, probe: Probe) -> No
             else:
                 look = "Where does each part begin and end?"
             raise Failure(
-                f"{_called(case)} gave {len(train)} train indices and {len(validation)} validation indices",
+                f"{_format_call(case)} gave {len(train)} train indices and {len(validation)} validation indices",
                 f"{sizes[0]} and {sizes[1]}",
                 look,
             )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.1, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.1, first=expect_whole_split)
 def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
     """Each part is an int64 tensor, one of a single image too."""
-    num_samples, num_validation, seed = cases(probe)[0]
+    num_samples, num_validation, seed = draw_cases(probe)[0]
     for inputs in ([num_samples, num_validation, seed], [num_samples, 1, seed]):
         notes = student.run_fixture("chance", inputs=inputs)
         kinds = [str(kind) for kind in notes["kinds"]]
         student.note_instead(("kinds", tuple(kinds)))
-        pair_of(student, notes["returned"])
+        expect_two_index_lists(student, notes["returned"])
         for name, kind in zip(("train", "validation"), kinds, strict=True):
             if kind != "int64":
                 has_dtype = kind.startswith(("int", "uint"))
@@ -150,26 +150,26 @@ def the_parts_are_int64_tensors(student: Student, probe: Probe) -> None:
                 raise Failure(f"the {name} part is {what}", "an int64 tensor", look)
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, points=0.05, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, points=0.05, first=expect_whole_split)
 def no_image_is_in_both_parts(student: Student, probe: Probe) -> None:
     """No index is in both parts, so no image is used both to train and to judge the model."""
-    for case in cases(probe):
-        train, validation = split(student, case)
+    for case in draw_cases(probe):
+        train, validation = call_and_expect_split(student, case)
         both = sorted(set(train) & set(validation))
         student.note(("both", bool(both)))
         if both:
             raise Failure(
-                f"{_called(case)} put {_counted(both)} into both parts",
+                f"{_format_call(case)} put {_format_indices(both)} into both parts",
                 "none: an image that the model has learned by heart says nothing about new ones",
                 "Are the two parts cut from one and the same order?",
             )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, points=0.1, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, points=0.1, first=expect_whole_split)
 def every_image_is_used_once(student: Student, probe: Probe) -> None:
     """Every index from 0 to num_samples - 1 is there, and none stands twice in its part."""
-    for case in cases(probe):
-        train, validation = split(student, case)
+    for case in draw_cases(probe):
+        train, validation = call_and_expect_split(student, case)
         wanted = f"every index from 0 to {case[0] - 1} once"
         outside = sorted({*train, *validation} - set(range(case[0])))
         twice = sorted({each for part in (train, validation) for each in part if part.count(each) > 1})
@@ -177,19 +177,21 @@ def every_image_is_used_once(student: Student, probe: Probe) -> None:
         student.note(("outside, twice, missing", bool(outside), bool(twice), bool(missing)))
         if outside:
             look = "With which number does the counting begin, and with which does it end?"
-            raise Failure(f"{_called(case)} gave {_counted(outside)}", wanted, look)
+            raise Failure(f"{_format_call(case)} gave {_format_indices(outside)}", wanted, look)
         if twice:
             look = "Does your draw put back what it has drawn?"
-            raise Failure(f"{_called(case)} put {_counted(twice)} into one part twice", wanted, look)
+            raise Failure(f"{_format_call(case)} put {_format_indices(twice)} into one part twice", wanted, look)
         if missing:
-            raise Failure(f"{_called(case)} left out {_counted(missing)}", wanted, "Where do they get lost?")
+            raise Failure(
+                f"{_format_call(case)} left out {_format_indices(missing)}", wanted, "Where do they get lost?"
+            )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=1, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=1, first=expect_whole_split)
 def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None:
     """Chance chooses the validation images: they are not the first ones, nor the last, nor every third."""
-    for case in cases(probe):
-        chosen = sorted(set(split(student, case)[1]))
+    for case in draw_cases(probe):
+        chosen = sorted(set(call_and_expect_split(student, case)[1]))
         steps = {later - former for former, later in pairwise(chosen)}
         regular = len(steps) == 1
         student.note(("regular", (chosen[0] == 0, *steps) if regular else None))
@@ -197,33 +199,33 @@ def chance_chooses_the_validation_images(student: Student, probe: Probe) -> None
             step = steps.pop()
             spaced = "one after the other" if step == 1 else f"one in {step}"
             raise Failure(
-                f"{_called(case)} put the images {chosen[0]} to {chosen[-1]} into validation, {spaced}",
+                f"{_format_call(case)} put the images {chosen[0]} to {chosen[-1]} into validation, {spaced}",
                 "a random choice: data sets are often sorted, by class or by the day on which they were made",
                 "What would be in validation if the first half of the images were cats, and the second half dogs?",
             )
 
 
-@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.1, first=whole)
+@split_indices.check(needs=the_two_parts_have_the_sizes_asked_for, guard=True, points=0.1, first=expect_whole_split)
 def the_same_seed_gives_the_same_split(student: Student, probe: Probe) -> None:
     """The same seed gives the same split, whatever was drawn before."""
-    for case in cases(probe)[:2]:
-        first, other, again = (split(student, case, global_seed=number) for number in (11, 12, 11))
+    for case in draw_cases(probe)[:2]:
+        first, other, again = (call_and_expect_split(student, case, global_seed=number) for number in (11, 12, 11))
         # the global generator as it was before gives the same split to whoever draws from that one
         student.note(("the same split", first == other, first == again))
         if first != other or first != again:
             raise Failure(
-                f"{_called(case)} gave another split when it was called again",
+                f"{_format_call(case)} gave another split when it was called again",
                 "the same one: otherwise tomorrow's run trains on the images that judge today's",
                 "Which generator does your shuffle draw from, and who has set its seed?",
             )
 
 
-@split_indices.check(needs=the_same_seed_gives_the_same_split, points=0.5, first=whole_and_repeatable)
+@split_indices.check(needs=the_same_seed_gives_the_same_split, points=0.5, first=expect_whole_and_repeatable_split)
 def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
     """Another seed gives another split."""
-    num_samples, num_validation, first = cases(probe)[1]
+    num_samples, num_validation, first = draw_cases(probe)[1]
     seeds = (0, 1, 42, first + 42) if probe.is_secret else (0, 1, 42)
-    chosen = {frozenset(split(student, (num_samples, num_validation, seed))[1]) for seed in seeds}
+    chosen = {frozenset(call_and_expect_split(student, (num_samples, num_validation, seed))[1]) for seed in seeds}
     student.note(("splits", len(chosen)))
     if len(chosen) < len(seeds):
         gave = "all gave the same validation images" if len(chosen) == 1 else f"gave {len(chosen)} choices of images"
@@ -237,13 +239,15 @@ def another_seed_gives_another_split(student: Student, probe: Probe) -> None:
 @split_indices.check(
     needs=(every_image_is_used_once, chance_chooses_the_validation_images, another_seed_gives_another_split),
     points=0.5,
-    first=whole_and_repeatable,
+    first=expect_whole_and_repeatable_split,
 )
 def any_image_may_be_chosen(student: Student, probe: Probe) -> None:
     """Any image may be chosen to validate, the first and the last too, and any may train."""
     (num_samples,), first = probe.sizes(1, low=5, high=8, shown=(6,)), probe.choice(range(10_000), shown=0)
     seeds = range(first, first + (60 if probe.is_secret else 36))  # a right split is told wrong once in 10**9 times
-    times = Counter(index for seed in seeds for index in split(student, (num_samples, num_samples // 2, seed))[1])
+    times = Counter(
+        index for seed in seeds for index in call_and_expect_split(student, (num_samples, num_samples // 2, seed))[1]
+    )
     never, always = ([each for each in range(num_samples) if times[each] == count] for count in (0, len(seeds)))
     student.note(("never, always", tuple(never), tuple(always)))
     if never or always:
@@ -252,10 +256,10 @@ def any_image_may_be_chosen(student: Student, probe: Probe) -> None:
         raise Failure(seen, "every image sometimes in one part, sometimes in the other", "Which numbers can be drawn?")
 
 
-@split_indices.check(guard=True, points=0.3, first=whole)
+@split_indices.check(guard=True, points=0.3, first=expect_whole_split)
 def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
     """The global random generators are left as they were: the split draws from one of its own."""
-    touched = student.run_fixture("chance", inputs=list(cases(probe)[0]), global_seed=11)["touched"]
+    touched = student.run_fixture("chance", inputs=list(draw_cases(probe)[0]), global_seed=11)["touched"]
     student.note_instead(("touched", bool(touched)))
     if touched:
         names = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
@@ -266,10 +270,10 @@ def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
         )
 
 
-@split_indices.check(guard=True, points=0.2, first=whole)
+@split_indices.check(guard=True, points=0.2, first=expect_whole_split)
 def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> None:
     """If a part would be empty, it raises a ValueError that names the value of num_validation; one image will do."""
-    num_samples, few, seed = cases(probe)[0] if probe.is_secret else (29, 6, 3)
+    num_samples, few, seed = draw_cases(probe)[0] if probe.is_secret else (29, 6, 3)
     for enough in (1, num_samples - 1):
         student.run_fixture("chance", inputs=[num_samples, enough, seed])
         student.forget()
@@ -285,7 +289,7 @@ def a_part_that_would_be_empty_is_refused(student: Student, probe: Probe) -> Non
             raise
 
 
-def _counted(indices: Sequence[int]) -> str:
+def _format_indices(indices: Sequence[int]) -> str:
     """ "the index 7", or "5 indices, among them 7"."""
     return f"{len(indices)} indices, among them {indices[0]}" if len(indices) > 1 else f"the index {indices[0]}"
 

@@ -11,5 +11,5 @@ from vit_course.exercises.l06_training.split_indices import claims
 @claims.split_indices.check(graded_only=True, points=0.15)
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    claims.whole(student, probe)
+    claims.expect_whole_split(student, probe)
     expect_example(student)

@@ -73,14 +73,14 @@ def with_a_closure(model, loader, optimizer, device):
     for batch in loader:
         images, labels = (each.to(device) for each in batch)
 
-        def closure(images=images, labels=labels):
+        def compute_loss_and_gradients(images=images, labels=labels):
             for parameter in model.parameters():
                 parameter.grad = None
             loss = F.cross_entropy(model(images), labels)
             loss.backward()
             return loss
 
-        total += optimizer.step(closure).item() * labels.size(0)
+        total += optimizer.step(compute_loss_and_gradients).item() * labels.size(0)
         seen += labels.size(0)
     return total / seen
 

@@ -11,5 +11,5 @@ from vit_course.exercises.l06_training.warmup_cosine import claims
 @claims.warmup_cosine.check(graded_only=True, points=0.25)
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
-    claims.up_and_down(student, probe)
+    claims.expect_rise_and_descent(student, probe)
     expect_example(student)

@@ -56,23 +56,23 @@ class Blend:
     wanted: Tensor
 
     @property
-    def others(self) -> Tensor:
+    def parts_of_others(self) -> Tensor:
         """The parts without those of each image itself."""
         return self.parts - torch.diag(self.parts.diag())
 
     @property
-    def partners(self) -> Tensor:
+    def partners_of_images(self) -> Tensor:
         """Who is whose partner: (batch, batch), a 1 where image j is that of image i; an image may be its own."""
-        found = (self.others.abs() > 1e-3).double()
+        found = (self.parts_of_others.abs() > 1e-3).double()
         return found + torch.diag(1 - found.amax(dim=1))
 
     @property
-    def shares(self) -> Tensor:
+    def shares_of_blended(self) -> Tensor:
         """How much is left of each image that was blended with another one; empty where each was its own partner."""
-        return self.parts.diag()[self.others.abs().amax(dim=1) > NEARLY_NOTHING]
+        return self.parts.diag()[self.parts_of_others.abs().amax(dim=1) > NEARLY_NOTHING]
 
 
-def case_of(probe: Probe, batch: int = 7, num_classes: int = 9, alpha: float = 3.0, seed: int = 4) -> Case:
+def draw_case(probe: Probe, batch: int = 7, num_classes: int = 9, alpha: float = 3.0, seed: int = 4) -> Case:
     """Images of which none is made of the others, labels of which some are the same; in grading all sizes are drawn."""
     batch, num_classes = probe.choice((5, 6, 7, 8), shown=batch), probe.choice(range(3, 11), shown=num_classes)
     sizes = probe.sizes(3, low=4, high=11, shown=(3, 4, 5))
@@ -80,18 +80,18 @@ def case_of(probe: Probe, batch: int = 7, num_classes: int = 9, alpha: float = 3
     return Case(probe.normal(batch, *sizes), labels, num_classes, alpha, probe.choice(range(10_000), shown=seed))
 
 
-def blends_of(student: Student, case: Case, calls: int = 1) -> list[Blend]:
+def call_and_read_blends(student: Student, case: Case, calls: int = 1) -> list[Blend]:
     """Return what so many calls gave, of which nothing goes on record; Failure where it is no pair of such tensors."""
     returned = student.run_fixture("mixing", **asdict(case), calls=calls)["returned"]
     student.forget()
     try:
-        return [_blend(case, *_pair(student, each)) for each in returned]
+        return [_solve_for_blend(case, *_expect_pair(student, each)) for each in returned]
     except Failure as odd:
         student.note(("odd", odd.seen))
         raise
 
 
-def _pair(student: Student, returned: Any) -> tuple[Any, Any]:
+def _expect_pair(student: Student, returned: Any) -> tuple[Any, Any]:
     if not isinstance(returned, list | tuple) or len(returned) != 2:
         count = f"{kind_of(returned)}"
         look = "Which two things does a training loop need of a batch?"
@@ -99,7 +99,7 @@ def _pair(student: Student, returned: Any) -> tuple[Any, Any]:
     return returned[0], returned[1]
 
 
-def _blend(case: Case, images: Any, targets: Any) -> Blend:
+def _solve_for_blend(case: Case, images: Any, targets: Any) -> Blend:
     before = case.images.flatten(1).double()
     mixed = expect_tensor(images, case.images.shape, "the first of the two").flatten(1).double()
     found = expect_tensor(targets, (len(case.labels), case.num_classes), "the second of the two")
@@ -111,10 +111,10 @@ def _blend(case: Case, images: Any, targets: Any) -> Blend:
 @mixup.check(guard=True, points=0.02, first="an_image_is_blended_with_one_other")
 def images_and_targets_come_back(student: Student, probe: Probe) -> None:
     """It gives a pair: images of the shape they had, and a target with a number for each class."""
-    small = case_of(probe, 4, 3)
+    small = draw_case(probe, 4, 3)
     alone = replace(small, images=small.images[:1], labels=small.labels[:1])  # it is its own partner
-    for case in (case_of(probe), small, alone):
-        blends_of(student, case)
+    for case in (draw_case(probe), small, alone):
+        call_and_read_blends(student, case)
     student.note(("pairs",))
 
 
@@ -123,13 +123,13 @@ def images_and_targets_come_back(student: Student, probe: Probe) -> None:
 )
 def both_have_the_dtype_of_the_images(student: Student, probe: Probe) -> None:
     """Images and targets have the dtype of the images that went in, be it float32 or float64."""
-    small = case_of(probe, 4, 3)
-    for case in (case_of(probe), replace(small, images=small.images.double())):
+    small = draw_case(probe, 4, 3)
+    for case in (draw_case(probe), replace(small, images=small.images.double())):
         (found,) = student.run_fixture("mixing", **asdict(case))["returned"]
         student.forget()
         try:
-            images, targets = _pair(student, found)
-            _blend(case, images, targets)
+            images, targets = _expect_pair(student, found)
+            _solve_for_blend(case, images, targets)
         except Failure as odd:
             student.note(("odd", odd.seen))
             raise
@@ -147,8 +147,8 @@ def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
     """Each image is a blend of itself and one other image of the batch; the two shares add up to 1."""
     all_unchanged = True  # one batch alone may have drawn each image for its own partner
     for seed in (4, 5, 6):
-        (blend,) = blends_of(student, case_of(probe, seed=seed))
-        sums, counts = blend.parts.sum(dim=1), (blend.others.abs() > 1e-3).sum(dim=1)
+        (blend,) = call_and_read_blends(student, draw_case(probe, seed=seed))
+        sums, counts = blend.parts.sum(dim=1), (blend.parts_of_others.abs() > 1e-3).sum(dim=1)
         sums_to_one = bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-3))
         lowest = bool((blend.parts > -1e-3).all())
         unchanged = bool(torch.allclose(blend.parts, torch.eye(len(sums)).double(), atol=1e-3))
@@ -175,7 +175,7 @@ def an_image_is_blended_with_one_other(student: Student, probe: Probe) -> None:
 def one_share_holds_for_the_batch(student: Student, probe: Probe) -> None:
     """All images of a batch have the same share."""
     for seed in (6, 7, 8, 9):
-        shares = blends_of(student, case_of(probe, seed=seed))[0].shares
+        shares = call_and_read_blends(student, draw_case(probe, seed=seed))[0].shares_of_blended
         alike = not len(shares) or bool(shares.max() - shares.min() < 1e-3)
         student.note(("one share", alike))
         if not alike:
@@ -187,7 +187,7 @@ def one_share_holds_for_the_batch(student: Student, probe: Probe) -> None:
 def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
     """The partners are the same images in another order, so each image is a partner once."""
     for seed in range(8, 12):
-        others = blends_of(student, case_of(probe, seed=seed))[0].others
+        others = call_and_read_blends(student, draw_case(probe, seed=seed))[0].parts_of_others
         most = int((others.abs() > 1e-3).sum(dim=0).max())
         student.note(("partner of many", most > 1, most >= len(others) - 1))
         if most > 1:
@@ -198,7 +198,10 @@ def every_image_is_a_partner_once(student: Student, probe: Probe) -> None:
 @mixup.check(needs=an_image_is_blended_with_one_other, points=0.67)
 def the_partners_are_drawn(student: Student, probe: Probe) -> None:
     """The partners are drawn anew for every batch."""
-    seen = {tuple(each.partners.argmax(dim=1).tolist()) for each in blends_of(student, case_of(probe), 6)}
+    seen = {
+        tuple(each.partners_of_images.argmax(dim=1).tolist())
+        for each in call_and_read_blends(student, draw_case(probe), 6)
+    }
     student.note(("orders", len(seen) > 1 or seen.copy().pop()))
     if len(seen) == 1:
         look = "Where do the partners come from: from their place in the batch, or from the generator?"
@@ -209,22 +212,22 @@ def the_partners_are_drawn(student: Student, probe: Probe) -> None:
 def targets_are_blended_as_the_images_are(student: Student, probe: Probe) -> None:
     """The targets are one-hot labels, blended with the same partners and the same share as the images."""
     for seed in (12, 13, 14, 15):
-        case = case_of(probe, seed=seed)
-        (blend,) = blends_of(student, case)
+        case = draw_case(probe, seed=seed)
+        (blend,) = call_and_read_blends(student, case)
         found = blend.targets.double()
         right = bool(torch.allclose(found, blend.wanted, atol=1e-3))
         hard = bool(((found - found.round()).abs() < 1e-6).all())
         one_hot = torch.nn.functional.one_hot(case.labels, case.num_classes).double()
-        swapped = one_hot + blend.partners @ one_hot - blend.wanted
+        swapped = one_hot + blend.partners_of_images @ one_hot - blend.wanted
         student.note(("targets", right, hard, bool(torch.allclose(found, swapped, atol=1e-3))))
         if not right:
             row = int((found - blend.wanted).abs().amax(dim=1).argmax())
-            seen = f"of image {row} the target is {_listed(found[row])}"
-            wanted = f"{_listed(blend.wanted[row])}, as the image is blended"
+            seen = f"of image {row} the target is {_format_row(found[row])}"
+            wanted = f"{_format_row(blend.wanted[row])}, as the image is blended"
             raise Failure(seen, wanted, "Do the labels have the partners and the share that the images have?")
 
 
-def _listed(row: Tensor) -> str:
+def _format_row(row: Tensor) -> str:
     # what solving has left at 0 is a billionth, and of either sign
     return "[" + ", ".join(f"{round(each, 3) + 0.0:.2g}" for each in row.tolist()) + "]"
 
@@ -233,14 +236,14 @@ def _listed(row: Tensor) -> str:
 def the_share_is_of_a_beta_distribution(student: Student, probe: Probe) -> None:
     """The share is drawn from Beta(alpha, alpha): near 0 or 1 for a small alpha, near 1/2 for a large one."""
     for seed, alpha in enumerate((probe.choice((0.2, 0.25), shown=0.2), probe.choice((4.0, 5.0), shown=4.0))):
-        case = case_of(probe, 8, 3, alpha, seed)
-        left = [each.shares for each in blends_of(student, case, CALLS)]
+        case = draw_case(probe, 8, 3, alpha, seed)
+        left = [each.shares_of_blended for each in call_and_read_blends(student, case, CALLS)]
         # a batch whose images are their own partners tells nothing of the share
         shares = torch.tensor([each.mean().item() for each in left if len(each)] or [1.0])
         spread = 1 / (4 * (2 * case.alpha + 1))
         found = (shares - 0.5).square().mean().item()
-        too_high = _beyond(shares.mean().item() - 0.5, -BOUND_OF_MEAN, BOUND_OF_MEAN)
-        too_wide = _beyond(found / spread, 0.6, 1.4)
+        too_high = _compare_with_bounds(shares.mean().item() - 0.5, -BOUND_OF_MEAN, BOUND_OF_MEAN)
+        too_wide = _compare_with_bounds(found / spread, 0.6, 1.4)
         constant = bool(shares.max() - shares.min() < 1e-4)
         student.note(("shares", too_high, too_wide, constant))
         called = f"in {CALLS} batches with alpha={case.alpha:g}"
@@ -254,7 +257,7 @@ def the_share_is_of_a_beta_distribution(student: Student, probe: Probe) -> None:
             raise Failure(seen, f"{spread**0.5:.2f}", look)
 
 
-def _beyond(number: float, low: float, high: float) -> int:
+def _compare_with_bounds(number: float, low: float, high: float) -> int:
     """-1 below the bounds, 1 above them, 0 between."""
     return (number > high) - (number < low)
 
@@ -262,15 +265,17 @@ def _beyond(number: float, low: float, high: float) -> int:
 @mixup.check(needs=an_image_is_blended_with_one_other, points=0.04)
 def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     """All random numbers come from the generator: the same seed gives the same batch, and no other generator moves."""
-    case = case_of(probe)
+    case = draw_case(probe)
     runs = [replace(case, seed=seed) for seed in (5, 5, 6)]
     notes = [
         student.run_fixture("mixing_by_chance", **asdict(run), global_seed=number) for number, run in enumerate(runs)
     ]
     student.forget(3)
-    first, again, other = (_blend(case, *_pair(student, each["returned"])) for each in notes)
-    same_partners = torch.equal(first.partners, again.partners)
-    same_share = same_partners and close(first.shares, again.shares)  # each partner of another has a share
+    first, again, other = (_solve_for_blend(case, *_expect_pair(student, each["returned"])) for each in notes)
+    same_partners = torch.equal(first.partners_of_images, again.partners_of_images)
+    same_share = same_partners and close(
+        first.shares_of_blended, again.shares_of_blended
+    )  # each partner of another has a share
     alike = close(first.parts, other.parts)
     touched = tuple(str(each) for each in notes[0]["touched"])
     student.note(("chance", same_partners, same_share, alike, touched))
@@ -286,7 +291,7 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
 @mixup.check(needs=images_and_targets_come_back, guard=True, points=0.01, first=an_image_is_blended_with_one_other)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The images and labels that go in are not changed."""
-    changed = [str(each) for each in student.run_fixture("mixing", **asdict(case_of(probe)))["changed"]]
+    changed = [str(each) for each in student.run_fixture("mixing", **asdict(draw_case(probe)))["changed"]]
     student.note_instead(("changed", tuple(changed)))
     if changed:
         look = "Which of your operations writes in place: a name that ends in an underscore, an assignment to a slice?"
@@ -297,7 +302,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
 def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
     """An alpha that is not above 0 raises a ValueError that names it."""
     for alpha in (probe.choice(range(-8, -1), shown=-3), 0):
-        case = case_of(probe, alpha=alpha)
+        case = draw_case(probe, alpha=alpha)
         notes = student.run_fixture("mixing_refused", **asdict(case))
         named = str(abs(int(case.alpha))) in str(notes["words"])
         student.note_instead(("refused", notes["raised"], named))
@@ -315,8 +320,8 @@ def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
 )
 def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the images."""
-    case = case_of(probe)
-    blends_of(student, case)
+    case = draw_case(probe)
+    call_and_read_blends(student, case)
     expect_one_device(student, student.run_fixture("mixing_elsewhere", **asdict(case)))
 
 

@@ -8,13 +8,13 @@ from torch import nn
 from vit_course.staff.references import mixup
 
 
-def _refuse(alpha):
+def _refuse_alpha(alpha):
     if not alpha > 0:
         raise ValueError(f"alpha has to be above 0, and is {alpha}")
 
 
 def by_shuffled_indices(images, labels, num_classes, alpha, generator):
-    _refuse(alpha)
+    _refuse_alpha(alpha)
     order = np.arange(images.shape[0])
     generator.shuffle(order)
     share = float(generator.beta(alpha, alpha))
@@ -23,7 +23,7 @@ def by_shuffled_indices(images, labels, num_classes, alpha, generator):
 
 
 def by_dirichlet(images, labels, num_classes, alpha, generator):
-    _refuse(alpha)
+    _refuse_alpha(alpha)
     share, rest = generator.dirichlet([alpha, alpha])
     partners = generator.random(len(images)).argsort()
     targets = torch.zeros(len(images), num_classes, dtype=images.dtype, device=images.device)
@@ -34,7 +34,7 @@ def by_dirichlet(images, labels, num_classes, alpha, generator):
 
 
 def by_two_gammas(images, labels, num_classes, alpha, generator):
-    _refuse(alpha)
+    _refuse_alpha(alpha)
     one, other = generator.standard_gamma(alpha, size=2)
     share = float(one / (one + other))
     partners = generator.permutation(len(images)).tolist()
@@ -44,7 +44,7 @@ def by_two_gammas(images, labels, num_classes, alpha, generator):
 
 
 def by_a_matrix(images, labels, num_classes, alpha, generator):
-    _refuse(alpha)
+    _refuse_alpha(alpha)
     share, batch = generator.beta(alpha, alpha), len(images)
     other = torch.eye(batch)[torch.from_numpy(generator.permutation(batch))]
     blend = (share * torch.eye(batch) + (1 - share) * other).to(images)

@@ -28,7 +28,7 @@ _ONE_LAYER = (
 _ORDER = "A row asks: what is this output token made of? Of which tensor must the rows of the last layer pick rows?"
 
 
-def followed(steps: Sequence[Tensor]) -> Tensor:
+def sum_flow_over_paths(steps: Sequence[Tensor]) -> Tensor:
     """Compute what flows from each input to each output token, summed over all paths: (batch, tokens, tokens).
 
     Args:
@@ -45,24 +45,24 @@ def followed(steps: Sequence[Tensor]) -> Tensor:
     return total.reshape(batch, tokens, tokens).to(steps[0].dtype)
 
 
-def half_itself(layer: Tensor) -> Tensor:
+def mix_attention_with_identity(layer: Tensor) -> Tensor:
     """Compute what a token takes of each in one layer: half of itself, half of what its heads look at in the mean."""
     itself = torch.eye(layer.shape[-1], dtype=torch.float64, device=layer.device)
     return torch.lerp(itself, layer.double().mean(1), 0.5).to(layer.dtype)
 
 
-def right_rollout(layers: Sequence[Tensor]) -> Tensor:
+def compute_expected_rollout(layers: Sequence[Tensor]) -> Tensor:
     """The oracle: (batch, tokens, tokens)."""
-    return followed([half_itself(layer) for layer in layers])
+    return sum_flow_over_paths([mix_attention_with_identity(layer) for layer in layers])
 
 
-def attention_layers(probe: Probe, depth: int = DEPTH, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+def draw_attention_layers(probe: Probe, depth: int = DEPTH, dtype: torch.dtype = torch.float32) -> list[Tensor]:
     """Attention weights of ``depth`` layers, (batch, num_heads, tokens, tokens) each; their rows sum to 1."""
     batch, heads, tokens = probe.sizes(3, high=7, shown=(2, 4, 5))
     return [probe.normal(batch, heads, tokens, tokens, scale=2.0).softmax(-1).to(dtype) for _ in range(depth)]
 
 
-def _table_of(layers: Sequence[Tensor]) -> tuple[int, int, int]:
+def _expected_shape_of(layers: Sequence[Tensor]) -> tuple[int, int, int]:
     batch, _, tokens, _ = layers[0].shape
     return batch, tokens, tokens
 
@@ -74,15 +74,15 @@ attention_rollout = Exercise("attention_rollout", LESSON, in_training=InTraining
 def each_image_gets_one_table(student: Student, probe: Probe) -> None:
     """However many layers and heads there are, each image gets one (tokens, tokens) table."""
     for depth, subject in ((1, "attention_rollout of 1 layer"), (DEPTH, f"attention_rollout of {DEPTH} layers")):
-        layers = attention_layers(probe, depth)
-        expect_tensor(student(layers), _table_of(layers), subject)
+        layers = draw_attention_layers(probe, depth)
+        expect_tensor(student(layers), _expected_shape_of(layers), subject)
 
 
 @attention_rollout.check(needs=each_image_gets_one_table, guard=True)
 def every_row_sums_to_one(student: Student, probe: Probe) -> None:
     """Every row sums to one: an output token is made of the input tokens and of nothing else."""
-    layers = attention_layers(probe)
-    rollout = expect_tensor(student(layers), _table_of(layers), student.name).detach()
+    layers = draw_attention_layers(probe)
+    rollout = expect_tensor(student(layers), _expected_shape_of(layers), student.name).detach()
     sums = rollout.double().sum(dim=-1)
     if (sums - 1).abs().max() < 1e-4:  # float32 sums of so few numbers are right to 1e-6
         return
@@ -99,29 +99,36 @@ def every_row_sums_to_one(student: Student, probe: Probe) -> None:
 @attention_rollout.check(needs=each_image_gets_one_table, points=0.5)
 def one_layer_is_half_the_token_itself(student: Student, probe: Probe) -> None:
     """In one layer a token is half itself and half the mean of what its heads look at."""
-    layers = attention_layers(probe, depth=1)
-    expect_equal(student(layers), right_rollout(layers), "attention_rollout of one layer", AXES, look=_ONE_LAYER)
+    layers = draw_attention_layers(probe, depth=1)
+    expect_equal(
+        student(layers), compute_expected_rollout(layers), "attention_rollout of one layer", AXES, look=_ONE_LAYER
+    )
 
 
 @attention_rollout.check(needs=each_image_gets_one_table, points=0.75)
 def a_later_layer_mixes_what_earlier_ones_mixed(student: Student, probe: Probe) -> None:
     """A later layer mixes what the earlier ones have mixed, whether there are two layers or four."""
     for depth in probe.sizes(2, high=5, shown=(2, 4)):
-        layers = attention_layers(probe, depth)
+        layers = draw_attention_layers(probe, depth)
         one_is_right = close(
-            expect_tensor(student(layers[:1]), _table_of(layers), student.name), half_itself(layers[0])
+            expect_tensor(student(layers[:1]), _expected_shape_of(layers), student.name),
+            mix_attention_with_identity(layers[0]),
         )
         look = _ORDER if one_is_right else _ONE_LAYER
         for these in (layers, layers[::-1]):  # other numbers of the same sizes
-            expect_equal(student(these), right_rollout(these), f"attention_rollout of {depth} layers", AXES, look=look)
+            expect_equal(
+                student(these), compute_expected_rollout(these), f"attention_rollout of {depth} layers", AXES, look=look
+            )
 
 
 @attention_rollout.check(needs=a_later_layer_mixes_what_earlier_ones_mixed, guard=True, points=0.5)
 def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device = "cpu") -> None:
     """float16 weights give a float16 table, and float64 ones a float64 table."""
     for dtype in (torch.float16, torch.float64):
-        layers = [layer.to(device) for layer in attention_layers(probe, 2, dtype)]
-        expect_equal(student(layers), right_rollout(layers), f"attention_rollout of {short(dtype)} weights", AXES)
+        layers = [layer.to(device) for layer in draw_attention_layers(probe, 2, dtype)]
+        expect_equal(
+            student(layers), compute_expected_rollout(layers), f"attention_rollout of {short(dtype)} weights", AXES
+        )
 
 
 @attention_rollout.check(
@@ -129,9 +136,9 @@ def the_dtype_is_kept(student: Student, probe: Probe, device: str | torch.device
 )
 def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
-    layers = attention_layers(probe)
+    layers = draw_attention_layers(probe)
     notes = student.run_fixture("rollout", inputs=[layers])
-    expect_tensor(notes["returned"], _table_of(layers), student.name)
+    expect_tensor(notes["returned"], _expected_shape_of(layers), student.name)
     changed = [number for number, each in enumerate(notes["layers"]) if not torch.equal(each, layers[number])]
     if changed:
         raise Failure(
@@ -153,7 +160,7 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
 )
 def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
     """The table lies on the device of the weights."""
-    expect_device_of_input(student, attention_layers(probe))
+    expect_device_of_input(student, draw_attention_layers(probe))
 
 
 @attention_rollout.check(
@@ -164,8 +171,8 @@ def it_computes_where_the_weights_are(student: Student, probe: Probe) -> None:
 )
 def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
     """A single image gets a table, too, and keeps its batch axis."""
-    layers = [layer[:1] for layer in attention_layers(probe)]
-    expect_equal(student(layers), right_rollout(layers), "attention_rollout of a single image", AXES)
+    layers = [layer[:1] for layer in draw_attention_layers(probe)]
+    expect_equal(student(layers), compute_expected_rollout(layers), "attention_rollout of a single image", AXES)
 
 
 @attention_rollout.check(

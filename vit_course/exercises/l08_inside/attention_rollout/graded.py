@@ -11,6 +11,6 @@ from vit_course.exercises.l08_inside.attention_rollout import claims
 @claims.attention_rollout.check(graded_only=True, points=0.1, first=claims.a_later_layer_mixes_what_earlier_ones_mixed)
 def every_call_stands_alone(student: Student, probe: Probe) -> None:
     """The table is right, and no later call changes it."""
-    layers = claims.attention_layers(probe)
+    layers = claims.draw_attention_layers(probe)
     others = [probe.normal(*layer.shape).softmax(-1) for layer in layers]
     expect_result_of_its_own(student, (layers,), (others,))

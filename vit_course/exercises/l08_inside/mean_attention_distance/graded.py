@@ -11,5 +11,5 @@ from vit_course.exercises.l08_inside.mean_attention_distance import claims
 @claims.mean_attention_distance.check(graded_only=True, points=0.1, first=claims.a_class_token_is_left_out)
 def every_call_stands_alone(student: Student, probe: Probe) -> None:
     """The distances are right, and no later call changes them."""
-    weights, *others = claims.a_case(probe, claims.WIDE, class_token=True)
+    weights, *others = claims.draw_case(probe, claims.WIDE, class_token=True)
     expect_result_of_its_own(student, (weights, *others), (probe.normal(*weights.shape).softmax(-1), *others))

@@ -22,15 +22,15 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
-from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import both_tensors, weights_of
+from vit_course.exercises.l03_attention.scaled_dot_product_attention.claims import expect_pair_of_tensors, weights_of
 from vit_course.exercises.l05_vit.vision_transformer.claims import (
     TALL_MODEL,
     WIDE_MODEL,
-    after_block,
-    embedded,
+    apply_block,
+    apply_layer_norm,
+    embed_images,
+    list_parameter_shapes,
     logits_of,
-    normed,
-    parameter_shapes,
 )
 from vit_course.exercises.l08_inside import LESSON
 
@@ -43,26 +43,28 @@ APART = ("blocks.0",)
 WHAT_STILL_RUNS = "Which lines of yours still run when the model raises?"
 
 
-def attention_of(weights: Weights, image: Tensor, config: ViTConfig, block: int) -> Tensor:
+def compute_attention_of_block(weights: Weights, image: Tensor, config: ViTConfig, block: int) -> Tensor:
     """Attention weights (num_heads, tokens, tokens) of one block on image (channels, height, width)."""
-    x = embedded(weights, image[None], config)
+    x = embed_images(weights, image[None], config)
     for number in range(block):
-        x = after_block(weights, number, x, config)
+        x = apply_block(weights, number, x, config)
     name = f"blocks.{block}"
     qkv, bias = weights[f"{name}.attention.qkv.weight"], weights.get(f"{name}.attention.qkv.bias")
-    heads = F.linear(normed(weights, f"{name}.norm1", x, config), qkv, bias).unflatten(-1, (3, config.num_heads, -1))
+    heads = F.linear(apply_layer_norm(weights, f"{name}.norm1", x, config), qkv, bias).unflatten(
+        -1, (3, config.num_heads, -1)
+    )
     query, key, _ = heads.permute(2, 0, 3, 1, 4)
     return weights_of(query, key)[0]
 
 
-def right_prediction(weights: Weights, config: ViTConfig, image: Tensor) -> tuple[Tensor, Tensor]:
+def compute_expected_prediction(weights: Weights, config: ViTConfig, image: Tensor) -> tuple[Tensor, Tensor]:
     """The oracle: probabilities (num_classes,), and the map (rows, columns)."""
     probabilities = F.softmax(logits_of(weights, image[None], config)[0], dim=0)
-    seen = attention_of(weights, image, config, config.depth - 1)[:, 0].mean(0)
+    seen = compute_attention_of_block(weights, image, config, config.depth - 1)[:, 0].mean(0)
     return probabilities, F.normalize(seen[1:], p=1.0, dim=0).unflatten(0, config.grid_size)
 
 
-def a_model(probe: Probe, shown: ViTConfig) -> ViTConfig:
+def draw_config(probe: Probe, shown: ViTConfig) -> ViTConfig:
     """The one that is shown; in grading one of drawn sizes, its grid as wide or tall, or as much a row or a column."""
     if not probe.is_secret:
         return shown
@@ -98,13 +100,13 @@ class _Prediction:
         apart: Sequence[str] = (),
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        config = a_model(probe, shown)
-        self.weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
+        config = draw_config(probe, shown)
+        self.weights = {name: each.to(dtype) for name, each in probe.weights(list_parameter_shapes(config)).items()}
         self.image = probe.normal(config.in_channels, config.height, config.width, dtype=dtype)
         self.config = config
         fields = {"weights": self.weights, "config": config, "image": self.image, "training": training, "apart": apart}
         self.notes: dict[str, Any] = student.run_fixture("predict", "returned", *judged, **fields)
-        answer = both_tensors(self.notes["returned"], student.name, "the probabilities", "the map")
+        answer = expect_pair_of_tensors(self.notes["returned"], student.name, "the probabilities", "the map")
         self.probabilities, self.map = answer
 
     def expect_shapes(self) -> None:
@@ -115,7 +117,7 @@ class _Prediction:
     def expect_right(self, context: str = "", look: str = "") -> None:
         """Fail in words unless both tensors hold the right numbers."""
         self.expect_shapes()
-        probabilities, seen = right_prediction(self.weights, self.config, self.image)
+        probabilities, seen = compute_expected_prediction(self.weights, self.config, self.image)
         expect_equal(self.probabilities, probabilities, f"the probabilities tensor{context}", ("class",), look=look)
         expect_equal(self.map, seen, f"the map{context}", MAP_AXES, look=look)
 
@@ -127,7 +129,7 @@ def two_tensors_come_back(student: Student, probe: Probe) -> None:
         _Prediction(student, probe, shown).expect_shapes()
 
 
-def both_tensors_are_right(student: Student, probe: Probe) -> None:
+def expect_both_tensors_are_right(student: Student, probe: Probe) -> None:
     """The answer is right: what hidden checks ask first, where a model that is never run is left alone, too."""
     _Prediction(student, probe, WIDE).expect_right()
 
@@ -136,7 +138,7 @@ def both_tensors_are_right(student: Student, probe: Probe) -> None:
 def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
     """The probabilities are what the softmax makes of the model's logits."""
 
-    def describe(found: Tensor, _: Tensor) -> tuple[str, str] | None:
+    def describe_numbers_beyond_0_to_1(found: Tensor, _: Tensor) -> tuple[str, str] | None:
         if found.min() < 0 or found.max() > 1:
             return f"they run from {found.min():.3g} to {found.max():.3g}", "numbers from 0 to 1 that sum to 1"
         return None
@@ -144,8 +146,10 @@ def the_probabilities_are_the_models(student: Student, probe: Probe) -> None:
     look = "What does the model give, and what makes probabilities of it, along which axis?"
     for shown in (WIDE, TALL):
         answer = _Prediction(student, probe, shown)
-        expected, _ = right_prediction(answer.weights, answer.config, answer.image)
-        expect_equal(answer.probabilities, expected, "the probabilities tensor", ("class",), describe, look)
+        expected, _ = compute_expected_prediction(answer.weights, answer.config, answer.image)
+        expect_equal(
+            answer.probabilities, expected, "the probabilities tensor", ("class",), describe_numbers_beyond_0_to_1, look
+        )
 
 
 @predict_with_attention.check(needs=two_tensors_come_back)
@@ -162,7 +166,7 @@ def the_map_shows_where_the_class_token_looks(student: Student, probe: Probe) ->
     """The map is the class token's attention to the patches in the last block, the mean over the heads."""
     for shown in (WIDE, TALL, ONE_ROW, ONE_COLUMN):
         answer = _Prediction(student, probe, shown)
-        _, seen = right_prediction(answer.weights, answer.config, answer.image)
+        _, seen = compute_expected_prediction(answer.weights, answer.config, answer.image)
         rows, columns = answer.config.grid_size
         look = "Which block, which row of the weights, which tokens of it, and in which order do patches stand?"
         expect_equal(answer.map, seen, f"the map of {rows} rows and {columns} columns", MAP_AXES, look=look)
@@ -198,10 +202,10 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
             )
     for training in (True, False):
         answer = _Prediction(student, probe, WIDE, "modes", training=training, apart=APART)
-        expect_own_modes(answer.notes["modes"], training)
+        expect_unchanged_modes(answer.notes["modes"], training)
 
 
-def expect_own_modes(changed: Sequence[object], training: bool) -> None:
+def expect_unchanged_modes(changed: Sequence[object], training: bool) -> None:
     """Fail when parts of a model of which ``APART`` came in another mode are ``changed``."""
     if changed:
         mode, other = ("training", "evaluation") if training else ("evaluation", "training")
@@ -211,7 +215,7 @@ def expect_own_modes(changed: Sequence[object], training: bool) -> None:
         raise Failure(seen, "each module's own mode, as before", look)
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, guard=True, points=0.1, first=both_tensors_are_right)
+@predict_with_attention.check(needs=two_tensors_come_back, guard=True, points=0.1, first=expect_both_tensors_are_right)
 def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     """No graph for a backward pass is kept."""
     answer = _Prediction(student, probe, WIDE, "gradients")
@@ -225,7 +229,7 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
     answer.expect_shapes()
 
 
-@predict_with_attention.check(needs=two_tensors_come_back, guard=True, points=0.2, first=both_tensors_are_right)
+@predict_with_attention.check(needs=two_tensors_come_back, guard=True, points=0.2, first=expect_both_tensors_are_right)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """Nothing is left behind in model and image: no hook, no frozen or changed parameter, no other gradient."""
     judged = ("hooks", "frozen", "changed", "gradients", "image_changed", "recording")
@@ -256,23 +260,26 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
 
 
 @predict_with_attention.check(
-    needs=(the_mode_is_put_back, the_model_is_left_as_it_was), guard=True, points=0.25, first=both_tensors_are_right
+    needs=(the_mode_is_put_back, the_model_is_left_as_it_was),
+    guard=True,
+    points=0.25,
+    first=expect_both_tensors_are_right,
 )
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     """Even if the model raises an error, as for an image of another size, it is left as it was."""
     _Prediction(student, probe, WIDE).expect_shapes()
-    config = a_model(probe, WIDE)
-    weights = probe.weights(parameter_shapes(config))
+    config = draw_config(probe, WIDE)
+    weights = probe.weights(list_parameter_shapes(config))
     image = probe.normal(config.in_channels, config.height + config.patch_size, config.width)
     notes = student.run_fixture("predict_stopped", weights=weights, config=config, image=image)
-    traces = left_after_an_error(notes)
+    traces = describe_first_trace_left(notes)
     student.note_instead(("left after an error", bool(traces)))
     if traces:
         seen = f"an image of another size stopped the model, and afterward {traces}"
         raise Failure(seen, "the model as it came, after an error too", WHAT_STILL_RUNS)
 
 
-def left_after_an_error(notes: Mapping[str, Any]) -> str:
+def describe_first_trace_left(notes: Mapping[str, Any]) -> str:
     """The first thing that a call which was stopped has left behind, as a clause; "" for nothing."""
     clauses = {
         "modes": "{} is in another mode",
@@ -284,13 +291,17 @@ def left_after_an_error(notes: Mapping[str, Any]) -> str:
 
 
 @predict_with_attention.check(
-    needs=the_map_shows_where_the_class_token_looks, worth=0.5, guard=True, points=0.2, first=both_tensors_are_right
+    needs=the_map_shows_where_the_class_token_looks,
+    worth=0.5,
+    guard=True,
+    points=0.2,
+    first=expect_both_tensors_are_right,
 )
 def it_computes_where_the_model_is(student: Student, probe: Probe) -> None:
     """A model and an image on another device are used there."""
     _Prediction(student, probe, WIDE).expect_shapes()
-    config = a_model(probe, WIDE)
-    weights = probe.weights(parameter_shapes(config))
+    config = draw_config(probe, WIDE)
+    weights = probe.weights(list_parameter_shapes(config))
     image = probe.normal(config.in_channels, config.height, config.width)
     notes = student.run_fixture("predict_elsewhere", weights=weights, config=config, image=image)
     expect_one_device(student, notes | {"devices": []})  # a result for the eyes may well be on the CPU
@@ -312,7 +323,7 @@ predict_with_attention.example(
 (1.0, 1.0)
 """,
     points=0.2,
-    first=both_tensors_are_right,
+    first=expect_both_tensors_are_right,
 )
 
 

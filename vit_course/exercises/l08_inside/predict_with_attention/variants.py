@@ -8,7 +8,7 @@ from vit_course import interpret as reference
 
 
 @contextmanager
-def evaluating(model):
+def put_into_evaluation_mode(model):
     """The model in evaluation mode, and each module in its own mode again, whatever happens."""
     training = {name for name, module in model.named_modules() if module.training}
     try:
@@ -19,7 +19,7 @@ def evaluating(model):
 
 
 def predict_by_walking(model, image):
-    with evaluating(model), torch.no_grad():
+    with put_into_evaluation_mode(model), torch.no_grad():
         x = model.patch_embedding(image.unsqueeze(0))
         x = torch.cat([model.class_token, x], dim=1) + model.positions
         for block in model.blocks[:-1]:
@@ -37,11 +37,11 @@ def predict_by_walking(model, image):
 def predict_by_a_forward_hook(model, image):
     kept = {}
 
-    def keep(module, inputs, output):
+    def keep_weights(module, inputs, output):
         kept["x"] = inputs[0]
 
     modes = [(module, module.training) for module in model.modules()]
-    handle = model.blocks[-1].attention.register_forward_hook(keep)
+    handle = model.blocks[-1].attention.register_forward_hook(keep_weights)
     try:
         model.eval()
         with torch.inference_mode():
@@ -63,13 +63,13 @@ def predict_with_the_model_asked_twice(model, image):
     """The hook calls the attention itself, with a guard, and the shares come before the mean."""
     heard = []
 
-    def listen(module, inputs):
+    def keep_inputs(module, inputs):
         if not heard:
             heard.append(None)
             heard[0] = module(*inputs, return_weights=True)[1]
 
-    with evaluating(model), torch.no_grad():
-        handle = model.blocks[len(model.blocks) - 1].attention.register_forward_pre_hook(listen)
+    with put_into_evaluation_mode(model), torch.no_grad():
+        handle = model.blocks[len(model.blocks) - 1].attention.register_forward_pre_hook(keep_inputs)
         with handle:  # which removes it at the end
             probabilities = model(torch.stack([image]))[0].softmax(0)
     size = model.patch_embedding.patch_size

@@ -24,16 +24,16 @@ from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit.vision_transformer.claims import (
     TALL_MODEL,
     WIDE_MODEL,
-    after_block,
-    embedded,
-    normed,
-    parameter_shapes,
+    apply_block,
+    apply_layer_norm,
+    embed_images,
+    list_parameter_shapes,
 )
 from vit_course.exercises.l08_inside.predict_with_attention.claims import (
     APART,
     WHAT_STILL_RUNS,
-    expect_own_modes,
-    left_after_an_error,
+    describe_first_trace_left,
+    expect_unchanged_modes,
 )
 from vit_course.exercises.l09_fine_tuning import LESSON
 
@@ -44,16 +44,16 @@ FROZEN = ("blocks.0.norm1.weight", "head.bias")
 extract_features = Exercise("extract_features", LESSON, in_training=InTraining.HIDDEN)
 
 
-def features_of(weights: Mapping[str, Tensor], images: Tensor, config: ViTConfig) -> Tensor:
+def compute_expected_features(weights: Mapping[str, Tensor], images: Tensor, config: ViTConfig) -> Tensor:
     """The oracle: the class token, or the mean of all, behind all blocks and the last norm, (batch, embed_dim)."""
-    x = embedded(weights, images, config)
+    x = embed_images(weights, images, config)
     for number in range(config.depth):
-        x = after_block(weights, number, x, config)
-    x = normed(weights, "norm", x, config)
+        x = apply_block(weights, number, x, config)
+    x = apply_layer_norm(weights, "norm", x, config)
     return x.mean(dim=1) if config.pooling == "mean" else x[:, 0]
 
 
-def a_model(probe: Probe, shown: ViTConfig | None = None) -> ViTConfig:
+def draw_config(probe: Probe, shown: ViTConfig | None = None) -> ViTConfig:
     """The one that is shown, or else a wide or a tall one; in grading one like it, of any width."""
     config = shown or probe.choice((WIDE_MODEL, TALL_MODEL), shown=WIDE_MODEL)
     return replace(config, embed_dim=2 * probe.choice(range(4, 9)), num_heads=2) if probe.is_secret else config
@@ -71,8 +71,8 @@ class _Call:
         sizes: Sequence[int] = (4, 4, 2),
         **fields: Any,
     ) -> None:
-        self.config = config = a_model(probe, shown)
-        self.weights = probe.weights(parameter_shapes(config))
+        self.config = config = draw_config(probe, shown)
+        self.weights = probe.weights(list_parameter_shapes(config))
         self.batches: Batches = [
             (probe.normal(size, config.in_channels, config.height, config.width), probe.integers(size, high=9))
             for size in sizes
@@ -97,7 +97,7 @@ class _Call:
         """Fail in words unless both tensors hold the right numbers."""
         self.expect_shapes()
         images = torch.cat([images for images, _ in self.batches])
-        wanted = features_of(self.weights, images, self.config)
+        wanted = compute_expected_features(self.weights, images, self.config)
         expect_equal(self.features, wanted, f"the features tensor{context}", AXES, look=look)
         labels = torch.cat([labels for _, labels in self.batches])
         expect_equal(self.labels, labels, f"the labels tensor{context}", ("image",))
@@ -140,7 +140,7 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
             raise Failure(seen, f"{mode} mode, as before", "Where do you keep the mode before you change it?")
     for training in (True, False):
         call = _Call(student, probe, "modes", training=training, apart=APART)
-        expect_own_modes(call.notes["modes"], training)
+        expect_unchanged_modes(call.notes["modes"], training)
 
 
 @extract_features.check(needs=every_image_has_a_row, guard=True, points=0.4, first=the_features_are_what_the_head_reads)
@@ -182,14 +182,14 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
 def an_error_leaves_nothing_behind(student: Student, probe: Probe) -> None:
     """Even if the model raises an error at a batch, as for images of another size, it is left as it was."""
     _Call(student, probe).expect_shapes()
-    config = a_model(probe)
+    config = draw_config(probe)
     heights = (config.height, config.height + config.patch_size)
     batches = [
         (probe.normal(3, config.in_channels, height, config.width), probe.integers(3, high=9)) for height in heights
     ]
-    weights = probe.weights(parameter_shapes(config))
+    weights = probe.weights(list_parameter_shapes(config))
     notes = student.run_fixture("featuring_stopped", weights=weights, config=config, batches=batches)
-    traces = left_after_an_error(notes) or ("" if notes["head"] else "the model has another head")
+    traces = describe_first_trace_left(notes) or ("" if notes["head"] else "the model has another head")
     student.note_instead(("left after an error", bool(traces)))
     if traces:
         seen = f"a batch of images of another size stopped the model, and afterward {traces}"

@@ -47,10 +47,10 @@ def in_front_of_the_head(model, loader, device):
     model.eval()
     rows, labels = [], []
 
-    def hear(head, given):
+    def keep_input_of_head(head, given):
         rows.append(given[0].detach().cpu())
 
-    handle = model.head.register_forward_pre_hook(hear)
+    handle = model.head.register_forward_pre_hook(keep_input_of_head)
     try:
         for images, some in loader:
             with torch.no_grad():

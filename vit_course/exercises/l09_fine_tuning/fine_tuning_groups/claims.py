@@ -15,7 +15,12 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.l06_training.parameter_groups.claims import VIT, Parameters, figure, names_in
+from vit_course.exercises.l06_training.parameter_groups.claims import (
+    VIT,
+    Parameters,
+    format_number_or_kind,
+    list_parameter_names,
+)
 from vit_course.exercises.l09_fine_tuning import LESSON
 
 Groups = list[dict[str, Any]]
@@ -43,7 +48,7 @@ FROZEN = ("patch_embedding.projection.weight", "positions", "head.bias")
 fine_tuning_groups = Exercise("fine_tuning_groups", LESSON, in_training=InTraining.HIDDEN)
 
 
-def deeper(probe: Probe, parts: Parameters) -> Parameters:
+def draw_deeper_model(probe: Probe, parts: Parameters) -> Parameters:
     """The model that is shown; in grading the same one with a few blocks more."""
     copies = range(probe.choice((2, 3, 4), shown=1))
     copied = {
@@ -55,14 +60,16 @@ def deeper(probe: Probe, parts: Parameters) -> Parameters:
     return {**parts, **copied}
 
 
-def two_rates(probe: Probe, shown: tuple[float, float] = RATES) -> tuple[float, float]:
+def draw_two_rates(probe: Probe, shown: tuple[float, float] = RATES) -> tuple[float, float]:
     """The backbone's and the head's rate as shown; in grading two others of which the same one is the larger."""
     low = probe.choice(range(1, 10)) / 10_000
     drawn = low, low * probe.choice(range(3, 10))
     return shown if not probe.is_secret else drawn if shown[0] < shown[1] else drawn[::-1]
 
 
-def groups_of(student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any) -> Groups:
+def call_and_expect_groups(
+    student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any
+) -> Groups:
     """The groups as the fixture noted them; Failure when they are no two dicts with what an optimizer needs."""
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
     notes = student.run_fixture("rates", parts=made_of, backbone_lr=rates[0], head_lr=rates[1], **fields)
@@ -80,26 +87,28 @@ def groups_of(student: Student, parts: Parameters, rates: tuple[float, float] = 
         kind = f"a {notes['returned']} of {len(found)}" if found else str(notes["returned"]).replace("NoneType", "None")
         wanted = "a list of two dicts, each with the keys `params` and `lr`"
         look = "What does torch.optim's page say under “per-parameter options”?"
-        raise Failure(f"{student.name} gave {kind}, with keys {_keys(found)}", wanted, look)
+        raise Failure(f"{student.name} gave {kind}, with keys {_format_keys(found)}", wanted, look)
     groups: Groups = found
     return groups
 
 
-def _keys(found: Sequence[dict[str, Any] | None]) -> str:
+def _format_keys(found: Sequence[dict[str, Any] | None]) -> str:
     return listed([" and ".join(each["keys"]) if each else "none" for each in found] or ["none"])
 
 
-def rates_of(student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any) -> dict[str, Any]:
+def call_and_read_rates(
+    student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any
+) -> dict[str, Any]:
     """For each parameter the learning rates that it gets, which go on record."""
-    found: dict[str, list[Any]] = {name: [] for name in names_in(parts)}
-    for group in groups_of(student, parts, rates, **fields):
+    found: dict[str, list[Any]] = {name: [] for name in list_parameter_names(parts)}
+    for group in call_and_expect_groups(student, parts, rates, **fields):
         for name in group["names"]:
             found.setdefault(str(name), []).append(group["lr"])
-    student.note(tuple((name, tuple(sorted(map(figure, each)))) for name, each in found.items()))
+    student.note(tuple((name, tuple(sorted(map(format_number_or_kind, each)))) for name, each in found.items()))
     return found
 
 
-def in_code(names: Sequence[str]) -> str:
+def format_names_as_code(names: Sequence[str]) -> str:
     """The first names, as code."""
     return listed([f"`{name}`" for name in names], 3)
 
@@ -107,7 +116,7 @@ def in_code(names: Sequence[str]) -> str:
 @fine_tuning_groups.check(guard=True, points=0.1, first="the_head_has_its_own_rate")
 def it_gives_two_groups(student: Student, probe: Probe) -> None:
     """It gives two groups, each a dict with `params`, a list, and `lr`."""
-    holders = [str(group["holder"]) for group in groups_of(student, deeper(probe, VIT))]
+    holders = [str(group["holder"]) for group in call_and_expect_groups(student, draw_deeper_model(probe, VIT))]
     once = [holder for holder in holders if holder not in ("list", "tuple")]
     student.note(("holders", bool(once)))
     if once:
@@ -118,35 +127,37 @@ def it_gives_two_groups(student: Student, probe: Probe) -> None:
 @fine_tuning_groups.check(needs=it_gives_two_groups, points=0.1, first="the_head_has_its_own_rate")
 def every_parameter_is_in_one_group(student: Student, probe: Probe) -> None:
     """Every parameter of the model is in exactly one of the groups."""
-    expect_each_once(student, deeper(probe, VIT))
+    expect_each_parameter_once(student, draw_deeper_model(probe, VIT))
 
 
-def expect_each_once(
+def expect_each_parameter_once(
     student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any
 ) -> dict[str, Any]:
     """The rates of all parameters; Failure unless the groups hold the model's own, each of them once."""
-    found = rates_of(student, parts, rates, **fields)
+    found = call_and_read_rates(student, parts, rates, **fields)
     foreign = [name[2:] for name in found if name.startswith("?")]
     if foreign:
         look = (
             "What does named_parameters() give: names, parameters, or pairs of both? And what does an optimizer move?"
         )
         raise Failure(f"the groups hold a {foreign[0]} that is no parameter of the model", "its parameters", look)
-    missing, twice = ([name for name, each in found.items() if wrong(len(each))] for wrong in (_none, _many))
+    missing, twice = (
+        [name for name, each in found.items() if wrong(len(each))] for wrong in (_is_zero, _is_more_than_one)
+    )
     if missing:
         look = "Which parameters belong to no layer, but to the model itself?"
-        raise Failure(f"in no group: {in_code(missing)}", "an optimizer that moves all of them", look)
+        raise Failure(f"in no group: {format_names_as_code(missing)}", "an optimizer that moves all of them", look)
     if twice:
         look = "Is a parameter of the head a parameter of the model, too?"
-        raise Failure(f"in more than one place: {in_code(twice)}", "one group for each parameter", look)
+        raise Failure(f"in more than one place: {format_names_as_code(twice)}", "one group for each parameter", look)
     return found
 
 
-def _none(count: int) -> bool:
+def _is_zero(count: int) -> bool:
     return count == 0
 
 
-def _many(count: int) -> bool:
+def _is_more_than_one(count: int) -> bool:
     return count > 1
 
 
@@ -154,24 +165,26 @@ def _many(count: int) -> bool:
 def the_head_has_its_own_rate(student: Student, probe: Probe) -> None:
     """The head's parameters get head_lr, and all others backbone_lr."""
     for shown in (RATES, (0.5, 0.02)):
-        expect_rates(student, deeper(probe, VIT), two_rates(probe, shown))
-    expect_rates(student, VIT, (0.0, 0.02))  # a backbone that stands still
+        expect_right_rates(student, draw_deeper_model(probe, VIT), draw_two_rates(probe, shown))
+    expect_right_rates(student, VIT, (0.0, 0.02))  # a backbone that stands still
 
 
-def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float]) -> None:
+def expect_right_rates(student: Student, parts: Parameters, rates: tuple[float, float]) -> None:
     """Fail unless every parameter has the rate of its part."""
-    found = rates_of(student, parts, rates)
+    found = call_and_read_rates(student, parts, rates)
     for name, each in found.items():
         wanted = rates[1] if name.startswith("head.") else rates[0]
-        if [figure(rate) for rate in each] != [figure(wanted)]:
-            seen = f"`{name}` has the rate {listed([figure(rate) for rate in each]) or 'of no group'}"
-            raise Failure(seen, figure(wanted), "Which parameters are the head's, and which rate is theirs?")
+        if [format_number_or_kind(rate) for rate in each] != [format_number_or_kind(wanted)]:
+            seen = f"`{name}` has the rate {listed([format_number_or_kind(rate) for rate in each]) or 'of no group'}"
+            raise Failure(
+                seen, format_number_or_kind(wanted), "Which parameters are the head's, and which rate is theirs?"
+            )
 
 
 @fine_tuning_groups.check(needs=it_gives_two_groups, points=0.77, first=the_head_has_its_own_rate)
 def the_backbone_comes_first(student: Student, probe: Probe) -> None:
     """The backbone is the first group, the head the second."""
-    first = [str(name) for name in groups_of(student, deeper(probe, VIT))[0]["names"]]
+    first = [str(name) for name in call_and_expect_groups(student, draw_deeper_model(probe, VIT))[0]["names"]]
     holds_head, holds_others = "head.weight" in first, "positions" in first
     student.note(("first", holds_head, holds_others))
     if holds_head or not holds_others:
@@ -181,20 +194,23 @@ def the_backbone_comes_first(student: Student, probe: Probe) -> None:
 @fine_tuning_groups.check(needs=the_head_has_its_own_rate, points=0.2)
 def other_names_with_head_are_backbone(student: Student, probe: Probe) -> None:
     """Parameters whose names merely contain the word head belong to the backbone."""
-    expect_rates(student, deeper(probe, MANY_HEADS), two_rates(probe))
+    expect_right_rates(student, draw_deeper_model(probe, MANY_HEADS), draw_two_rates(probe))
 
 
 @fine_tuning_groups.check(needs=the_head_has_its_own_rate, points=1.01)
 def the_head_is_what_the_model_calls_head(student: Student, probe: Probe) -> None:
     """The head is the model's own part `head`, even where it has several layers, or stands first."""
-    expect_rates(student, deeper(probe, HEAD_FIRST), two_rates(probe))
+    expect_right_rates(student, draw_deeper_model(probe, HEAD_FIRST), draw_two_rates(probe))
 
 
 @fine_tuning_groups.check(needs=every_parameter_is_in_one_group, points=0.3, first=the_head_has_its_own_rate)
 def frozen_parameters_have_their_group(student: Student, probe: Probe) -> None:
     """A frozen parameter is in its group as well, since it may be trained again later."""
-    rates = two_rates(probe)
-    frozen, free = expect_each_once(student, VIT, rates, frozen=FROZEN), rates_of(student, VIT, rates)
+    rates = draw_two_rates(probe)
+    frozen, free = (
+        expect_each_parameter_once(student, VIT, rates, frozen=FROZEN),
+        call_and_read_rates(student, VIT, rates),
+    )
     if moved := [name for name in FROZEN if frozen[name] != free[name]]:
         seen = f"`{moved[0]}` gets another rate where it is frozen"
         raise Failure(

@@ -41,14 +41,14 @@ class Task:
     num_classes: int
     weight_decay: float | None = None
 
-    def objective(self, weight: Tensor, bias: Tensor) -> float:
+    def compute_objective(self, weight: Tensor, bias: Tensor) -> float:
         """Compute what is to be as low as possible."""
         decay = DEFAULT if self.weight_decay is None else self.weight_decay
         features, weight, bias = (each.double() for each in (self.features, weight, bias))
         loss = F.cross_entropy(F.linear(features, weight, bias), self.labels)
         return float(loss + decay / 2 * weight.square().sum())
 
-    def best(self) -> tuple[Tensor, Tensor]:
+    def find_minimum(self) -> tuple[Tensor, Tensor]:
         """Weight and bias at the objective's minimum, in float64: by Newton's steps, halved where they lead up."""
         decay = DEFAULT if self.weight_decay is None else self.weight_decay
         inputs = F.pad(self.features.double(), (0, 1), value=1.0)  # (rows, features + 1): the last is for the bias
@@ -67,20 +67,20 @@ class Task:
             curvature.diagonal().add_(held_back.repeat(self.num_classes))
             # a number that is added to every bias changes nothing: of all ways down the shortest
             step = (torch.linalg.pinv(curvature, hermitian=True) @ slope.flatten()).view_as(found)
-            found = self._downhill(found, step)
+            found = self._step_downhill(found, step)
         return found[:, :-1].contiguous(), found[:, -1].contiguous()
 
-    def _downhill(self, found: Tensor, step: Tensor) -> Tensor:
+    def _step_downhill(self, found: Tensor, step: Tensor) -> Tensor:
         """The first of ``found - step``, half of the step and so on that lies no higher than ``found``."""
-        now = self.objective(found[:, :-1], found[:, -1])
+        now = self.compute_objective(found[:, :-1], found[:, -1])
         for _ in range(_MOST_HALVES):
-            if self.objective((found - step)[:, :-1], (found - step)[:, -1]) <= now:
+            if self.compute_objective((found - step)[:, :-1], (found - step)[:, -1]) <= now:
                 return found - step
             step = step / 2
         return found
 
 
-def clouds(
+def draw_clouds_of_points(
     probe: Probe, count: int, dim: int, num_classes: int, weight_decay: float | None = None, apart: float = 1.5
 ) -> Task:
     """A cloud of points for each class, which overlap; class 0 has most of them. In grading these sizes are drawn."""
@@ -92,7 +92,7 @@ def clouds(
     return Task(probe.normal(count, dim) + centers[labels] + 0.5, labels, num_classes, weight_decay)
 
 
-def fitted(student: Student, task: Task) -> tuple[Tensor, Tensor]:
+def call_and_expect_linear(student: Student, task: Task) -> tuple[Tensor, Tensor]:
     """Weight and bias that came back, of which nothing goes on record; Failure where it is no such nn.Linear."""
     fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
     if task.weight_decay is not None:
@@ -116,18 +116,18 @@ def fitted(student: Student, task: Task) -> tuple[Tensor, Tensor]:
 
 def expect_minimum(student: Student, task: Task, what: str, look: str) -> None:
     """Fail unless the objective of what came back is at most ``ALLOWED`` above its minimum."""
-    weight, bias = fitted(student, task)
-    best = task.best()
-    found, lowest = task.objective(weight, bias), task.objective(*best)
+    weight, bias = call_and_expect_linear(student, task)
+    best = task.find_minimum()
+    found, lowest = task.compute_objective(weight, bias), task.compute_objective(*best)
     # how large weights get that nothing holds back depends on the way there: it is no trace of the mistake
     boundless = bool(weight.norm() > BOUNDLESS * best[0].norm())
-    student.note(("objective", "boundless" if boundless else _rounded(found), _rounded(lowest)))
+    student.note(("objective", "boundless" if boundless else _round_objective(found), _round_objective(lowest)))
     if found > lowest + ALLOWED:
         seen = f"{what} the objective is {found:.3f}"
         raise Failure(seen, f"{lowest:.3f}, the lowest there is, or at most {ALLOWED} more", look)
 
 
-def _rounded(number: float) -> float:
+def _round_objective(number: float) -> float:
     """A hundredth more or less is the way there, and more is the mistake."""
     return round(number, 1 if number < 100 else -1)
 
@@ -135,14 +135,14 @@ def _rounded(number: float) -> float:
 @linear_probe.check(guard=True)
 def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
     """It gives an nn.Linear with a bias, from features to logits."""
-    for task in (clouds(probe, 40, 5, 3), clouds(probe, 30, 3, 6)):
-        fitted(student, task)
+    for task in (draw_clouds_of_points(probe, 40, 5, 3), draw_clouds_of_points(probe, 30, 3, 6)):
+        call_and_expect_linear(student, task)
 
 
 @linear_probe.check(needs=a_linear_layer_comes_back, guard=True, points=0.14, first="it_finds_the_minimum")
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The features and labels that go in are not changed."""
-    task = clouds(probe, 40, 5, 3)
+    task = draw_clouds_of_points(probe, 40, 5, 3)
     notes = student.run_fixture("probing", features=task.features, labels=task.labels, num_classes=task.num_classes)
     changed = [str(each) for each in notes["changed"]]
     student.note_instead(("changed", tuple(changed)))
@@ -156,7 +156,7 @@ def it_finds_the_minimum(student: Student, probe: Probe) -> None:
     """It minimizes the mean cross-entropy plus half the weight decay times the sum of the squared weights."""
     look = "What do you minimize, and have you reached its minimum?"
     for shown in ((80, 6, 4), (60, 3, 3)):
-        task = clouds(probe, *shown)
+        task = draw_clouds_of_points(probe, *shown)
         count, dim = task.features.shape
         expect_minimum(student, task, f"for {count} rows of {dim} numbers", look)
 
@@ -165,7 +165,7 @@ def it_finds_the_minimum(student: Student, probe: Probe) -> None:
 def the_weight_decay_counts(student: Student, probe: Probe) -> None:
     """The sum of the squared weights is multiplied by half of the weight decay that was given."""
     for weight_decay in (probe.choice((0.03, 0.05), shown=0.03), probe.choice((0.3, 0.4), shown=0.3)):
-        task = clouds(probe, 90, 5, 3, weight_decay)
+        task = draw_clouds_of_points(probe, 90, 5, 3, weight_decay)
         look = "Write your loss beside the formula of the exercise: which term has which factor?"
         expect_minimum(student, task, f"with weight_decay={weight_decay}", look)
 
@@ -174,7 +174,7 @@ def the_weight_decay_counts(student: Student, probe: Probe) -> None:
 def the_bias_is_free(student: Student, probe: Probe) -> None:
     """The bias is not decayed: even with a huge weight decay it shows how common each class is."""
     # classes that overlap hold the weights back by themselves: here it hardly matters how much of a decay they feel
-    task = clouds(probe, 120, 4, 3, float(probe.choice(range(15, 25), shown=20)), apart=0.5)
+    task = draw_clouds_of_points(probe, 120, 4, 3, float(probe.choice(range(15, 25), shown=20)), apart=0.5)
     look = "Which parameters are in the term with the squares?"
     expect_minimum(student, task, f"with weight_decay={task.weight_decay:g}", look)
 
@@ -183,7 +183,7 @@ def the_bias_is_free(student: Student, probe: Probe) -> None:
 def features_may_be_large(student: Student, probe: Probe) -> None:
     """Features that are larger, or far from zero, are classified as well."""
     # five classes that overlap: else steps too large, or too few, may by chance end low enough
-    small = clouds(probe, 80, 6, 5, apart=0.75)
+    small = draw_clouds_of_points(probe, 80, 6, 5, apart=0.75)
     task = Task(8 * small.features + 4, small.labels, small.num_classes)
     look = "Does your optimizer need features of size 1? Then the layer that comes back has to make up for that."
     expect_minimum(student, task, "for features eight times as large", look)
@@ -192,9 +192,9 @@ def features_may_be_large(student: Student, probe: Probe) -> None:
 @linear_probe.check(needs=it_finds_the_minimum, worth=0.5, guard=True, points=0.14, first=it_finds_the_minimum)
 def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
     """The layer has the dtype of the features, so float64 features can be given to it."""
-    task = clouds(probe, 40, 5, 3)
+    task = draw_clouds_of_points(probe, 40, 5, 3)
     for features in (task.features.double(), task.features):
-        weight, _ = fitted(student, Task(features, task.labels, task.num_classes))
+        weight, _ = call_and_expect_linear(student, Task(features, task.labels, task.num_classes))
         if weight.dtype != features.dtype:
             look = "Which dtype does nn.Linear choose when you name none, and which one do the features have?"
             seen = f"for {short(features.dtype)} features the layer is {short(weight.dtype)}"
@@ -205,7 +205,7 @@ def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
 def it_computes_where_the_features_are(student: Student, probe: Probe) -> None:
     """If the features are on another device, the layer is made there, as far as a check without numbers can see."""
     # whoever minimizes looks at a number sooner or later, and there are none: what came before has not mixed devices
-    task = clouds(probe, 40, 5, 3)
+    task = draw_clouds_of_points(probe, 40, 5, 3)
     fields = {"features": task.features, "labels": task.labels, "num_classes": task.num_classes}
     notes = student.run_fixture("probing_elsewhere", **fields)
     expect_one_device(student, notes | ({"raised": ""} if notes["read"] is True else {}))

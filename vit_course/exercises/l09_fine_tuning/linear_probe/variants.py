@@ -16,14 +16,14 @@ def by_newton_like_steps_in_float64(features, labels, num_classes, weight_decay=
     bias = x.new_zeros(num_classes, requires_grad=True)
     optimizer = torch.optim.LBFGS([weight, bias], max_iter=400, history_size=30, line_search_fn="strong_wolfe")
 
-    def closure():
+    def compute_loss_and_gradients():
         optimizer.zero_grad()
         loss = F.cross_entropy(standard @ weight.T + bias, labels)
         loss = loss + weight_decay / 2 * ((weight / scale) ** 2).sum()
         loss.backward()
         return loss
 
-    optimizer.step(closure)
+    optimizer.step(compute_loss_and_gradients)
     layer = nn.Linear(dim, num_classes, device=x.device)
     with torch.no_grad():
         layer.weight.copy_(weight / scale)
@@ -36,7 +36,7 @@ def by_lbfgs_called_often(features, labels, num_classes, weight_decay=1e-3):
     probe = nn.Linear(features.shape[-1], num_classes).to(features)
     optimizer = torch.optim.LBFGS(probe.parameters(), lr=1, max_iter=40, line_search_fn="strong_wolfe")
 
-    def closure():
+    def compute_loss_and_gradients():
         optimizer.zero_grad(set_to_none=True)
         log_probabilities = F.log_softmax(probe(features), dim=1)
         loss = F.nll_loss(log_probabilities, labels) + 0.5 * weight_decay * probe.weight.pow(2).sum()
@@ -44,7 +44,7 @@ def by_lbfgs_called_often(features, labels, num_classes, weight_decay=1e-3):
         return loss
 
     for _ in range(12):
-        optimizer.step(closure)
+        optimizer.step(compute_loss_and_gradients)
     return probe
 
 

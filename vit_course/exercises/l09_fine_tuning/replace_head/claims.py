@@ -17,9 +17,9 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
-from vit_course.exercises.l05_vit.vision_transformer.claims import TALL_MODEL, WIDE_MODEL, parameter_shapes
+from vit_course.exercises.l05_vit.vision_transformer.claims import TALL_MODEL, WIDE_MODEL, list_parameter_shapes
 from vit_course.exercises.l09_fine_tuning import LESSON
-from vit_course.exercises.l09_fine_tuning.fine_tuning_groups.claims import in_code
+from vit_course.exercises.l09_fine_tuning.fine_tuning_groups.claims import format_names_as_code
 
 FROZEN = ("positions", "blocks.0.mlp.fc1.weight")
 OLD_HEAD = ("head.weight", "head.bias")
@@ -27,7 +27,9 @@ OLD_HEAD = ("head.weight", "head.bias")
 replace_head = Exercise("replace_head", LESSON, in_training=InTraining.HIDDEN)
 
 
-def a_case(probe: Probe, shown: ViTConfig = WIDE_MODEL, num_classes: int = 7) -> tuple[ViTConfig, int]:
+def draw_config_and_num_classes(
+    probe: Probe, shown: ViTConfig = WIDE_MODEL, num_classes: int = 7
+) -> tuple[ViTConfig, int]:
     """A model and the number of classes of its new head, more or fewer than its own; in grading both are drawn."""
     if not probe.is_secret:
         return shown, num_classes
@@ -36,15 +38,17 @@ def a_case(probe: Probe, shown: ViTConfig = WIDE_MODEL, num_classes: int = 7) ->
     return config, probe.choice(range(2, old) if num_classes < shown.num_classes else range(old + 1, old + 10))
 
 
-def fields_of(probe: Probe, config: ViTConfig, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
+def draw_model_fields(probe: Probe, config: ViTConfig, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
     """The fields of a fixture that make its model: random weights, and the config."""
-    weights = {name: each.to(dtype) for name, each in probe.weights(parameter_shapes(config)).items()}
+    weights = {name: each.to(dtype) for name, each in probe.weights(list_parameter_shapes(config)).items()}
     return {"weights": weights, "config": config}
 
 
-def notes_of(student: Student, probe: Probe, config: ViTConfig, num_classes: int, *judged: str, **fields: Any) -> Any:
+def call_and_read_notes(
+    student: Student, probe: Probe, config: ViTConfig, num_classes: int, *judged: str, **fields: Any
+) -> Any:
     """Return what the fixture noted of one call; Failure where no module came back."""
-    named = fields_of(probe, config, fields.pop("dtype", torch.float32))
+    named = draw_model_fields(probe, config, fields.pop("dtype", torch.float32))
     notes = student.run_fixture("rehead", "kind", *judged, num_classes=num_classes, **named, **fields)
     if notes["kind"] != "module":
         kind = str(notes["kind"]).replace("NoneType", "None")
@@ -52,7 +56,7 @@ def notes_of(student: Student, probe: Probe, config: ViTConfig, num_classes: int
     return notes | {"old": named["weights"]["head.weight"]}
 
 
-def expect_head(student: Student, notes: Any, config: ViTConfig, num_classes: int) -> None:
+def expect_right_head(student: Student, notes: Any, config: ViTConfig, num_classes: int) -> None:
     """Fail unless the head is an nn.Linear of the right sizes, with a bias."""
     head = notes["head"]
     facts = (head["kind"], tuple(head["sizes"]), bool(head["bias"].numel()))
@@ -69,24 +73,28 @@ def expect_head(student: Student, notes: Any, config: ViTConfig, num_classes: in
 def the_head_has_the_new_sizes(student: Student, probe: Probe) -> None:
     """The head is an nn.Linear from embed_dim to num_classes, with a bias."""
     for shown in ((WIDE_MODEL, 7), (TALL_MODEL, 3)):
-        config, num_classes = a_case(probe, *shown)
-        expect_head(student, notes_of(student, probe, config, num_classes), config, num_classes)
+        config, num_classes = draw_config_and_num_classes(probe, *shown)
+        expect_right_head(student, call_and_read_notes(student, probe, config, num_classes), config, num_classes)
 
 
 @replace_head.check(needs=the_head_has_the_new_sizes, points=0.07)
 def the_backbone_keeps_what_it_has_learned(student: Student, probe: Probe) -> None:
     """All parameters except the head's keep their numbers."""
-    config, num_classes = a_case(probe)
-    notes = notes_of(student, probe, config, num_classes, "missing", "other", "added")
-    expect_head(student, notes, config, num_classes)
+    config, num_classes = draw_config_and_num_classes(probe)
+    notes = call_and_read_notes(student, probe, config, num_classes, "missing", "other", "added")
+    expect_right_head(student, notes, config, num_classes)
     look = "Where do the numbers of your copy come from?"
     if notes["missing"]:
-        raise Failure(f"the copy has no parameter {in_code(notes['missing'])}", "all of the model's", look)
+        raise Failure(f"the copy has no parameter {format_names_as_code(notes['missing'])}", "all of the model's", look)
     if notes["other"]:
-        raise Failure(f"{in_code(notes['other'])} have other numbers", "those of the model that was given", look)
+        raise Failure(
+            f"{format_names_as_code(notes['other'])} have other numbers", "those of the model that was given", look
+        )
     if notes["added"]:
         look = "What else did you put into the model?"
-        raise Failure(f"the copy has parameters that are new: {in_code(notes['added'])}", "a new head alone", look)
+        raise Failure(
+            f"the copy has parameters that are new: {format_names_as_code(notes['added'])}", "a new head alone", look
+        )
 
 
 @replace_head.check(
@@ -94,9 +102,9 @@ def the_backbone_keeps_what_it_has_learned(student: Student, probe: Probe) -> No
 )
 def the_head_starts_afresh(student: Student, probe: Probe) -> None:
     """The new head does not begin with rows of the old one, which stand for other classes."""
-    config, _ = a_case(probe)
+    config, _ = draw_config_and_num_classes(probe)
     for num_classes in (config.num_classes - 2, config.num_classes, config.num_classes + 3):
-        notes = notes_of(student, probe, config, num_classes)
+        notes = call_and_read_notes(student, probe, config, num_classes)
         new, old = notes["head"]["weight"].double(), notes["old"].double()
         known = [bool((old - row).abs().amax(dim=1).min() < 1e-6) for row in new]
         student.note(("old rows", tuple(known)))
@@ -111,9 +119,15 @@ def the_head_starts_afresh(student: Student, probe: Probe) -> None:
 def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
     """The given model is the same as before: its head, its numbers, its mode, and what is frozen in it."""
     for training in (False, True):
-        notes = notes_of(student, probe, *a_case(probe), "itself", "changed", training=training, frozen=FROZEN)
+        notes = call_and_read_notes(
+            student, probe, *draw_config_and_num_classes(probe), "itself", "changed", training=training, frozen=FROZEN
+        )
         if notes["itself"] or notes["changed"]:
-            seen = "what comes back is the model itself" if notes["itself"] else f"changed: {in_code(notes['changed'])}"
+            seen = (
+                "what comes back is the model itself"
+                if notes["itself"]
+                else f"changed: {format_names_as_code(notes['changed'])}"
+            )
             look = "Somebody still needs the old model. Which function of Python copies an object with all its parts?"
             raise Failure(f"in the model that was given, {seen}" if not notes["itself"] else seen, "a copy", look)
 
@@ -123,16 +137,18 @@ def the_given_model_is_left_alone(student: Student, probe: Probe) -> None:
 )
 def the_two_share_no_memory(student: Student, probe: Probe) -> None:
     """The copy's parameters are its own: training the copy changes nothing in the given model."""
-    notes = notes_of(student, probe, *a_case(probe))
+    notes = call_and_read_notes(student, probe, *draw_config_and_num_classes(probe))
     student.note(("shared", tuple(map(str, notes["shared"]))))
     if notes["shared"]:
         look = "What happens to the old model when the new one is trained?"
-        raise Failure(f"copy and model share {in_code(notes['shared'])}", "parameters of the copy's own", look)
+        raise Failure(
+            f"copy and model share {format_names_as_code(notes['shared'])}", "parameters of the copy's own", look
+        )
 
 
 def both_share_their_parts(student: Student, probe: Probe) -> bool:
     """Say whether the parameters of the copy are the model's."""
-    return bool(notes_of(student, probe, *a_case(probe))["shared"])
+    return bool(call_and_read_notes(student, probe, *draw_config_and_num_classes(probe))["shared"])
 
 
 @replace_head.check(
@@ -141,12 +157,14 @@ def both_share_their_parts(student: Student, probe: Probe) -> bool:
 def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
     """What is frozen in the model is frozen in the copy, and all else learns, even a new head for a frozen one."""
     for frozen in ((), FROZEN, OLD_HEAD):
-        found = sorted(notes_of(student, probe, *a_case(probe), frozen=frozen)["frozen"])
+        found = sorted(
+            call_and_read_notes(student, probe, *draw_config_and_num_classes(probe), frozen=frozen)["frozen"]
+        )
         student.note(("frozen", tuple(found)))
         if wrong := sorted({*found} ^ ({*frozen} - {*OLD_HEAD})):
             seen = "are frozen in the copy" if wrong[0] in found else "learn in the copy"
             look = "Who decides what is frozen: this function, or who trains the model?"
-            raise Failure(f"{in_code(wrong)} {seen}", "frozen what was frozen before", look)
+            raise Failure(f"{format_names_as_code(wrong)} {seen}", "frozen what was frozen before", look)
 
 
 @replace_head.check(
@@ -154,7 +172,7 @@ def what_learns_goes_on_learning(student: Student, probe: Probe) -> None:
 )
 def the_head_has_the_models_dtype(student: Student, probe: Probe) -> None:
     """The new head has the dtype of the old one, so a float64 model still runs."""
-    notes = notes_of(student, probe, *a_case(probe, TALL_MODEL, 3), dtype=torch.float64)
+    notes = call_and_read_notes(student, probe, *draw_config_and_num_classes(probe, TALL_MODEL, 3), dtype=torch.float64)
     student.note(("dtype", notes["head"]["dtype"]))
     if notes["head"]["dtype"] != "float64":
         look = "Which dtype and which device has the old head's weight?"

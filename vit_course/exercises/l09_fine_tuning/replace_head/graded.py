@@ -12,8 +12,8 @@ from vit_course.exercises.l09_fine_tuning.replace_head import claims
 @claims.replace_head.check(graded_only=True, points=0.25, first=claims.the_backbone_keeps_what_it_has_learned)
 def the_head_starts_as_pytorch_starts_one(student: Student, probe: Probe) -> None:
     """The new head's numbers are as PyTorch starts those of a Linear: evenly spread up to 1 / √embed_dim."""
-    config, _ = claims.a_case(probe)
-    head = claims.notes_of(student, probe, config, 128)["head"]
+    config, _ = claims.draw_config_and_num_classes(probe)
+    head = claims.call_and_read_notes(student, probe, config, 128)["head"]
     bound = config.embed_dim**-0.5
     # 1280 numbers and more, or 128: evenly spread from -bound to bound, half of them are within half of it
     for name, least in (("weight", 0.4), ("bias", 0.25)):
@@ -32,11 +32,11 @@ def the_head_starts_as_pytorch_starts_one(student: Student, probe: Probe) -> Non
 def the_copy_is_of_the_models_class_and_device(student: Student, probe: Probe) -> None:
     """What comes back is a model of the same class, whose new head has a bias even where the old one had none, and is
     where the model is."""
-    config, num_classes = claims.a_case(probe)
-    notes = claims.notes_of(student, probe, config, num_classes, "same class", bias=False)
+    config, num_classes = claims.draw_config_and_num_classes(probe)
+    notes = claims.call_and_read_notes(student, probe, config, num_classes, "same class", bias=False)
     if not notes["same class"]:
         look = "What does copy.deepcopy give for an object of a class?"
         raise Failure("what comes back is of another class than the model", "a model of the same class", look)
-    claims.expect_head(student, notes, config, num_classes)
-    fields = claims.fields_of(probe, config)
+    claims.expect_right_head(student, notes, config, num_classes)
+    fields = claims.draw_model_fields(probe, config)
     expect_one_device(student, student.run_fixture("rehead_elsewhere", num_classes=num_classes, **fields))

@@ -23,7 +23,7 @@ LOOK = "Write down which token stands at which index before and after the call."
 add_registers = Exercise("add_registers", LESSON, in_training=InTraining.HIDDEN)
 
 
-def with_registers(tokens: Tensor, registers: Tensor) -> Tensor:
+def compute_expected_tokens(tokens: Tensor, registers: Tensor) -> Tensor:
     """The oracle."""
     batch, count, embed_dim = tokens.shape
     result = tokens.new_empty(batch, count + registers.shape[1], embed_dim)
@@ -32,30 +32,32 @@ def with_registers(tokens: Tensor, registers: Tensor) -> Tensor:
     return result
 
 
-def drawn(probe: Probe, batch: int, num_patches: int, num_registers: int, embed_dim: int) -> tuple[Tensor, Tensor]:
+def draw_tokens_and_registers(
+    probe: Probe, batch: int, num_patches: int, num_registers: int, embed_dim: int
+) -> tuple[Tensor, Tensor]:
     """Tokens and registers, all of order 1."""
     return probe.normal(batch, 1 + num_patches, embed_dim), probe.normal(1, num_registers, embed_dim)
 
 
-def some_inputs(probe: Probe) -> tuple[Tensor, Tensor]:
+def draw_inputs(probe: Probe) -> tuple[Tensor, Tensor]:
     """Tokens and registers of sizes that grading draws."""
-    return drawn(probe, *probe.sizes(4, shown=(3, 6, 4, 5)))
+    return draw_tokens_and_registers(probe, *probe.sizes(4, shown=(3, 6, 4, 5)))
 
 
 @add_registers.check(guard=True)
 def there_are_so_many_more_tokens(student: Student, probe: Probe) -> None:
     """There are num_registers more tokens than before, in every image."""
     for sizes in ((3, 6, 4, 5), (1, 2, 1, 3), (4, 3, 6, 2)):
-        tokens, registers = drawn(probe, *sizes)
-        wanted = with_registers(tokens, registers).shape
+        tokens, registers = draw_tokens_and_registers(probe, *sizes)
+        wanted = compute_expected_tokens(tokens, registers).shape
         expect_tensor(student(tokens, registers), wanted, f"add_registers of tokens {tuple(tokens.shape)}")
 
 
 @add_registers.check(needs=there_are_so_many_more_tokens, points=0.2)
 def the_class_token_stays_first(student: Student, probe: Probe) -> None:
     """The class token is still at index 0, where the head looks for it."""
-    tokens, registers = some_inputs(probe)
-    wanted = with_registers(tokens, registers)
+    tokens, registers = draw_inputs(probe)
+    wanted = compute_expected_tokens(tokens, registers)
     found = expect_tensor(student(tokens, registers), wanted.shape, "what add_registers gives")
     if not close(found[:, 0], tokens[:, 0].to(found.dtype)):
         kinds = {"a register": registers[0], "a patch": tokens[0, 1:]}
@@ -75,32 +77,32 @@ def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) ->
         (batch,) * 4,
         (1, patches, 1, 3),
     ):
-        _expect_right(student, *drawn(probe, *sizes))
+        _expect_right_tokens(student, *draw_tokens_and_registers(probe, *sizes))
 
 
-def _expect_right(student: Student, tokens: Tensor, registers: Tensor, kind: str = "tokens") -> None:
+def _expect_right_tokens(student: Student, tokens: Tensor, registers: Tensor, kind: str = "tokens") -> None:
     name = f"add_registers of {kind} {shape(tokens)} and registers {shape(registers)}"
-    expect_equal(student(tokens, registers), with_registers(tokens, registers), name, AXES, look=LOOK)
+    expect_equal(student(tokens, registers), compute_expected_tokens(tokens, registers), name, AXES, look=LOOK)
 
 
 @add_registers.check(needs=registers_come_behind_it_and_patches_last, points=0.68)
 def everything_can_be_learned(student: Student, probe: Probe) -> None:
     """Tokens and registers get their gradients; a register gets the sum of those from all images."""
-    expect_input_gradients(student, some_inputs(probe), ("tokens", "registers"), with_registers, AXES)
+    expect_input_gradients(student, draw_inputs(probe), ("tokens", "registers"), compute_expected_tokens, AXES)
 
 
 @add_registers.check(needs=registers_come_behind_it_and_patches_last, worth=0.5, points=0.1)
 def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
     """Tokens of float64 stay in float64, and any memory layout will do."""
-    tokens, registers = some_inputs(probe)
-    _expect_right(student, tokens.double(), registers.double(), "double tokens")
-    _expect_right(student, probe.normal(*reversed(tokens.shape)).permute(2, 1, 0), registers)
+    tokens, registers = draw_inputs(probe)
+    _expect_right_tokens(student, tokens.double(), registers.double(), "double tokens")
+    _expect_right_tokens(student, probe.normal(*reversed(tokens.shape)).permute(2, 1, 0), registers)
 
 
 @add_registers.check(needs=there_are_so_many_more_tokens, worth=0.5, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The tokens and registers that go in are not changed."""
-    student(*some_inputs(probe))
+    student(*draw_inputs(probe))
     expect_left_alone(student)
 
 
@@ -113,7 +115,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
 )
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The result is on the device of the tokens."""
-    expect_device_of_input(student, *some_inputs(probe))
+    expect_device_of_input(student, *draw_inputs(probe))
 
 
 add_registers.example(

@@ -14,7 +14,9 @@ from vit_course.exercises.l10_modern.add_registers import claims
 def every_call_stands_alone(student: Student, probe: Probe, device: torch.device) -> None:
     """Every call gives the result for its own inputs, on their device, and does not change them."""
     sizes = probe.sizes(4)
-    first, other = (tuple(each.to(device) for each in claims.drawn(probe, *sizes)) for _ in range(2))
+    first, other = (
+        tuple(each.to(device) for each in claims.draw_tokens_and_registers(probe, *sizes)) for _ in range(2)
+    )
     student(*first)
     expect_left_alone(student)
     expect_result_of_its_own(student, first, other)

@@ -43,7 +43,7 @@ class Case:
     recording: bool = True
 
 
-def case_of(
+def draw_case(
     probe: Probe, *sizes: int, probability: float = 0.3, training: bool = True, calls: int = 1, seed: int = 1
 ) -> Case:
     """A branch of these sizes, whose numbers are all between 1/2 and 3/2 or between the negatives of these."""
@@ -52,12 +52,12 @@ def case_of(
     return Case(branch, probability, training, calls, seed)
 
 
-def some_probability(probe: Probe, low: float, shown: float) -> float:
+def draw_probability(probe: Probe, low: float, shown: float) -> float:
     """From ``low`` to 0.2 more in grading, ``shown`` in ``check``."""
     return probe.choice([low + hundredths / 100 for hundredths in range(21)], shown=shown)
 
 
-def factors_of(student: Student, case: Case) -> list[Tensor]:
+def call_and_read_factors(student: Student, case: Case) -> list[Tensor]:
     """By which numbers each call multiplied the branch, of which nothing goes on record; Failure in words."""
     fields = {"probability": case.probability, "branch": case.branch, "training": case.training, "calls": case.calls}
     notes = student.run_fixture("dropping", **fields, global_seed=case.seed, recording=case.recording)
@@ -70,10 +70,10 @@ def factors_of(student: Student, case: Case) -> list[Tensor]:
         student.note(("parameters",))
         look = "What is there to learn in a coin that is tossed?"
         raise Failure(f"DropPath has the parameter {notes['parameters'][0]}", "no parameters", look)
-    return [_factors(student, case.branch, each) for each in notes["returned"]]
+    return [_divide_output_by_branch(student, case.branch, each) for each in notes["returned"]]
 
 
-def _factors(student: Student, branch: Tensor, returned: Any) -> Tensor:
+def _divide_output_by_branch(student: Student, branch: Tensor, returned: Any) -> Tensor:
     try:
         tensor = expect_tensor(returned, branch.shape, "forward's output")
     except Failure as odd:
@@ -87,7 +87,7 @@ def _factors(student: Student, branch: Tensor, returned: Any) -> Tensor:
     return (tensor / branch).double()
 
 
-def of_images(student: Student, factors: Tensor) -> Tensor:
+def expect_one_factor_per_image(student: Student, factors: Tensor) -> Tensor:
     """(batch,): by which number each image was multiplied; Failure where it was not one number."""
     flat = factors.flatten(1)
     is_one = bool((flat.amax(1) - flat.amin(1) < 1e-3).all())
@@ -106,9 +106,9 @@ def a_branch_keeps_its_shape(student: Student, probe: Probe) -> None:
     """A branch of any shape comes back in that shape, and in its dtype."""
     first, second, third = probe.sizes(3, low=5, shown=(5, 4, 6))
     for sizes in ((4, first), (3, second, third), (2, first, second, third), (1, third, second)):
-        case = case_of(probe, *sizes, probability=some_probability(probe, 0.25, 0.3))
-        factors_of(student, case)
-        factors_of(student, replace(case, branch=case.branch.double()))
+        case = draw_case(probe, *sizes, probability=draw_probability(probe, 0.25, 0.3))
+        call_and_read_factors(student, case)
+        call_and_read_factors(student, replace(case, branch=case.branch.double()))
     student.note(("shapes",))
 
 
@@ -117,21 +117,24 @@ def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
     """While training, the whole branch of an image is multiplied by one number, which is 0 for some of the images."""
     for shown in ((3, 4), (5,), (2, 3, 4)):
         sizes = probe.sizes(len(shown), shown=shown)
-        case = case_of(probe, 60, *sizes, probability=some_probability(probe, 0.4, 0.3))
-        (factors,) = factors_of(student, case)
-        gone = of_images(student, factors).abs() < 1e-6
+        case = draw_case(probe, 60, *sizes, probability=draw_probability(probe, 0.4, 0.3))
+        (factors,) = call_and_read_factors(student, case)
+        gone = expect_one_factor_per_image(student, factors).abs() < 1e-6
         student.note(("gone", bool(gone.any()), bool(gone.all())))
         look = "Does each image have its own random number?"
         if not gone.any() or gone.all():
             seen = "all images are dropped" if gone.all() else "no image is dropped"
             raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
-    crowd = replace(case_of(probe, 60, 4, probability=some_probability(probe, 0.4, 0.5)), recording=False)
-    _expect_chance(student, crowd, "without gradients")
+    crowd = replace(draw_case(probe, 60, 4, probability=draw_probability(probe, 0.4, 0.5)), recording=False)
+    _expect_some_images_dropped(student, crowd, "without gradients")
 
 
-def _expect_chance(student: Student, case: Case, when: str) -> None:
+def _expect_some_images_dropped(student: Student, case: Case, when: str) -> None:
     """Fail unless, in all calls together, some images are dropped and some are not."""
-    gone = torch.cat([of_images(student, each) for each in factors_of(student, case)]).abs() < 1e-6
+    gone = (
+        torch.cat([expect_one_factor_per_image(student, each) for each in call_and_read_factors(student, case)]).abs()
+        < 1e-6
+    )
     student.note(("gone", bool(gone.any()), bool(gone.all())))
     if not gone.any() or gone.all():
         look = "What decides whether your module drops: that it trains, or something else?"
@@ -143,9 +146,9 @@ def _expect_chance(student: Student, case: Case, when: str) -> None:
 def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
     """What is kept is divided by the probability of being kept, so that the mean stays."""
     for low, shown in ((0.25, 0.2), (0.55, 0.75)):
-        case = case_of(probe, 60, 4, probability=some_probability(probe, low, shown))
-        (factors,) = factors_of(student, case)
-        found = of_images(student, factors)
+        case = draw_case(probe, 60, 4, probability=draw_probability(probe, low, shown))
+        (factors,) = call_and_read_factors(student, case)
+        found = expect_one_factor_per_image(student, factors)
         kept = found[found.abs() > 1e-6]
         wanted = 1 / (1 - case.probability)
         alike = len(kept) > 0 and close(kept.float(), torch.full_like(kept, wanted).float())
@@ -160,8 +163,8 @@ def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
 @DropPath.check(needs=an_image_is_dropped_whole_or_kept, worth=0.5, points=0.2, first=the_others_make_up_for_it)
 def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
     """The gradient of an image's branch is multiplied by the number by which the branch is: 0 where it is dropped."""
-    case = case_of(probe, 40, 3, probability=some_probability(probe, 0.4, 0.5))
-    (factors,) = factors_of(student, case)
+    case = draw_case(probe, 40, 3, probability=draw_probability(probe, 0.4, 0.5))
+    (factors,) = call_and_read_factors(student, case)
     notes = student.run_fixture(
         "dropping_gradients", probability=case.probability, branch=case.branch, global_seed=case.seed
     )
@@ -182,9 +185,9 @@ def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
 def as_many_are_dropped_as_the_probability_says(student: Student, probe: Probe) -> None:
     """The share of the images that are dropped is the probability."""
     for low, shown in ((0.1, 0.15), (0.6, 0.6)):
-        case = case_of(probe, IMAGES, 2, probability=some_probability(probe, low, shown))
-        (factors,) = factors_of(student, case)
-        gone = float((of_images(student, factors).abs() < 1e-6).double().mean())
+        case = draw_case(probe, IMAGES, 2, probability=draw_probability(probe, low, shown))
+        (factors,) = call_and_read_factors(student, case)
+        gone = float((expect_one_factor_per_image(student, factors).abs() < 1e-6).double().mean())
         off = gone - case.probability
         student.note(("share", (off > BOUND) - (off < -BOUND)))
         if abs(off) > BOUND:
@@ -197,10 +200,10 @@ def as_many_are_dropped_as_the_probability_says(student: Student, probe: Probe) 
 def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
     """Which images lose their branch, and how many, is drawn anew in every call, by torch's global generator."""
     seed = probe.choice(range(1, 1000), shown=1)
-    case = case_of(probe, 40, 3, probability=0.5, calls=CALLS, seed=seed)
-    calls = factors_of(student, case)
-    gone = [of_images(student, each).abs() < 1e-6 for each in calls]
-    again = [of_images(student, each).abs() < 1e-6 for each in factors_of(student, case)]
+    case = draw_case(probe, 40, 3, probability=0.5, calls=CALLS, seed=seed)
+    calls = call_and_read_factors(student, case)
+    gone = [expect_one_factor_per_image(student, each).abs() < 1e-6 for each in calls]
+    again = [expect_one_factor_per_image(student, each).abs() < 1e-6 for each in call_and_read_factors(student, case)]
     anew = not all(torch.equal(gone[0], each) for each in gone[1:])
     seeded = all(map(torch.equal, gone, again))
     counts = {int(each.sum()) for each in gone}
@@ -215,14 +218,16 @@ def chance_decides_anew_in_every_call(student: Student, probe: Probe) -> None:
         look = "Does one image's chance depend on what happens to the others of its batch?"
         seen = f"each of {case.calls} calls dropped {counts.pop()} of {len(gone[0])} images"
         raise Failure(seen, "now more of them and now fewer, as each image has its own chance", look)
-    alone = case_of(probe, 1, 4, probability=some_probability(probe, 0.4, 0.5), calls=60)
-    _expect_chance(student, alone, "alone in its batch")
+    alone = draw_case(probe, 1, 4, probability=draw_probability(probe, 0.4, 0.5), calls=60)
+    _expect_some_images_dropped(student, alone, "alone in its batch")
 
 
 @DropPath.check(needs=a_branch_keeps_its_shape, guard=True)
 def in_evaluation_nothing_is_dropped(student: Student, probe: Probe) -> None:
     """In evaluation mode the branch is returned unchanged."""
-    expect_identity(student, case_of(probe, 50, 3, probability=some_probability(probe, 0.4, 0.6), training=False))
+    expect_unchanged_branch(
+        student, draw_case(probe, 50, 3, probability=draw_probability(probe, 0.4, 0.6), training=False)
+    )
 
 
 @DropPath.check(
@@ -230,12 +235,12 @@ def in_evaluation_nothing_is_dropped(student: Student, probe: Probe) -> None:
 )
 def with_a_probability_of_zero_nothing_is_dropped(student: Student, probe: Probe) -> None:
     """With a probability of 0 the branch is returned unchanged, while training too."""
-    expect_identity(student, case_of(probe, 50, 3, probability=0.0))
+    expect_unchanged_branch(student, draw_case(probe, 50, 3, probability=0.0))
 
 
-def expect_identity(student: Student, case: Case) -> None:
+def expect_unchanged_branch(student: Student, case: Case) -> None:
     """Fail unless every number is returned unchanged."""
-    (factors,) = factors_of(student, case)
+    (factors,) = call_and_read_factors(student, case)
     right = bool((factors - 1).abs().max() < 1e-5)
     alike = bool(factors.max() - factors.min() < 1e-5)
     seen = round(float(factors.max()), 2) if alike else "different numbers"
@@ -259,8 +264,8 @@ def a_probability_out_of_range_is_refused(student: Student, probe: Probe) -> Non
 def it_draws_where_the_branch_is(student: Student, probe: Probe) -> None:
     """What it draws is on the device of the branch, and in half precision where the branch is."""
     tokens, embed_dim = probe.sizes(2, shown=(3, 2))
-    case = case_of(probe, 4, tokens, embed_dim, probability=some_probability(probe, 0.25, 0.3))
-    factors_of(student, replace(case, branch=case.branch.half()))
+    case = draw_case(probe, 4, tokens, embed_dim, probability=draw_probability(probe, 0.25, 0.3))
+    call_and_read_factors(student, replace(case, branch=case.branch.half()))
     student.note(("half",))
     expect_device_of_input(student, probe.normal(4, tokens, embed_dim), arguments=(0.5,))
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_course.exercises.impostors import Suspect
-from vit_course.exercises.l10_modern.rotary_2d.claims import Grid, Pair, rotary_2d, turned
+from vit_course.exercises.l10_modern.rotary_2d.claims import Grid, Pair, rotary_2d, turn_pairs_by_angles
 
 Rotate = Callable[[Tensor, Tensor, Grid], Pair]
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -27,7 +27,7 @@ def speeds_of(pairs: int, base: float = 100.0) -> Tensor:
     return torch.logspace(0, -(pairs - 1) / pairs, pairs, base=base, dtype=torch.float64)
 
 
-def axial(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+def axial_angles_of(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
     """(patches, 2 · pairs): angles of the row (patches, 1) first, then those of the column (patches, 1)."""
     return torch.cat([row * speeds, column * speeds], dim=1)
 
@@ -43,7 +43,7 @@ def angles_of(query: Tensor, grid_size: Grid, rule: Rule) -> Tensor:
     return torch.cat([torch.zeros(front, angles.shape[1], dtype=torch.float64), angles]).to(query.device)
 
 
-def by(rule: Rule, turn: Turn = turned) -> Rotate:
+def make_rotate_by_rule(rule: Rule, turn: Turn = turn_pairs_by_angles) -> Rotate:
     """Query and key, both turned by the angles of ``rule``; neighbors are pairs unless ``turn`` has others."""
 
     def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
@@ -53,116 +53,129 @@ def by(rule: Rule, turn: Turn = turned) -> Rotate:
     return rotate
 
 
-def then(change: Callable[[Tensor, Tensor], Pair]) -> Rotate:
+def make_rotate_and_change(change: Callable[[Tensor, Tensor], Pair]) -> Rotate:
     """Return what ``change`` makes of the right query and key."""
-    right = by(axial)
+    right = make_rotate_by_rule(axial_angles_of)
     return lambda query, key, grid_size: change(*right(query, key, grid_size))
 
 
-def with_speeds(speeds: Callable[[int], Tensor]) -> Rule:
+def make_rule_with_speeds(speeds: Callable[[int], Tensor]) -> Rule:
     """The axial rule with other speeds, (pairs,) by the number of pairs."""
-    return lambda row, column, usual: axial(row, column, speeds(len(usual)))
+    return lambda row, column, usual: axial_angles_of(row, column, speeds(len(usual)))
 
 
-def by_two_rules(of_query: Rule, of_key: Rule) -> Rotate:
+def make_rotate_by_two_rules(of_query: Rule, of_key: Rule) -> Rotate:
     """Query and key, each by a rule of its own."""
 
     def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-        return turned(query, angles_of(query, grid_size, of_query)), turned(key, angles_of(key, grid_size, of_key))
+        return turn_pairs_by_angles(query, angles_of(query, grid_size, of_query)), turn_pairs_by_angles(
+            key, angles_of(key, grid_size, of_key)
+        )
 
     return rotate
 
 
-def front_of(query: Tensor, grid_size: Grid) -> int:
+def count_tokens_in_front(query: Tensor, grid_size: Grid) -> int:
     """Count the tokens in front of the patches."""
     return query.shape[-2] - grid_size[0] * grid_size[1]
 
 
-def backwards(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+def reversed_angles_of(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
     """The axial rule with every pair turned the other way round."""
-    return axial(-row, -column, speeds)
+    return axial_angles_of(-row, -column, speeds)
 
 
-def not_at_all(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+def zero_angles_of(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
     """A rule by which nothing turns."""
-    return axial(0 * row, 0 * column, speeds)
+    return axial_angles_of(0 * row, 0 * column, speeds)
 
 
-def growing(factor: float) -> Rotate:
+def make_rotate_that_grows(factor: float) -> Rotate:
     """Queries ``factor`` times as long with each row and column, keys as many times shorter, and both turned."""
 
     def rotate(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
         places = angles_of(query, grid_size, lambda row, column, speeds: row + column)
         growth = (factor**places).to(query.dtype)
-        query, key = by(axial)(query, key, grid_size)
+        query, key = make_rotate_by_rule(axial_angles_of)(query, key, grid_size)
         return query * growth, key / growth
 
     return rotate
 
 
-def rolled(x: Tensor) -> Tensor:
+def shift_images_by_one(x: Tensor) -> Tensor:
     """In the place of each image the one before it."""
     return x if x.ndim < 3 else x.roll(1, dims=0)
 
 
-def known(name: str) -> Rotate:
+def make_rotate_of_known_mistake(name: str) -> Rotate:
     """A known mistake in rotary positions; what ``is_rotary`` leaves free makes some of them right."""
     return lambda query, key, grid_size: rotary_2d.mistake(name).objects[0](query, key, grid_size)
 
 
-def _by_cosines_and_sines(x: Tensor, angles: Tensor) -> Tensor:
+def _turn_by_cosines_and_sines(x: Tensor, angles: Tensor) -> Tensor:
     angles = angles.repeat_interleave(2, dim=1)
     signs = torch.tensor([-1.0, 1.0], dtype=torch.float64, device=x.device).repeat(x.shape[-1] // 2)
     cos, sin = angles.cos().to(x.dtype), (signs * angles.sin()).to(x.dtype)
     return x * cos + x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2) * sin
 
 
-def _a_whole_turn_more(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
-    front = front_of(query, grid_size)
-    angles = angles_of(query, grid_size, axial).to(torch.promote_types(query.dtype, torch.float32))
+def _rotate_by_whole_turn_more(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+    front = count_tokens_in_front(query, grid_size)
+    angles = angles_of(query, grid_size, axial_angles_of).to(torch.promote_types(query.dtype, torch.float32))
     angles[front:] += 2 * math.pi
-    return turned(query, angles.double()), turned(key, angles.double())
+    return turn_pairs_by_angles(query, angles.double()), turn_pairs_by_angles(key, angles.double())
 
 
 RIGHT = (
-    Suspect("multiplies complex numbers", by(axial)),
+    Suspect("multiplies complex numbers", make_rotate_by_rule(axial_angles_of)),
     Suspect(
         "multiplies by cosines, and by sines with the numbers of each pair exchanged",
-        by(axial, _by_cosines_and_sines),
+        make_rotate_by_rule(axial_angles_of, _turn_by_cosines_and_sines),
     ),
-    Suspect("turns each patch a whole turn further, which changes nothing but the last digits", _a_whole_turn_more),
-    Suspect("turns every pair the other way round", known("both turned the other way")),
-    Suspect("pairs a number with the one a quarter of head_dim further on", known("halves for pairs")),
-    Suspect("pairs a number with the one half of head_dim further on", known("rotate half")),
-    Suspect("turns the first half by the column and the second by the row", known("rows and columns swapped")),
-    Suspect("has speeds to the base 20", by(with_speeds(lambda pairs: speeds_of(pairs, 20.0)))),
+    Suspect(
+        "turns each patch a whole turn further, which changes nothing but the last digits", _rotate_by_whole_turn_more
+    ),
+    Suspect("turns every pair the other way round", make_rotate_of_known_mistake("both turned the other way")),
+    Suspect(
+        "pairs a number with the one a quarter of head_dim further on", make_rotate_of_known_mistake("halves for pairs")
+    ),
+    Suspect("pairs a number with the one half of head_dim further on", make_rotate_of_known_mistake("rotate half")),
+    Suspect(
+        "turns the first half by the column and the second by the row",
+        make_rotate_of_known_mistake("rows and columns swapped"),
+    ),
+    Suspect(
+        "has speeds to the base 20", make_rotate_by_rule(make_rule_with_speeds(lambda pairs: speeds_of(pairs, 20.0)))
+    ),
 )
 
 
-def _in_turns(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+def _interleave_row_and_column_angles(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
     return torch.stack([row * speeds, column * speeds], dim=-1).flatten(1)
 
 
-def _to_and_fro(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
-    angles = axial(row, column, speeds)
+def _alternate_signs_of_angles(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+    angles = axial_angles_of(row, column, speeds)
     return angles * (1 - 2 * (torch.arange(angles.shape[1]) % 2))
 
 
-def _by_matrix_exponentials(x: Tensor, angles: Tensor) -> Tensor:
+def _turn_by_matrix_exponentials(x: Tensor, angles: Tensor) -> Tensor:
     quarter_turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64, device=x.device)
     matrices = torch.matrix_exp(angles[..., None, None] * quarter_turn).to(x.dtype)
     return (x.unflatten(-1, (-1, 1, 2)) @ matrices).flatten(-3)
 
 
-def _back_and_on(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+def _rotate_in_two_steps(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     patches = grid_size[0] * grid_size[1]
     half = torch.full((patches, query.shape[-1] // 2), 0.5, dtype=torch.float64, device=query.device)
     half = F.pad(half, (0, 0, query.shape[-2] - patches, 0))
-    angles = angles_of(query, grid_size, axial) - half
-    return turned(turned(query, angles), half), turned(turned(key, angles), half)
+    angles = angles_of(query, grid_size, axial_angles_of) - half
+    return turn_pairs_by_angles(turn_pairs_by_angles(query, angles), half), turn_pairs_by_angles(
+        turn_pairs_by_angles(key, angles), half
+    )
 
 
-def _with_outer_pairs(x: Tensor, angles: Tensor) -> Tensor:
+def _turn_outer_pairs(x: Tensor, angles: Tensor) -> Tensor:
     """The first number with the last one, the second with the last but one, and so on."""
     a, b = x.chunk(2, dim=-1)
     cos, sin = (each.to(x.dtype) for each in (angles.cos(), angles.sin()))
@@ -170,40 +183,49 @@ def _with_outer_pairs(x: Tensor, angles: Tensor) -> Tensor:
     return torch.cat([a * cos - b * sin, (a * sin + b * cos).flip(-1)], dim=-1)
 
 
-def _with_half_pairs(x: Tensor, angles: Tensor) -> Tensor:
+def _turn_half_pairs(x: Tensor, angles: Tensor) -> Tensor:
     """As libraries write it: x · cos + rotate_half(x) · sin."""
     a, b = x.chunk(2, dim=-1)
     cos, sin = (torch.cat([each, each], dim=-1).to(x.dtype) for each in (angles.cos(), angles.sin()))
     return x * cos + torch.cat([-b, a], dim=-1) * sin
 
 
-def _from_patch_to_patch(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
-    angles = axial(row, column, speeds)
+def _accumulate_angles_over_patches(row: Tensor, column: Tensor, speeds: Tensor) -> Tensor:
+    angles = axial_angles_of(row, column, speeds)
     return torch.cat([angles[:1], angles.diff(dim=0)]).cumsum(0)
 
 
-def _scattered(query: Tensor, key: Tensor) -> Pair:
+def _make_noncontiguous(query: Tensor, key: Tensor) -> Pair:
     return query.mT.contiguous().mT, torch.stack([key, key], dim=-1)[..., 0]
 
 
 MORE_RIGHT = (
-    Suspect("turns every other pair the other way round", by(_to_and_fro)),
-    Suspect("turns pairs by the row and by the column in turns", by(_in_turns)),
-    Suspect("has its slowest pairs first", by(lambda row, column, speeds: axial(row, column, speeds.flip(0)))),
+    Suspect("turns every other pair the other way round", make_rotate_by_rule(_alternate_signs_of_angles)),
+    Suspect(
+        "turns pairs by the row and by the column in turns", make_rotate_by_rule(_interleave_row_and_column_angles)
+    ),
+    Suspect(
+        "has its slowest pairs first",
+        make_rotate_by_rule(lambda row, column, speeds: axial_angles_of(row, column, speeds.flip(0))),
+    ),
     Suspect(
         "has speeds that are evenly spaced, from 1 to 0.25",
-        by(with_speeds(lambda pairs: torch.linspace(1, 0.25, pairs, dtype=torch.float64))),
+        make_rotate_by_rule(make_rule_with_speeds(lambda pairs: torch.linspace(1, 0.25, pairs, dtype=torch.float64))),
     ),
-    Suspect("turns by matrix exponentials", by(axial, _by_matrix_exponentials)),
-    Suspect("turns the patches half a radian back and then on", _back_and_on),
-    Suspect("pairs the first number with the last one, the second with the last but one", by(axial, _with_outer_pairs)),
+    Suspect("turns by matrix exponentials", make_rotate_by_rule(axial_angles_of, _turn_by_matrix_exponentials)),
+    Suspect("turns the patches half a radian back and then on", _rotate_in_two_steps),
+    Suspect(
+        "pairs the first number with the last one, the second with the last but one",
+        make_rotate_by_rule(axial_angles_of, _turn_outer_pairs),
+    ),
     Suspect(
         "has speeds to the base 50, and pairs of numbers that are half of head_dim apart",
-        by(with_speeds(lambda pairs: speeds_of(pairs, 50.0)), _with_half_pairs),
+        make_rotate_by_rule(make_rule_with_speeds(lambda pairs: speeds_of(pairs, 50.0)), _turn_half_pairs),
     ),
-    Suspect("adds up its angles from patch to patch", by(_from_patch_to_patch)),
+    Suspect("adds up its angles from patch to patch", make_rotate_by_rule(_accumulate_angles_over_patches)),
     Suspect(
-        "turns the first half by the column, backwards", by(lambda row, column, speeds: axial(-column, row, speeds))
+        "turns the first half by the column, backwards",
+        make_rotate_by_rule(lambda row, column, speeds: axial_angles_of(-column, row, speeds)),
     ),
-    Suspect("gives views that are not contiguous in memory", then(_scattered)),
+    Suspect("gives views that are not contiguous in memory", make_rotate_and_change(_make_noncontiguous)),
 )

@@ -20,7 +20,7 @@ from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
 from vit_course.exercises.l04_block.layer_norm.claims import TOKEN_AXES
-from vit_course.exercises.l04_block.mlp.claims import expect_gradients
+from vit_course.exercises.l04_block.mlp.claims import expect_gradient_of_every_parameter
 from vit_course.exercises.l10_modern import LESSON
 
 CPU = torch.device("cpu")
@@ -28,7 +28,9 @@ CPU = torch.device("cpu")
 LayerScale = Exercise("LayerScale", LESSON, is_class=True, in_training=InTraining.HIDDEN)
 
 
-def loaded(student: Student, probe: Probe, embed_dim: int) -> tuple[StudentModule, Mapping[str, Tensor]]:
+def build_with_random_gamma(
+    student: Student, probe: Probe, embed_dim: int
+) -> tuple[StudentModule, Mapping[str, Tensor]]:
     """A module of the student's with random numbers in gamma, and these."""
     module = student.build(embed_dim, 0.1)
     weights = probe.weights({"gamma": (embed_dim,)})
@@ -36,10 +38,10 @@ def loaded(student: Student, probe: Probe, embed_dim: int) -> tuple[StudentModul
     return module, weights
 
 
-def some_case(student: Student, probe: Probe) -> tuple[StudentModule, Tensor, Tensor]:
+def build_module_and_draw_branch(student: Student, probe: Probe) -> tuple[StudentModule, Tensor, Tensor]:
     """A module of the student's, the random numbers in its gamma, and a branch for it."""
     batch, tokens, embed_dim = probe.sizes(3, low=5, shown=(2, 3, 5))
-    module, weights = loaded(student, probe, embed_dim)
+    module, weights = build_with_random_gamma(student, probe, embed_dim)
     return module, weights["gamma"], probe.normal(batch, tokens, embed_dim)
 
 
@@ -47,7 +49,7 @@ def some_case(student: Student, probe: Probe) -> tuple[StudentModule, Tensor, Te
 def gamma_is_its_one_parameter(student: Student, probe: Probe) -> None:
     """Its one parameter is gamma, with embed_dim numbers."""
     for embed_dim in (5, 8):
-        loaded(student, probe, embed_dim)
+        build_with_random_gamma(student, probe, embed_dim)
 
 
 @LayerScale.check(needs=gamma_is_its_one_parameter, guard=True, points=0.57, first="each_dimension_has_its_own_number")
@@ -69,7 +71,7 @@ def all_of_gamma_starts_at_initial(student: Student, probe: Probe) -> None:
 @LayerScale.check(needs=gamma_is_its_one_parameter, points=0.1)
 def each_dimension_has_its_own_number(student: Student, probe: Probe) -> None:
     """Dimension i of every token is multiplied by number i of gamma, and nothing else happens."""
-    module, gamma, x = some_case(student, probe)
+    module, gamma, x = build_module_and_draw_branch(student, probe)
     look = "Follow the last number of one token: with which number of gamma does it meet, and by which operation?"
     expect_equal(module(x), x * gamma, "the output", TOKEN_AXES, look=look)
 
@@ -80,7 +82,7 @@ def each_dimension_has_its_own_number(student: Student, probe: Probe) -> None:
 def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """One token, a batch and a grid work too, while training and after `.eval()`, in float64 too."""
     embed_dim, rows, columns = probe.sizes(3, low=5, shown=(5, 3, 4))
-    module, weights = loaded(student, probe, embed_dim)
+    module, weights = build_with_random_gamma(student, probe, embed_dim)
     look = "Does your forward ask how many axes there are, or whether it trains?"
     for change, mode in ((module.train, "train"), (module.eval, "eval")):
         change()
@@ -98,12 +100,12 @@ def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: t
 @LayerScale.check(needs=gamma_is_its_one_parameter, points=0.67, first=each_dimension_has_its_own_number)
 def gamma_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches gamma."""
-    module, _, x = some_case(student, probe)
+    module, _, x = build_module_and_draw_branch(student, probe)
     output = module(x)
     if not isinstance(output, Tensor) or output.shape != x.shape:
         seen = "forward gave something else than a tensor of its input's shape"
         raise Failure(seen, "one number for each number", reason=Reason.KIND)
-    expect_gradients(module, output)
+    expect_gradient_of_every_parameter(module, output)
 
 
 @LayerScale.check(
@@ -111,7 +113,7 @@ def gamma_learns(student: Student, probe: Probe) -> None:
 )
 def the_gradient_reaches_the_branch(student: Student, probe: Probe) -> None:
     """The branch gets its gradient."""
-    module, gamma, x = some_case(student, probe)
+    module, gamma, x = build_module_and_draw_branch(student, probe)
     wanted = compute_gradient(lambda branch: branch * gamma, x)
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the branch"])
 
@@ -121,7 +123,7 @@ def the_gradient_reaches_the_branch(student: Student, probe: Probe) -> None:
 )
 def the_branch_is_left_alone(student: Student, probe: Probe) -> None:
     """The branch that goes in is not changed."""
-    module, _, x = some_case(student, probe)
+    module, _, x = build_module_and_draw_branch(student, probe)
     module(x)
     expect_left_alone(student)
 

@@ -24,10 +24,10 @@ from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
-from vit_course.exercises.l03_attention.split_heads.claims import TOKEN_AXES, heads_of, merged
-from vit_course.exercises.l04_block.mlp.claims import expect_gradients
+from vit_course.exercises.l03_attention.split_heads.claims import TOKEN_AXES, heads_of, merged_heads_of
+from vit_course.exercises.l04_block.mlp.claims import expect_gradient_of_every_parameter
 from vit_course.exercises.l10_modern import LESSON
-from vit_course.exercises.repeatability import expect_one_kind, kinds_of_results
+from vit_course.exercises.repeatability import expect_same_results, run_and_classify_results
 
 Weights = Mapping[str, Tensor]
 CPU = torch.device("cpu")
@@ -36,7 +36,7 @@ PARTS = ("qkv", "query_norm", "key_norm", "projection")
 QKNormAttention = Exercise("QKNormAttention", LESSON, is_class=True, in_training=InTraining.HIDDEN)
 
 
-def shapes_of(embed_dim: int, num_heads: int) -> dict[str, tuple[int, ...]]:
+def list_parameter_shapes(embed_dim: int, num_heads: int) -> dict[str, tuple[int, ...]]:
     """The shape of every parameter by its name."""
     head_dim = embed_dim // num_heads
     return {
@@ -48,13 +48,13 @@ def shapes_of(embed_dim: int, num_heads: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def steps(weights: Weights, x: Tensor, num_heads: int) -> dict[str, Tensor]:
+def compute_inputs_and_outputs_of_parts(weights: Weights, x: Tensor, num_heads: int) -> dict[str, Tensor]:
     """The oracle: what the parts are given and give, in their order."""
     qkv = F.linear(x, weights["qkv.weight"], weights["qkv.bias"])
     query, key, value = (heads_of(part, num_heads) for part in qkv.tensor_split(3, dim=-1))
-    normed = [_normed(each, weights, name) for each, name in ((query, "query_norm"), (key, "key_norm"))]
+    normed = [_apply_layer_norm(each, weights, name) for each, name in ((query, "query_norm"), (key, "key_norm"))]
     scores = torch.einsum("bhqd,bhkd->bhqk", *normed) / query.shape[-1] ** 0.5
-    heads = merged(torch.einsum("bhqk,bhkd->bhqd", scores.softmax(dim=-1), value))
+    heads = merged_heads_of(torch.einsum("bhqk,bhkd->bhqd", scores.softmax(dim=-1), value))
     output = F.linear(heads, weights["projection.weight"], weights["projection.bias"])
     return {
         "qkv:in": x,
@@ -68,21 +68,23 @@ def steps(weights: Weights, x: Tensor, num_heads: int) -> dict[str, Tensor]:
     }
 
 
-def _normed(x: Tensor, weights: Weights, name: str) -> Tensor:
+def _apply_layer_norm(x: Tensor, weights: Weights, name: str) -> Tensor:
     centered = x - x.mean(dim=-1, keepdim=True)
     deviation = (centered.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
     return centered / deviation * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
-def loaded(student: Student, probe: Probe, embed_dim: int, num_heads: int) -> tuple[StudentModule, Weights]:
+def build_with_random_weights(
+    student: Student, probe: Probe, embed_dim: int, num_heads: int
+) -> tuple[StudentModule, Weights]:
     """The student's module with random weights, and these."""
     module = student.build(embed_dim, num_heads)
-    weights = probe.weights(shapes_of(embed_dim, num_heads))
+    weights = probe.weights(list_parameter_shapes(embed_dim, num_heads))
     module.load(weights)
     return module, weights
 
 
-def some_case(
+def build_module_and_draw_tokens(
     student: Student, probe: Probe, shown: tuple[int, ...] = (2, 3, 5)
 ) -> tuple[StudentModule, Weights, Tensor, int]:
     """The student's module with random weights, these, tokens for it, and its number of heads.
@@ -91,7 +93,7 @@ def some_case(
     """
     batch, num_heads, tokens = probe.sizes(3, high=5, shown=shown)
     head_dim = probe.choice((6, 7, 8), shown=4)  # of few numbers some lie so close that float32 has no good gradient
-    module, weights = loaded(student, probe, num_heads * head_dim, num_heads)
+    module, weights = build_with_random_weights(student, probe, num_heads * head_dim, num_heads)
     return module, weights, probe.normal(batch, tokens, num_heads * head_dim), num_heads
 
 
@@ -99,7 +101,7 @@ def some_case(
 def its_parameters_are_two_linears_and_two_norms(student: Student, probe: Probe) -> None:
     """Its parameters are those of qkv, of projection, and of two LayerNorms over head_dim."""
     for embed_dim, num_heads in ((12, 3), (8, 4)):
-        loaded(student, probe, embed_dim, num_heads)
+        build_with_random_weights(student, probe, embed_dim, num_heads)
 
 
 @QKNormAttention.check(
@@ -107,18 +109,18 @@ def its_parameters_are_two_linears_and_two_norms(student: Student, probe: Probe)
 )
 def tokens_go_in_and_tokens_come_out(student: Student, probe: Probe) -> None:
     """forward gives tokens of the same shape, and for the same tokens the same result twice."""
-    module, _, x, _ = some_case(student, probe)
+    module, _, x, _ = build_module_and_draw_tokens(student, probe)
     for tokens in (x, probe.normal(1, 7, x.shape[-1])):
         expect_tensor(module(tokens), tokens.shape, "forward's output")
-    expect_one_kind(kinds_of_results(student, lambda: module(x), x.shape))
+    expect_same_results(run_and_classify_results(student, lambda: module(x), x.shape))
 
 
 @QKNormAttention.check(needs=tokens_go_in_and_tokens_come_out, points=0.41)
 def the_output_is_right(student: Student, probe: Probe) -> None:
     """The output is right, for several numbers of heads and of tokens."""
     for shown in ((2, 3, 5), (2, 2, 6), (3, 5, 2)):
-        module, weights, x, num_heads = some_case(student, probe, shown)
-        right = steps(weights, x, num_heads)
+        module, weights, x, num_heads = build_module_and_draw_tokens(student, probe, shown)
+        right = compute_inputs_and_outputs_of_parts(weights, x, num_heads)
         where = make_describe(module, right, PARTS, x, axes=TOKEN_AXES)
         look = "Which of query, key and value go through a norm, and which shape have they when they do?"
         expect_equal(module(x), right["projection:out"], f"the output with {num_heads} heads", TOKEN_AXES, where, look)
@@ -129,40 +131,52 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
 @QKNormAttention.check(needs=its_parameters_are_two_linears_and_two_norms, points=0.72, first=the_output_is_right)
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches every parameter, those of both norms too."""
-    module, _, x, _ = some_case(student, probe)
-    expect_gradients(module, expect_tensor(module(x), x.shape, "forward's output"))
+    module, _, x, _ = build_module_and_draw_tokens(student, probe)
+    expect_gradient_of_every_parameter(module, expect_tensor(module(x), x.shape, "forward's output"))
 
 
 @QKNormAttention.check(needs=the_output_is_right, worth=0.5, points=0.3, first=the_output_is_right)
 def the_gradient_reaches_the_tokens(student: Student, probe: Probe) -> None:
     """The tokens get their gradient, through queries, keys and values."""
-    module, weights, x, num_heads = some_case(student, probe)
-    wanted = compute_gradient(lambda tokens: steps(weights, tokens, num_heads)["projection:out"], x)
+    module, weights, x, num_heads = build_module_and_draw_tokens(student, probe)
+    wanted = compute_gradient(
+        lambda tokens: compute_inputs_and_outputs_of_parts(weights, tokens, num_heads)["projection:out"], x
+    )
     expect_gradients_of_inputs(module.input_gradients(x), [wanted], ["the tokens"])
 
 
 @QKNormAttention.check(needs=the_output_is_right, worth=0.5, guard=True, points=0.55, first=the_output_is_right)
 def either_mode_and_float64_will_do(student: Student, probe: Probe, device: torch.device = CPU) -> None:
     """The output is the same after `.eval()`, and right in float64."""
-    module, weights, x, num_heads = some_case(student, probe)
+    module, weights, x, num_heads = build_module_and_draw_tokens(student, probe)
     module.eval()
-    expect_equal(module(x), steps(weights, x, num_heads)["projection:out"], "after eval() the output", TOKEN_AXES)
+    expect_equal(
+        module(x),
+        compute_inputs_and_outputs_of_parts(weights, x, num_heads)["projection:out"],
+        "after eval() the output",
+        TOKEN_AXES,
+    )
     module.to(device)
     module.double()
     doubled = {name: each.double().to(device) for name, each in weights.items()}
     x = probe.normal(2, x.shape[-1], 4, dtype=torch.float64).mT.to(device)  # not contiguous
-    expect_equal(module(x), steps(doubled, x, num_heads)["projection:out"], "the output in float64", TOKEN_AXES)
+    expect_equal(
+        module(x),
+        compute_inputs_and_outputs_of_parts(doubled, x, num_heads)["projection:out"],
+        "the output in float64",
+        TOKEN_AXES,
+    )
 
 
 @QKNormAttention.check(needs=the_output_is_right, points=0.47)
 def large_tokens_do_not_sharpen_it(student: Student, probe: Probe) -> None:
     """Queries and keys that are a hundred times as large give the same weights."""
-    module, weights, x, num_heads = some_case(student, probe)
+    module, weights, x, num_heads = build_module_and_draw_tokens(student, probe)
     embed_dim = x.shape[-1]
     large = torch.cat([torch.full((2 * embed_dim,), 100.0), torch.ones(embed_dim)])
     grown = {**weights, "qkv.weight": weights["qkv.weight"] * large[:, None], "qkv.bias": weights["qkv.bias"] * large}
     module.load(grown)
-    right = steps(grown, x, num_heads)["projection:out"]
+    right = compute_inputs_and_outputs_of_parts(grown, x, num_heads)["projection:out"]
     look = "What does a norm do to the size of what goes in? Which tensors go through yours?"
     name = "the output with queries and keys a hundred times as large"
     expect_equal(module(x), right, name, TOKEN_AXES, look=look)
@@ -175,7 +189,7 @@ def large_tokens_do_not_sharpen_it(student: Student, probe: Probe) -> None:
 )
 def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
-    module, _, x, _ = some_case(student, probe)
+    module, _, x, _ = build_module_and_draw_tokens(student, probe)
     module(x)
     expect_left_alone(student)
 

@@ -12,8 +12,8 @@ from vit_course.exercises.l10_modern.qk_norm_attention import claims
 @claims.QKNormAttention.check(graded_only=True, points=0.2)
 def one_image_keeps_its_axis(student: Student, probe: Probe) -> None:
     """A batch of one image keeps its three axes, and so does an image of one token."""
-    module, weights, x, num_heads = claims.some_case(student, probe)
+    module, weights, x, num_heads = claims.build_module_and_draw_tokens(student, probe)
     for batch, tokens in ((1, 4), (2, 1), (1, 1)):
         x = probe.normal(batch, tokens, x.shape[-1])
-        right = claims.steps(weights, x, num_heads)["projection:out"]
+        right = claims.compute_inputs_and_outputs_of_parts(weights, x, num_heads)["projection:out"]
         expect_equal(module(x), right, f"the output for {batch} of {tokens} tokens", TOKEN_AXES)

@@ -44,31 +44,31 @@ class Case:
         return round(self.mask_ratio * self.tokens.shape[1])
 
 
-def case_of(probe: Probe, batch: int, num_patches: int, mask_ratio: float) -> Case:
+def draw_case_of_sizes(probe: Probe, batch: int, num_patches: int, mask_ratio: float) -> Case:
     """Tokens of which no two are alike, and a generator of any seed."""
     seed = probe.choice(range(1, 10_000), shown=3)
     return Case(probe.normal(batch, num_patches, 4), mask_ratio, seed)
 
 
-def some_case(probe: Probe, batch: int = 5, shown: tuple[int, int] = (8, 6)) -> Case:
+def draw_case(probe: Probe, batch: int = 5, shown: tuple[int, int] = (8, 6)) -> Case:
     """In grading seven to eleven patches, of which two to all but two are hidden; in ``check`` those ``shown``."""
     num_patches = probe.choice(range(7, 12), shown=shown[0])
     num_hidden = probe.choice(range(2, num_patches - 1), shown=shown[1])
-    return case_of(probe, batch, num_patches, num_hidden / num_patches)
+    return draw_case_of_sizes(probe, batch, num_patches, num_hidden / num_patches)
 
 
-def called(student: Student, case: Case, calls: int = 1) -> list[tuple[Tensor, Tensor]]:
+def call_and_expect_pairs(student: Student, case: Case, calls: int = 1) -> list[tuple[Tensor, Tensor]]:
     """Tokens and mask of each call, of which nothing goes on record; Failure where they are of another kind."""
     returned = student.run_fixture("masking", **asdict(case), calls=calls)["returned"]
     student.forget()
     try:
-        return [_pair(student, case, each) for each in returned]
+        return [_expect_tokens_and_mask(student, case, each) for each in returned]
     except Failure as odd:
         student.note(("odd", odd.seen))
         raise
 
 
-def _pair(student: Student, case: Case, returned: Any) -> tuple[Tensor, Tensor]:
+def _expect_tokens_and_mask(student: Student, case: Case, returned: Any) -> tuple[Tensor, Tensor]:
     if not isinstance(returned, list | tuple) or len(returned) != 2:
         look = "Which two things does a masked autoencoder need: what it sees, and what else?"
         raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: tokens, mask", look)
@@ -89,18 +89,18 @@ def _pair(student: Student, case: Case, returned: Any) -> tuple[Tensor, Tensor]:
 @random_masking.check(guard=True)
 def tokens_and_a_mask_come_back(student: Student, probe: Probe) -> None:
     """It gives a pair: the visible tokens of each image, and a bool mask with a place for each patch."""
-    for case in (some_case(probe), some_case(probe, 1, (5, 2)), some_case(probe, 3, (10, 3))):
-        called(student, case)
-        called(student, replace(case, tokens=case.tokens.double()))
+    for case in (draw_case(probe), draw_case(probe, 1, (5, 2)), draw_case(probe, 3, (10, 3))):
+        call_and_expect_pairs(student, case)
+        call_and_expect_pairs(student, replace(case, tokens=case.tokens.double()))
     student.note(("pairs",))
 
 
 @random_masking.check(needs=tokens_and_a_mask_come_back, points=0.32, first=tokens_and_a_mask_come_back)
 def every_image_hides_as_many(student: Student, probe: Probe) -> None:
     """The mask is True at mask_ratio of the patches, in every image, rounded to a whole number."""
-    to_be_rounded = [case_of(probe, 2, *each) for each in ((7, 0.4), (10, 0.25), (6, 1 / 6))]
-    for case in (some_case(probe), some_case(probe, 6, (10, 3)), some_case(probe, 1, (5, 2)), *to_be_rounded):
-        ((_, mask),) = called(student, case)
+    to_be_rounded = [draw_case_of_sizes(probe, 2, *each) for each in ((7, 0.4), (10, 0.25), (6, 1 / 6))]
+    for case in (draw_case(probe), draw_case(probe, 6, (10, 3)), draw_case(probe, 1, (5, 2)), *to_be_rounded):
+        ((_, mask),) = call_and_expect_pairs(student, case)
         counts = mask.sum(dim=1)
         right = bool((counts == case.num_hidden).all())
         inverted = bool((counts == mask.shape[1] - case.num_hidden).all())
@@ -115,13 +115,13 @@ def every_image_hides_as_many(student: Student, probe: Probe) -> None:
 @random_masking.check(needs=tokens_and_a_mask_come_back, points=1.14)
 def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None:
     """The visible tokens are those where the mask is False, in their order, and unchanged."""
-    cases = [some_case(probe, *each) for each in ((5, (8, 6)), (6, (10, 5)), (4, (7, 3)), (1, (9, 4)))]
+    cases = [draw_case(probe, *each) for each in ((5, (8, 6)), (6, (10, 5)), (4, (7, 3)), (1, (9, 4)))]
     for case in (*cases, replace(cases[0], tokens=-cases[0].tokens)):
-        ((visible, mask),) = called(student, case)
+        ((visible, mask),) = call_and_expect_pairs(student, case)
         left = [tokens[~hidden] for tokens, hidden in zip(case.tokens, mask, strict=True)]
         fits = all(len(each) == visible.shape[1] for each in left)
         right = fits and close(visible, torch.stack(left))
-        places = _places(visible, case.tokens)
+        places = _find_places_of_visible(visible, case.tokens)
         known = bool((places >= 0).all())
         ordered = known and bool((places.diff(dim=1) > 0).all())
         hidden = known and bool(mask.gather(1, places.clamp(min=0)).all())
@@ -137,7 +137,7 @@ def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None
         raise Failure(seen, wanted, "Which patches are left, and in which order do they come?")
 
 
-def _places(visible: Tensor, tokens: Tensor) -> Tensor:
+def _find_places_of_visible(visible: Tensor, tokens: Tensor) -> Tensor:
     """(batch, kept): which of its image's tokens each one is, -1 where it is none of them."""
     alike = (visible[:, :, None] == tokens[:, None]).all(dim=-1)  # (batch, kept, num_patches)
     return torch.where(alike.any(dim=-1), alike.int().argmax(dim=-1), -1)
@@ -146,7 +146,7 @@ def _places(visible: Tensor, tokens: Tensor) -> Tensor:
 @random_masking.check(needs=every_image_hides_as_many, points=1)
 def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
     """Which patches are hidden is drawn for each image, and anew in each call."""
-    masks = [mask for _, mask in called(student, case_of(probe, 6, 24, 0.5), 3)]
+    masks = [mask for _, mask in call_and_expect_pairs(student, draw_case_of_sizes(probe, 6, 24, 0.5), 3)]
     of_images = not bool((masks[0] == masks[0][:1]).all())
     of_calls = not torch.equal(masks[0], masks[1]) and not torch.equal(masks[0], masks[2])
     pairs = combinations(range(len(masks[0])), 2)  # alike in every call: in one that may be chance
@@ -167,11 +167,11 @@ def each_image_hides_other_patches(student: Student, probe: Probe) -> None:
 @random_masking.check(needs=every_image_hides_as_many, points=0.7)
 def every_patch_is_hidden_as_often(student: Student, probe: Probe) -> None:
     """Each place of the image is hidden as often as any other, and each two of them together."""
-    case = case_of(probe, IMAGES, 6, 0.5)
-    ((_, mask),) = called(student, case)
+    case = draw_case_of_sizes(probe, IMAGES, 6, 0.5)
+    ((_, mask),) = call_and_expect_pairs(student, case)
     share = mask.double().mean(dim=0)
     off = share - case.num_hidden / mask.shape[1]
-    apart = _togetherness(mask)
+    apart = _measure_patches_hidden_together(mask)
     together = bool(apart.abs().max() < BOUND)
     student.note(("fair", int((off > BOUND).sum()), int((off < -BOUND).sum()), together))
     place = int(off.abs().argmax())
@@ -187,7 +187,7 @@ def every_patch_is_hidden_as_often(student: Student, probe: Probe) -> None:
         raise Failure(seen, "each two patches as often as any other two", look)
 
 
-def _togetherness(mask: Tensor) -> Tensor:
+def _measure_patches_hidden_together(mask: Tensor) -> Tensor:
     """(num_patches, num_patches): by how much each two patches are hidden together in a larger share than others."""
     shares = mask.double().T @ mask.double() / len(mask)
     others = ~torch.eye(mask.shape[1], dtype=torch.bool)
@@ -197,11 +197,11 @@ def _togetherness(mask: Tensor) -> Tensor:
 @random_masking.check(needs=tokens_and_a_mask_come_back, points=0.34)
 def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     """All random numbers come from the generator: the same seed gives the same mask, and no other generator moves."""
-    case = case_of(probe, 6, 12, 0.5)
+    case = draw_case_of_sizes(probe, 6, 12, 0.5)
     runs = [case, case, replace(case, seed=case.seed + 1)]
     notes = [student.run_fixture("masking_by_chance", **asdict(run), global_seed=each) for each, run in enumerate(runs)]
     student.forget(3)
-    first, again, other = (_pair(student, case, each["returned"])[1] for each in notes)
+    first, again, other = (_expect_tokens_and_mask(student, case, each["returned"])[1] for each in notes)
     touched = tuple(str(each) for each in notes[0]["touched"])
     same, alike = torch.equal(first, again), torch.equal(first, other)
     student.note(("chance", same, alike, touched))
@@ -217,8 +217,8 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
 @random_masking.check(needs=what_is_left_is_what_the_mask_leaves, worth=0.5, points=0.3)
 def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
     """The visible tokens get their gradient, and the hidden ones get none."""
-    case = some_case(probe)
-    called(student, case)
+    case = draw_case(probe)
+    call_and_expect_pairs(student, case)
     notes = student.run_fixture("masking_gradients", **asdict(case))
     student.forget()
     gradient, mask = notes["gradient"], notes["mask"]
@@ -235,7 +235,7 @@ def gradients_reach_what_is_left(student: Student, probe: Probe) -> None:
 )
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
-    notes = student.run_fixture("masking", **asdict(some_case(probe)))
+    notes = student.run_fixture("masking", **asdict(draw_case(probe)))
     student.note_instead(("changed", notes["changed"]))
     if notes["changed"]:
         look = "Which of your operations writes in place: an assignment to a slice, a name that ends in an underscore?"
@@ -248,7 +248,7 @@ def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
 def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe) -> None:
     """A mask_ratio that would hide no patch, or all of them, raises a ValueError that names it."""
     for ratio in (0, 1, probe.choice(range(2, 9), shown=3), 0.04, 0.96):
-        case = replace(some_case(probe), mask_ratio=ratio)
+        case = replace(draw_case(probe), mask_ratio=ratio)
         notes = student.run_fixture("masking_refused", **asdict(case))
         named = f"{case.mask_ratio:g}" in str(notes["words"])
         student.note_instead(("refused", notes["raised"], named))
@@ -270,8 +270,8 @@ def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe)
 )
 def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
     """The visible tokens and the mask are on the device of the tokens that go in."""
-    case = some_case(probe)
-    called(student, case)
+    case = draw_case(probe)
+    call_and_expect_pairs(student, case)
     expect_one_device(student, student.run_fixture("masking_elsewhere", **asdict(case)))
 
 

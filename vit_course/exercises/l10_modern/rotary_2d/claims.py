@@ -46,31 +46,33 @@ def angles_of(tokens: int, grid_size: Grid, head_dim: int) -> Tensor:
     return angles
 
 
-def turned(x: Tensor, angles: Tensor) -> Tensor:
+def turn_pairs_by_angles(x: Tensor, angles: Tensor) -> Tensor:
     """The oracle for one of the two: numbers 2i and 2i + 1 are a complex number."""
     numbers = torch.view_as_complex(x.double().unflatten(-1, (-1, 2)))
     return torch.view_as_real(numbers * torch.polar(torch.ones_like(angles), angles)).flatten(-2).to(x.dtype)
 
 
-def oracle(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+def compute_expected_pair(query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     """The right answer."""
     angles = angles_of(query.shape[-2], grid_size, query.shape[-1])
-    return turned(query, angles), turned(key, angles)
+    return turn_pairs_by_angles(query, angles), turn_pairs_by_angles(key, angles)
 
 
-def drawn(probe: Probe, grid_size: Grid, in_front: int = 1, head_dim: int = 8) -> Pair:
+def draw_query_and_key(probe: Probe, grid_size: Grid, in_front: int = 1, head_dim: int = 8) -> Pair:
     """Queries and keys of two images and three heads, all of order 1."""
     sizes = (2, 3, in_front + grid_size[0] * grid_size[1], head_dim)
     return probe.normal(*sizes), probe.normal(*sizes)
 
 
-def inputs_of(probe: Probe, in_front: int = 1, head_dim: int = 8, shown: Grid = (3, 4)) -> tuple[Tensor, Tensor, Grid]:
+def draw_inputs_with_grid(
+    probe: Probe, in_front: int = 1, head_dim: int = 8, shown: Grid = (3, 4)
+) -> tuple[Tensor, Tensor, Grid]:
     """Queries, keys and the grid of their patches, which has not as many rows as columns."""
     rows, columns = probe.sizes(2, high=5, shown=shown)
-    return *drawn(probe, (rows, columns), in_front, head_dim), (rows, columns)
+    return *draw_query_and_key(probe, (rows, columns), in_front, head_dim), (rows, columns)
 
 
-def both(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
+def call_and_expect_pair(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     """Call the student's function; Failure where it is no pair of tensors of these shapes."""
     returned = student(query, key, grid_size)
     if not isinstance(returned, list | tuple) or len(returned) != 2:
@@ -80,24 +82,24 @@ def both(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> Pair:
     return first, expect_tensor(returned[1], key.shape, "the second of the two, the key,")
 
 
-def _before_and_after(
+def _pair_inputs_with_results(
     student: Student, query: Tensor, key: Tensor, grid_size: Grid
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
     """("query", before, after) and ("key", before, after)."""
-    return zip(("query", "key"), (query, key), both(student, query, key, grid_size), strict=True)
+    return zip(("query", "key"), (query, key), call_and_expect_pair(student, query, key, grid_size), strict=True)
 
 
 @rotary_2d.check(guard=True)
 def query_and_key_come_back(student: Student, probe: Probe) -> None:
     """It gives a pair: query and key, of the shapes that they had."""
     for grid_size, in_front, head_dim in (((2, 3), 1, 8), ((4, 2), 5, 12), ((1, 3), 0, 4)):
-        both(student, *drawn(probe, grid_size, in_front, head_dim), grid_size)
+        call_and_expect_pair(student, *draw_query_and_key(probe, grid_size, in_front, head_dim), grid_size)
 
 
 @rotary_2d.check(needs=query_and_key_come_back)
 def nothing_changes_its_length(student: Student, probe: Probe) -> None:
     """Every token keeps its length, even a patch that is turned."""
-    for name, before, found in _before_and_after(student, *inputs_of(probe)):
+    for name, before, found in _pair_inputs_with_results(student, *draw_inputs_with_grid(probe)):
         if not close(found.double().norm(dim=-1), before.double().norm(dim=-1)):
             look = "Is (a cos t - b sin t, a sin t + b cos t) what you compute, with one and the same t?"
             raise Failure(f"tokens of the {name} have another length than before", "the same length", look)
@@ -110,14 +112,14 @@ def what_stands_in_front_is_not_turned(student: Student, probe: Probe) -> None:
     """A class token and registers, which stand in front of the patches, come out unchanged."""
     look = "How many tokens stand in front of the patches? They are at no place of the image."
     for count in (1, probe.choice((2, 3, 4, 5), shown=4)):
-        for name, before, found in _before_and_after(student, *inputs_of(probe, count)):
+        for name, before, found in _pair_inputs_with_results(student, *draw_inputs_with_grid(probe, count)):
             what = f"the {name}, before the patches,"
-            if one_for_one := _in_other_places(found[..., :count, :], before[..., :count, :]):
+            if one_for_one := _find_reordered_numbers(found[..., :count, :], before[..., :count, :]):
                 raise one_for_one
             expect_equal(found[..., :count, :], before[..., :count, :], what, AXES, look=look)
 
 
-def _in_other_places(found: Tensor, before: Tensor) -> Failure | None:
+def _find_reordered_numbers(found: Tensor, before: Tensor) -> Failure | None:
     """A failure for tokens whose numbers are those that they had, in another order."""
     first, second = (each.double().sort(dim=-1).values for each in (found, before))
     if not before.numel() or close(found, before) or not close(first, second):
@@ -133,7 +135,7 @@ def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
     rows, columns = probe.sizes(2, low=3, high=5, shown=(4, 5))
     head_dim = probe.choice((12, 16), shown=8)
     everywhere = [probe.normal(head_dim).expand(1, 1, rows * columns, -1) for _ in range(2)]
-    query, key = both(student, everywhere[0], everywhere[1], (rows, columns))
+    query, key = call_and_expect_pair(student, everywhere[0], everywhere[1], (rows, columns))
     scores = (query.double() @ key.double().mT)[0, 0].float().reshape(rows, columns, rows, columns)
     same = close(scores[1:, :, 1:], scores[:-1, :, :-1]) and close(scores[:, 1:, :, 1:], scores[:, :-1, :, :-1])
     student.note(("offsets", same))
@@ -148,18 +150,18 @@ def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
 def every_pair_is_turned_by_its_angle(student: Student, probe: Probe) -> None:
     """Every pair of numbers is turned by the angle of its place: rows in the first half, columns in the second."""
     for in_front, head_dim, shown in ((3, 16, (6, 2)), (1, 8, (3, 5)), (0, 12, (4, 3)), (2, 4, (2, 3))):
-        expect_angles(student, *inputs_of(probe, in_front, head_dim, shown))
-    query, key, (rows, columns) = inputs_of(probe, 0)
+        expect_right_pair(student, *draw_inputs_with_grid(probe, in_front, head_dim, shown))
+    query, key, (rows, columns) = draw_inputs_with_grid(probe, 0)
     for grid_size in ((1, rows * columns), (rows * columns, 1)):
-        expect_angles(student, query, key, grid_size)
-    expect_angles(student, query.flip(0), key.flip(0), grid_size)  # other numbers of the same sizes
+        expect_right_pair(student, query, key, grid_size)
+    expect_right_pair(student, query.flip(0), key.flip(0), grid_size)  # other numbers of the same sizes
 
 
-def expect_angles(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
+def expect_right_pair(student: Student, query: Tensor, key: Tensor, grid_size: Grid) -> None:
     """Fail unless both are what the oracle gives."""
-    found = both(student, query, key, grid_size)
+    found = call_and_expect_pair(student, query, key, grid_size)
     head_dim = query.shape[-1]
-    for name, one, right in zip(("query", "key"), found, oracle(query, key, grid_size), strict=True):
+    for name, one, right in zip(("query", "key"), found, compute_expected_pair(query, key, grid_size), strict=True):
         what = f"the {name} on a grid of {grid_size[0]} rows and {grid_size[1]} columns, with a head_dim of {head_dim},"
         expect_equal(one, right, what, AXES, look=LOOK)
 
@@ -167,39 +169,41 @@ def expect_angles(student: Student, query: Tensor, key: Tensor, grid_size: Grid)
 @rotary_2d.check(needs=every_pair_is_turned_by_its_angle, points=0.75, first=every_pair_is_turned_by_its_angle)
 def gradients_reach_query_and_key(student: Student, probe: Probe) -> None:
     """Query and key get their gradients."""
-    expect_input_gradients(student, inputs_of(probe, shown=(2, 3)), ("query", "key"), oracle, AXES)
+    expect_input_gradients(
+        student, draw_inputs_with_grid(probe, shown=(2, 3)), ("query", "key"), compute_expected_pair, AXES
+    )
 
 
 @rotary_2d.check(needs=every_pair_is_turned_by_its_angle, worth=0.5, points=0.35)
 def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
     """Queries and keys of float64 stay in float64, to the last digit; any memory layout and a single head will do."""
-    query, key, grid_size = inputs_of(probe, 1, probe.choice((8, 12), shown=8))
-    expect_angles(student, query, key, grid_size)  # what is wrong in float32 too is reported as that
+    query, key, grid_size = draw_inputs_with_grid(probe, 1, probe.choice((8, 12), shown=8))
+    expect_right_pair(student, query, key, grid_size)  # what is wrong in float32 too is reported as that
     inputs = query.double(), key.double()
-    found = both(student, *inputs, grid_size)
-    for name, one, right in zip(("query", "key"), found, oracle(*inputs, grid_size), strict=True):
+    found = call_and_expect_pair(student, *inputs, grid_size)
+    for name, one, right in zip(("query", "key"), found, compute_expected_pair(*inputs, grid_size), strict=True):
         if one.dtype != right.dtype:
             look = "Which dtype have your cosines and sines?"
             raise Failure(f"the {name} of a float64 one is {short(one.dtype)}", "float64", look)
         expect_equal(one, right, f"the {name} in float64", AXES, look="Which dtype have your angles?")
     not_contiguous = [each.transpose(1, 2).contiguous().transpose(1, 2) for each in (query, key)]
-    expect_angles(student, not_contiguous[0], not_contiguous[1], grid_size)
-    expect_angles(student, query[0, 0], key[0, 0], grid_size)
+    expect_right_pair(student, not_contiguous[0], not_contiguous[1], grid_size)
+    expect_right_pair(student, query[0, 0], key[0, 0], grid_size)
 
 
 @rotary_2d.check(needs=query_and_key_come_back, worth=0.5, guard=True)
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The queries and keys that go in are not changed."""
-    both(student, *inputs_of(probe, shown=(2, 3)))
+    call_and_expect_pair(student, *draw_inputs_with_grid(probe, shown=(2, 3)))
     expect_left_alone(student)
 
 
 @rotary_2d.check(guard=True, points=0.15, first=apart_from_numbers(every_pair_is_turned_by_its_angle))
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """A head_dim that 4 does not divide, or fewer tokens than patches, raises a ValueError that names the number."""
-    query, key, grid_size = inputs_of(probe, shown=(2, 3))
+    query, key, grid_size = draw_inputs_with_grid(probe, shown=(2, 3))
     for head_dim in (probe.choice((2, 14, 18), shown=6), probe.choice((5, 19), shown=9)):
-        inputs = *drawn(probe, grid_size, 1, head_dim), grid_size
+        inputs = *draw_query_and_key(probe, grid_size, 1, head_dim), grid_size
         expect_value_error(student, inputs, (head_dim,), f"a head_dim of {head_dim}")
     few = grid_size[0] * grid_size[1] - 1
     inputs = query[..., :few, :], key[..., :few, :], grid_size
@@ -211,7 +215,7 @@ def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
 )
 def it_computes_where_the_query_is(student: Student, probe: Probe) -> None:
     """The result is on the device of the query."""
-    expect_device_of_input(student, *inputs_of(probe, shown=(2, 3)))
+    expect_device_of_input(student, *draw_inputs_with_grid(probe, shown=(2, 3)))
 
 
 rotary_2d.example(

@@ -17,13 +17,13 @@ def rotary_by_complex_numbers(query, key, grid_size):
     angles = torch.cat([torch.outer(row.double(), speed), torch.outer(column.double(), speed)], dim=1)
     front = tokens - rows * columns
 
-    def turn(x):
+    def rotate_by_complex_numbers(x):
         pairs = x[..., front:, :].unflatten(-1, (-1, 2)).double()
         a, b = pairs.unbind(-1)
         both = torch.stack([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
         return torch.cat([x[..., :front, :], both.flatten(-2).to(x.dtype)], dim=-2)
 
-    return turn(query), turn(key)
+    return rotate_by_complex_numbers(query), rotate_by_complex_numbers(key)
 
 
 def rotary_by_doubled_angles(query, key, grid_size):
@@ -44,10 +44,10 @@ def rotary_by_doubled_angles(query, key, grid_size):
     angles = torch.cat([angles.new_zeros(front, head_dim), angles])
     cos, sin = angles.cos().to(query.dtype), angles.sin().to(query.dtype)
 
-    def rotated(t):
+    def rotate_by_doubled_angles(t):
         return torch.stack([-t[..., 1::2], t[..., ::2]], dim=-1).reshape(t.shape)
 
-    return query * cos + rotated(query) * sin, key * cos + rotated(key) * sin
+    return query * cos + rotate_by_doubled_angles(query) * sin, key * cos + rotate_by_doubled_angles(key) * sin
 
 
 RIGHT = {"rotary_2d": [rotary_2d, rotary_by_complex_numbers, rotary_by_doubled_angles]}
