@@ -28,7 +28,7 @@ from exercise_kit.authoring.way_on import list_lent_names, with_way_on
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.engine.library import make_json
+from exercise_kit.engine.library import make_misconceptions_json
 from exercise_kit.files import content_of, put
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
@@ -145,7 +145,7 @@ def _collect_quotes(
         "hours": lambda: make_hours_table(minutes),
         "all hours": lambda: f"{sum(each.total for each in minutes.values()) / 60:.0f}",
         "core hours": lambda: f"{sum(each.core for each in minutes.values()) / 60:.1f}",
-        "known mistakes": lambda: f"{len(json.loads(make_json())):,}",
+        "known mistakes": lambda: f"{len(json.loads(make_misconceptions_json())):,}",
         "exercises": lambda: str(len(course().exercises)),
     }
     return ChainMap(of_build, dict(course().quoted))

@@ -349,16 +349,16 @@ def misconceptions(
     json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
 ) -> None:
     """List every mistake that the checks know by name."""
-    from exercise_kit.engine.library import make_json, make_table
+    from exercise_kit.engine.library import make_misconceptions_json, make_misconceptions_table
 
     find_class_with_lessons()
     if json is None:
-        console.print(make_table(), soft_wrap=False)
+        console.print(make_misconceptions_table(), soft_wrap=False)
     elif json == "-":
-        typer.echo(make_json())
+        typer.echo(make_misconceptions_json())
     else:
         with exit_on():
-            write(Path(json), f"{make_json()}\n".encode())
+            write(Path(json), f"{make_misconceptions_json()}\n".encode())
 
 
 def add_commands(app: typer.Typer) -> None:

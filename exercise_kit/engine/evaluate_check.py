@@ -47,10 +47,12 @@ def evaluate_check(check: Check, student: Student, probe: Probe | None = None, g
     except TimeIsUpError as late:
         wanted, look = "an answer in less than a second", "Is there a loop that does not end, or a line that waits?"
         found = Failure(f"{student.name} {late}", wanted, look, Reason.TIME)
-    return Outcome(check, make_line(check, found), student.record, found if isinstance(found, Failure) else None)
+    return Outcome(
+        check, make_check_result(check, found), student.record, found if isinstance(found, Failure) else None
+    )
 
 
-def make_line(check: Check, found: Failure | Undecided | None = None) -> CheckResult:
+def make_check_result(check: Check, found: Failure | Undecided | None = None) -> CheckResult:
     """The line of a report for a check that ended so; None: it passed."""
     line = CheckResult(check.name, check.claim, Verdict.PASS, worth=check.worth, guard=check.guard)
     if found is None:

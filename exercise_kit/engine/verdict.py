@@ -331,7 +331,7 @@ class Report:
 
     def map_pages_to_read(self) -> dict[str, str]:
         """By the names of the misconceptions that the report mentions, the addresses of their pages."""
-        return list_addresses((page for each in self.results for page in each.pages().items()), self.site)
+        return map_names_to_addresses((page for each in self.results for page in each.pages().items()), self.site)
 
     def as_dict(self) -> dict[str, object]:
         """The report as JSON types, in the form of an exercise in ``vit-course grade --json``."""
@@ -370,7 +370,7 @@ class Report:
         return dict(_import_rendering().make_mimebundle(self))
 
 
-def agree(count: int, word: str) -> str:
+def format_count(count: int, word: str) -> str:
     """A count and its word, which may be a verb: "1 holds", "42 hold", "3 wrong"."""
     return f"{count} {word if count == 1 else word.removesuffix('s')}"
 
@@ -380,6 +380,6 @@ def _import_rendering() -> Any:
     return import_module("exercise_kit.engine.rendering")
 
 
-def list_addresses(pages: Iterable[tuple[str, str]], site: str) -> dict[str, str]:
+def map_names_to_addresses(pages: Iterable[tuple[str, str]], site: str) -> dict[str, str]:
     """The addresses of pages, given as names with paths, by their names; none where there is no site."""
     return {name: f"{site}{quote(path)}.html" for name, path in pages} if site else {}

@@ -161,7 +161,7 @@ class Watchdog:
             began = self._began
             if began is None:
                 continue
-            if _imports(sys._current_frames().get(self._caller)):
+            if _is_importing(sys._current_frames().get(self._caller)):
                 self._excused += now - max(last, began)
             call = now - began - self._excused
             if self._spent + call >= self._patience.notice and not self._shown:
@@ -194,7 +194,7 @@ class Watchdog:
                     self._before(number, frame)
                 return
             self._interrupted = True
-        if self._began is None or _imports(frame) or not self._is_students(frame):
+        if self._began is None or _is_importing(frame) or not self._is_students(frame):
             return
         self._knocks += 1
         if self._knocks > 1 and (self._is_tracing or sys.gettrace() is None):
@@ -230,7 +230,7 @@ class Watchdog:
             frame = frame.f_back
 
 
-def _imports(frame: FrameType | None) -> bool:
+def _is_importing(frame: FrameType | None) -> bool:
     """Say whether a module is being imported: torch does so late, it may take long, and it must not be broken off."""
     while frame:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -247,14 +247,14 @@ def watch_call() -> contextlib.AbstractContextManager[None]:
     return _current.call() if _current else contextlib.nullcontext()
 
 
-def note_claim(claim: str) -> None:
+def set_claim_being_checked(claim: str) -> None:
     """From now on the check with that claim runs."""
     if _current:
         _current.claim = claim
 
 
 @contextlib.contextmanager
-def stop_watching() -> Iterator[None]:
+def pause_watching() -> Iterator[None]:
     """While known mistakes are called in the student's place, their time does not count."""
     if _current:
         _current.paused = True

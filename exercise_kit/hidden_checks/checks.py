@@ -16,9 +16,9 @@ from types import SimpleNamespace
 import torch
 
 from exercise_kit.conventions import marked_exercises
-from exercise_kit.engine.class_exercises import EXERCISES, describe_with_line
+from exercise_kit.engine.class_exercises import EXERCISES, describe_error_with_line
 from exercise_kit.engine.course import Measure, course
-from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_line
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_check_result
 from exercise_kit.engine.exercise import Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -116,7 +116,7 @@ class HiddenChecks:
         if outcome.failure and not outcome.result.unwritten:
             broke = self._find_refusal(exercise, check, key)
         if broke:
-            outcome = replace(outcome, result=make_line(check, Undecided(WRONG_CHECK)), broke=broke)
+            outcome = replace(outcome, result=make_check_result(check, Undecided(WRONG_CHECK)), broke=broke)
         if raised := error or (outcome.failure.__cause__ if outcome.failure else None):
             outcome = replace(outcome, log=outcome.log + _format_traceback(check, raised))
         return outcome
@@ -133,7 +133,7 @@ class HiddenChecks:
                 found = evaluate_check(check, student, probe, self._offer(exercise, student, probe))
             failure, folder = found.failure, check.file.parent
             if failure and failure.error:
-                place = f"{folder.name}/{describe_with_line(failure.error, folder, check.file.name)}"
+                place = f"{folder.name}/{describe_error_with_line(failure.error, folder, check.file.name)}"
                 self._refusals[of] = f"{place}; {check.name} breaks off with the lesson's own answer"
             else:
                 self._refusals[of] = f"{check.place} {REFUSES}. {found.result.message}" if failure else ""

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from exercise_kit.engine.class_exercises import describe_with_line, suppress_bytecode
+from exercise_kit.engine.class_exercises import describe_error_with_line, suppress_bytecode
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
@@ -66,7 +66,7 @@ def _import_file(file: Path) -> ModuleType:
         with suppress_bytecode():
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise HiddenChecksError(describe_with_line(error, file.parent, file.name), file) from error
+        raise HiddenChecksError(describe_error_with_line(error, file.parent, file.name), file) from error
     finally:
         del sys.modules[name]
     return module

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.evaluate_check import Outcome, make_line
+from exercise_kit.engine.evaluate_check import Outcome, make_check_result
 from exercise_kit.engine.exercise import Check
-from exercise_kit.engine.name_failures import find_first_failed
-from exercise_kit.engine.python_slips import describe_line_left_over
+from exercise_kit.engine.name_failures import find_first_failed_check
+from exercise_kit.engine.python_slips import describe_leftover_stub_line
 from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
@@ -98,7 +98,7 @@ def score_checks(
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
         problem, kind = (f"{what.format(whose)} is not written yet" for whose in (exercise, "the answer"))
-        problem = describe_line_left_over(written) or problem
+        problem = describe_leftover_stub_line(written) or problem
         results = tuple(
             replace(each, seen="", kind="", same_as="") if each.unwritten and not each.leads else each
             for each in results
@@ -123,7 +123,7 @@ def fail_checks(
     kind: str,
 ) -> ExerciseResult:
     """The result of an exercise that could not be evaluated: every check fails, for one reason."""
-    failed = [Outcome(each, replace(make_line(each), verdict=Verdict.FAIL)) for each in checks]
+    failed = [Outcome(each, replace(make_check_result(each), verdict=Verdict.FAIL)) for each in checks]
     return score_checks(exercise, max_score, failed, problem, reason, kind)
 
 
@@ -136,6 +136,8 @@ def _tell(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definiti
     named = {each.misconception for each in results}
     known = course().exercises[exercise]
     leads = {
-        wrong.name: f"test_{find_first_failed(known, wrong)}" for wrong in known.misconceptions if wrong.name in named
+        wrong.name: f"test_{find_first_failed_check(known, wrong)}"
+        for wrong in known.misconceptions
+        if wrong.name in named
     }
     return make_report_lines(results, {each.check.name: each.check.needs for each in outcomes}, written, leads)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from exercise_kit.engine.call_rules import describe_forbidden_call
-from exercise_kit.engine.carry_forward import describe_parts
-from exercise_kit.engine.compare import listed
+from exercise_kit.engine.carry_forward import describe_parts_carried_forward
+from exercise_kit.engine.compare import join_names
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
-from exercise_kit.engine.evaluate_check import Outcome, make_line
+from exercise_kit.engine.evaluate_check import Outcome, make_check_result
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.python_slips import parse_definitions
@@ -210,7 +210,7 @@ class GradingSession:
         if not gained:
             return result
         parts = [part.exercise for part in answer.parts]
-        note = describe_parts(answer.name, parts, wrong, gained, len(failed) - gained)
+        note = describe_parts_carried_forward(answer.name, parts, wrong, gained, len(failed) - gained)
         named = self._name_failures(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
         reason = reason or Reason.REMARK
@@ -307,7 +307,7 @@ class GradingSession:
         self._workers.record_loss(lost, name)
         first = running.result
         if first.verdict != Verdict.FAIL:
-            first = make_line(running.check, Failure(f"the code {lost.words}"))
+            first = make_check_result(running.check, Failure(f"the code {lost.words}"))
         for check in checks[checks.index(running.check) :]:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim))
 
@@ -323,7 +323,7 @@ class GradingSession:
         kind = f"the answer has to be a {wanted}" if other else ""
         if missing:
             verb = "is" if len(missing) == 1 else "are"
-            names = listed([f"`{name}`" for name in missing])
+            names = join_names([f"`{name}`" for name in missing])
             failure, words = self._workers.cell_failure(answer.cell)
             problems.insert(0, f"{names} {verb} not defined{failure}{words}.")
             kind = f"the answer is not defined{failure}"

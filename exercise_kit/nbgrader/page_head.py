@@ -19,7 +19,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import check_grade_id
-from exercise_kit.engine.rendering import REPORT_MIME, render_one_line, render_rich
+from exercise_kit.engine.rendering import REPORT_MIME, render_inline_markup, render_one_line
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.scores import CellScore, LessonScore, read_score
@@ -95,7 +95,9 @@ def _render_row(cell: CellScore, report: ExerciseResult | None, comments: Mappin
     link = f'<a href="#{escape(cell.name, quote=True)}">{escape(name)}</a>'
     said = [f'<span style="flex:1 1 22em;{_TWO_LINES}">{"; ".join(_list_causes(cell, report))}</span>']
     for text in filter(None, {each: comments.get(each) for each in (name, cell.name)}.values()):
-        said.append(f'<span style="flex:1 0 100%">Comment: {render_rich(" ".join(legible(text).split()))}</span>')
+        said.append(
+            f'<span style="flex:1 0 100%">Comment: {render_inline_markup(" ".join(legible(text).split()))}</span>'
+        )
     columns = f'<span style="flex:0 0 13em">{link}</span><span style="flex:0 0 6em">{points} of {cell.worth:g}</span>'
     return f'<div style="{_ROW}">{columns}{"".join(said)}</div>'
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.rendering import is_in_notebook_kernel, render_html_section, render_paragraph
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.progress.log import Event, note, read_events_here
@@ -110,7 +110,7 @@ def reveal(name: str, actual: object, within: float | None = None) -> None:
     if not _is_name(name):
         return
     if value is None:
-        print(f"reveal({quoted(name)}) needs a number or a text, and this is {kind_of(actual)}.")
+        print(f"reveal({quoted(name)}) needs a number or a text, and this is {describe_kind(actual)}.")
         return
     known = read_predictions(read_events_here().events).get(name, Prediction())
     right = None if known.guess is None else _is_right(known.guess, value, within)
@@ -126,7 +126,7 @@ def _is_name(name: object) -> bool:
     """Say whether a prediction can be called that; says so where not."""
     if isinstance(name, str) and 0 < len(name) <= _LONGEST:
         return True
-    print(f'The name of the prediction comes first, in quotes, as "softmax-rows". This is {kind_of(name)}.')
+    print(f'The name of the prediction comes first, in quotes, as "softmax-rows". This is {describe_kind(name)}.')
     return False
 
 
@@ -176,7 +176,7 @@ def _ask_for_guess(guess: object, choices: tuple[str, ...]) -> str:
         wanted = f"{', '.join(first)} or {last}" if first else last
     if guess is ...:
         return f"No guess yet: put {wanted} in the place of the three dots, and run this cell again."
-    return f"A guess is {wanted} here, and this is {kind_of(guess)}."
+    return f"A guess is {wanted} here, and this is {describe_kind(guess)}."
 
 
 def _describe_standing(known: Prediction) -> str:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.rendering import render_html_section, render_paragraph, render_rich
+from exercise_kit.engine.rendering import render_html_section, render_inline_markup, render_paragraph
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.palette import BACKGROUND, BLUE, EMPTY, GRAY, INK, ORANGE
 from exercise_kit.points import in_digits
@@ -140,7 +140,7 @@ def as_html(progress: Progress) -> str:
     label = write_headline(progress)
     drawn = f'<table style="border-collapse:collapse;margin:0.6em 0"><thead><tr>{head}</tr></thead>{body}</table>'
     drawn = f'<div style="overflow-x:auto">{drawn}</div>'  # on a phone it scrolls
-    words = "".join(render_paragraph(render_rich(each)) for each in write_sentences(progress))
+    words = "".join(render_paragraph(render_inline_markup(each)) for each in write_sentences(progress))
     note = f'<p style="margin:0;opacity:0.75"><small>{_NOTE}</small></p>'
     card = _render_picture(progress) if progress.complete else ""
     text = render_paragraph(f"<strong>{escape(label)}</strong>") + words

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.engine.class_exercises import get_files_in_use, use_class_here
+from exercise_kit.engine.class_exercises import get_class_files_in_use, use_class_by_default
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.hidden_checks import HiddenChecksError
@@ -33,7 +33,7 @@ class _Shared:
 
     def __init__(self, config: pytest.Config) -> None:
         handed_in = config.getoption("submission", None)
-        use_class_here(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
+        use_class_by_default(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
         self.seed = str(config.getoption("probe_seed", "0")).encode()
         self.device = config.getoption("device", None)
         self.limits = Limits().on(resolve_device(self.device or "cpu") if handed_in else "cpu")
@@ -163,7 +163,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _read_submission(path: Path, device: str) -> Submission:
     if list_missing_protections(device):
         raise ValueError("this machine has no sandbox for a student's code; 'vit-course doctor' says what is missing")
-    lessons = Lessons(get_files_in_use().folder)
+    lessons = Lessons(get_class_files_in_use().folder)
     handed_in = find([path], lessons.names)
     if len(handed_in) != 1:
         raise ValueError(f"{path} is not one submission: name a notebook, or a .py file with an exercise's names")

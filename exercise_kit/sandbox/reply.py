@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import shape
+from exercise_kit.engine.compare import format_shape
 from exercise_kit.engine.errors import Raised
-from exercise_kit.engine.local_backend import CallResult, has_changed
+from exercise_kit.engine.local_backend import CallResult, is_changed_input
 from exercise_kit.engine.records import OddTensor, OpaqueList
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.quoting import as_name, quoted
@@ -151,7 +151,7 @@ class Reply:
             return CallResult(raised=self.raised)
         result = self.result
         after = self.read_list("inputs", len(inputs), object)
-        changed = tuple(place for place, given in enumerate(inputs) if has_changed(given, after[place]))
+        changed = tuple(place for place, given in enumerate(inputs) if is_changed_input(given, after[place]))
         left = [
             given if each is None or isinstance(given, Tensor) else restore_value(each)
             for given, each in zip(inputs, after, strict=True)
@@ -196,7 +196,7 @@ def _list_tensors(listed: object) -> tuple[str, ...]:
         if isinstance(each, list | tuple) and len(each) == 2 and isinstance(each[1], list | tuple):
             name, given = each
             if isinstance(name, str) and _NAME.fullmatch(name) and all(type(size) is int for size in given):
-                found.append(f"`{name}` {shape(given)}")
+                found.append(f"`{name}` {format_shape(given)}")
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.evaluate_check import Outcome as Found
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.name_failures import name_failures
-from exercise_kit.engine.two_mistakes import pairs_of
+from exercise_kit.engine.two_mistakes import list_pairs
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.hidden_checks import HiddenChecksError
 from exercise_kit.hidden_checks.checks import HiddenChecks
@@ -109,7 +109,7 @@ class Oracle:
 
 def _find_in_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
     """The mistake of the library, or two of them, that an answer is made of."""
-    library = pairs_of(exercise) if answer.kind == Kind.TWO else exercise.misconceptions
+    library = list_pairs(exercise) if answer.kind == Kind.TWO else exercise.misconceptions
     return next((each for each in library if each.objects == answer.objects), None)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from exercise_kit.engine import name_failures as name_failures_module
-from exercise_kit.engine.diagnosis import Compared, explain
+from exercise_kit.engine.diagnosis import Compared, find_causes
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.student import Student
 from exercise_kit.hidden_checks.checks import HiddenChecks, reference_student, right_objects
@@ -126,7 +126,9 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch, 
         return False, []
 
     monkeypatch.setattr(name_failures_module, "MOST_UNEXPLAINED", most)
-    monkeypatch.setattr(name_failures_module, "explain_by_two", lambda exercise, records, failed, found, *_: found)
+    monkeypatch.setattr(
+        name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
+    )
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == evaluated
@@ -139,7 +141,9 @@ def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(ch
         replayed.add(name)
         return True, ["something else"]
 
-    monkeypatch.setattr(name_failures_module, "explain_by_two", lambda exercise, records, failed, found, *_: found)
+    monkeypatch.setattr(
+        name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
+    )
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
@@ -155,7 +159,7 @@ def test_what_the_student_passes_is_looked_at_until_it_is_decided(fails_too, eva
 
     wrong = EXERCISES["patchify"].misconceptions[0]
     records = {name: ["given"] for name in ("failed", "passed", "passed too", "passed as well")}
-    causes = explain([wrong], records, {"failed"}, "failed", Compared(records, observe))
+    causes = find_causes([wrong], records, {"failed"}, "failed", Compared(records, observe))
     assert bool(causes) != fails_too
     assert len(replayed) == evaluated
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from exercise_kit.engine.evaluate_check import Outcome, make_line
+from exercise_kit.engine.evaluate_check import Outcome, make_check_result
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import parse_definitions
 from exercise_kit.engine.rendering import render_html
@@ -140,7 +140,7 @@ def test_the_same_is_said_once_and_keeps_its_kind():
     failure = Failure("patchify gave 3 tokens")
     check = make_outcome("fail").check
     same = [
-        Outcome(each, make_line(each, failure))
+        Outcome(each, make_check_result(each, failure))
         for each in (replace(check, name="test_a"), replace(check, name="test_b"))
     ]
     assert [(each.message, each.kind) for each in score_checks("patchify", 8.0, same).checks] == [

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from exercise_kit.conventions import MOST_BYTES
-from exercise_kit.engine.compare import listed, shape
+from exercise_kit.engine.compare import format_shape, join_names
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from vit_course.config import ViTConfig
@@ -211,7 +211,7 @@ def config_of(file: WeightsFile) -> ViTConfig:
         raise Refused("config", "the file holds no config of its model", "the fields of its ViTConfig", _LOOK)
     known = {field.name for field in fields(ViTConfig)}
     if strangers := [quoted(name, 40) for name in settings if name not in known]:
-        raise Refused("config", f"its config has {listed(strangers)}, which no ViTConfig has", "a ViTConfig", _LOOK)
+        raise Refused("config", f"its config has {join_names(strangers)}, which no ViTConfig has", "a ViTConfig", _LOOK)
     try:
         config = ViTConfig(**{name: _field(name, value) for name, value in settings.items()})
         sides = (config.height, config.width)
@@ -296,13 +296,16 @@ def expect_fitting(tensors: Mapping[str, Tensor], config: ViTConfig) -> None:
     wanted = shapes_of(config)
     for name in wanted:
         if name not in tensors:
-            raise Refused("names", f"the file holds no `{name}`", f"`{name}` {shape(wanted[name])}", _LOOK)
+            raise Refused("names", f"the file holds no `{name}`", f"`{name}` {format_shape(wanted[name])}", _LOOK)
         if tuple(tensors[name].shape) != wanted[name]:
-            seen = f"`{name}` has the shape {shape(tensors[name])}"
-            raise Refused("names", seen, f"{shape(wanted[name])}, as its config says", _LOOK)
+            seen = f"`{name}` has the shape {format_shape(tensors[name])}"
+            raise Refused("names", seen, f"{format_shape(wanted[name])}, as its config says", _LOOK)
     if strangers := [quoted(name, 60) for name in tensors if name not in wanted]:
         raise Refused(
-            "names", f"the file holds {listed(strangers)}, which its model has not", "the model's alone", _LOOK
+            "names",
+            f"the file holds {join_names(strangers)}, which its model has not",
+            "the model's alone",
+            _LOOK,
         )
 
 

@@ -11,7 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, listed, shape, short
+from exercise_kit.engine.compare import (
+    are_close,
+    expect_equal,
+    expect_tensor,
+    format_dtype,
+    format_shape,
+    join_names,
+)
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs
 from exercise_kit.engine.mistakes import read_mistakes
@@ -90,12 +97,12 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     output = expect_tensor(module(images), expected.shape, "the embedding")
     if asleep := module.without_gradient(output):
         look = "Is the projection called in forward, and does what it gives end up in the result?"
-        raise Failure(f"no gradient reaches {listed(asleep)}", "one for each parameter", look)
+        raise Failure(f"no gradient reaches {join_names(asleep)}", "one for each parameter", look)
 
     def right(*values: Tensor) -> Tensor:
         return embedded(dict(zip(weights, values, strict=True)), images)
 
-    if close(output, expected):  # other numbers have other gradients
+    if are_close(output, expected):  # other numbers have other gradients
         found, wanted = module.gradients(output), Student({"right": right}).input_gradients(*weights.values())
         expect_gradients_of_inputs([found[name] for name in weights], wanted, list(weights))
 
@@ -108,7 +115,7 @@ def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
     sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows), (rows, 1, columns)
     held = [probe.images(images, channels, 3 * down, 3 * across) for images, down, across in sizes]
     for images in (*held, held[0], probe.images(*held[0].shape)):
-        name = f"an embedding that is used several times, of images {shape(images)},"
+        name = f"an embedding that is used several times, of images {format_shape(images)},"
         expect_embedded(module, weights, images, name)
 
 
@@ -130,11 +137,11 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     doubled = {name: tensor.double() for name, tensor in weights.items()}
     expected = embedded(doubled, images)
     output = expect_tensor(module(images), expected.shape, "the embedding in float64")
-    if output.dtype != torch.float64 or close(output.float(), expected.float()):  # other numbers fail another claim
+    if output.dtype != torch.float64 or are_close(output.float(), expected.float()):  # other numbers fail another claim
         expect_equal(output, expected, "the embedding in float64", TOKEN_AXES, look=LOOK)
     left = {name: tensor.dtype for name, tensor in module.tensors().items() if tensor.dtype == torch.float32}
     if left:
-        kinds = listed([f"`{name}` {short(dtype)}" for name, dtype in left.items()])
+        kinds = join_names([f"`{name}` {format_dtype(dtype)}" for name, dtype in left.items()])
         raise Failure(f"after .double() it still holds {kinds}", "float64 everywhere")
 
 

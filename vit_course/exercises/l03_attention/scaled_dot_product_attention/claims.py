@@ -12,20 +12,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
     RANDOM,
-    differs,
     expect_device_of_input,
     expect_gradients_of_inputs,
-    expect_left_alone,
+    expect_inputs_unchanged,
     expect_same_twice,
+    has_other_numbers,
 )
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l03_attention import LESSON
 
@@ -109,7 +109,7 @@ def _expect_weights(student: Student, inputs: Triple, name: str, look: str = FRO
     output, weights = both(student, *inputs)
 
     def describe(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-        return RANDOM if differs(both(student, *inputs)[1], actual) else too_sharp_or_flat(actual, expected)
+        return RANDOM if has_other_numbers(both(student, *inputs)[1], actual) else too_sharp_or_flat(actual, expected)
 
     expect_equal(weights, weights_of(query, key), name, _named(WEIGHT_AXES, query), describe, look)
     return output
@@ -208,13 +208,13 @@ def _as_many_queries(probe: Probe) -> Triple:
 def no_key_is_read(student: Student, probe: Probe) -> bool:
     """Say whether other keys give the same weights."""
     query, key, value = _as_many_queries(probe)
-    return close(both(student, query, key, value)[1], both(student, query, key.flip(-2) * 2, value)[1])
+    return are_close(both(student, query, key, value)[1], both(student, query, key.flip(-2) * 2, value)[1])
 
 
 def the_rows_are_the_keys(student: Student, probe: Probe) -> bool:
     """Say whether the weights are those of each key over the queries."""
     query, key, value = _as_many_queries(probe)
-    return close(both(student, query, key, value)[1], weights_of(key, query))
+    return are_close(both(student, query, key, value)[1], weights_of(key, query))
 
 
 def _large(probe: Probe, dtype: torch.dtype, largest: int) -> Triple:
@@ -288,7 +288,7 @@ def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
 
     least, whole = (Student({student.name: each}).input_gradients(*inputs) for each in (through_output, through_both))
     pairs = ((each, wanted) for each, wanted in zip(found, least, strict=True) if each is not None)
-    if not all(wanted is not None and close(each, wanted) for each, wanted in pairs):  # nobody asked for more
+    if not all(wanted is not None and are_close(each, wanted) for each, wanted in pairs):  # nobody asked for more
         expect_gradients_of_inputs(found, whole, names)
 
 
@@ -296,7 +296,7 @@ def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
 def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     """query, key and value are not changed."""
     student(*some_inputs(probe))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 @scaled_dot_product_attention.check(
@@ -352,4 +352,4 @@ Tensors = tuple[Tensor, ...]
 
 
 read_mistakes(scaled_dot_product_attention, __name__)
-declare(scaled_dot_product_attention, Edits(quick=True))
+declare_pairs(scaled_dot_product_attention, Edits(quick=True))

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal, expect_tensor, kind_of, listed, short
+from exercise_kit.engine.compare import describe_kind, expect_equal, expect_tensor, format_dtype, join_names
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
@@ -82,7 +82,7 @@ class _Call:
         returned = self.notes["returned"]
         if not isinstance(returned, list | tuple) or len(returned) != 2:
             look = "What does your `return` line give back?"
-            raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: features, labels", look)
+            raise Failure(f"{student.name} gave {describe_kind(returned)}", "a pair: features, labels", look)
         self.features, self.labels = returned
 
     def expect_shapes(self) -> None:
@@ -91,7 +91,7 @@ class _Call:
         labels = expect_tensor(self.labels, (count,), "the second of the two, the labels,")
         if labels.dtype != torch.int64:
             look = "Whose labels are these: the loader's?"
-            raise Failure(f"the labels are {short(labels.dtype)}", "int64, as the loader's are", look)
+            raise Failure(f"the labels are {format_dtype(labels.dtype)}", "int64, as the loader's are", look)
 
     def expect_right(self, context: str = "", look: str = "") -> None:
         """Fail in words unless both tensors hold the right numbers."""
@@ -136,7 +136,7 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
         call = _Call(student, probe, "modes", training=training)
         call.expect_shapes()
         if call.notes["modes"]:
-            seen = f"a model that came in {mode} mode is not in it afterward: {listed(call.notes['modes'], 2)}"
+            seen = f"a model that came in {mode} mode is not in it afterward: {join_names(call.notes['modes'], 2)}"
             raise Failure(seen, f"{mode} mode, as before", "Where do you keep the mode before you change it?")
     for training in (True, False):
         call = _Call(student, probe, "modes", training=training, apart=APART)

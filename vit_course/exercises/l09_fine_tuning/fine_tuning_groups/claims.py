@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from exercise_kit.engine.compare import listed
+from exercise_kit.engine.compare import join_names
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
@@ -86,7 +86,7 @@ def groups_of(student: Student, parts: Parameters, rates: tuple[float, float] = 
 
 
 def _keys(found: Sequence[dict[str, Any] | None]) -> str:
-    return listed([" and ".join(each["keys"]) if each else "none" for each in found] or ["none"])
+    return join_names([" and ".join(each["keys"]) if each else "none" for each in found] or ["none"])
 
 
 def rates_of(student: Student, parts: Parameters, rates: tuple[float, float] = RATES, **fields: Any) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def rates_of(student: Student, parts: Parameters, rates: tuple[float, float] = R
 
 def in_code(names: Sequence[str]) -> str:
     """The first names, as code."""
-    return listed([f"`{name}`" for name in names], 3)
+    return join_names([f"`{name}`" for name in names], 3)
 
 
 @fine_tuning_groups.check(guard=True, points=0.1, first="the_head_has_its_own_rate")
@@ -164,7 +164,7 @@ def expect_rates(student: Student, parts: Parameters, rates: tuple[float, float]
     for name, each in found.items():
         wanted = rates[1] if name.startswith("head.") else rates[0]
         if [figure(rate) for rate in each] != [figure(wanted)]:
-            seen = f"`{name}` has the rate {listed([figure(rate) for rate in each]) or 'of no group'}"
+            seen = f"`{name}` has the rate {join_names([figure(rate) for rate in each]) or 'of no group'}"
             raise Failure(seen, figure(wanted), "Which parameters are the head's, and which rate is theirs?")
 
 
