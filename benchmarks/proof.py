@@ -40,7 +40,7 @@ from exercise_kit.engine.name_failures import name_failures  # noqa: E402
 from exercise_kit.engine.records import is_same_record  # noqa: E402
 from exercise_kit.engine.two_mistakes import Pair, list_pairs  # noqa: E402
 from exercise_kit.engine.verdict import Verdict  # noqa: E402
-from exercise_kit.judge.replays import Replays, find_commonest  # noqa: E402
+from exercise_kit.judge.replays import Replays, find_commonest_misconception  # noqa: E402
 from tests.course.test_checks import right_variants_of  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.our_hidden_checks import hidden_checks  # noqa: E402
@@ -101,7 +101,7 @@ class Diagnoses:
         return hidden_checks().exercises()[self.exercise]
 
     def _name(self, outcomes: Sequence[Outcome], observe: Observe) -> str | None:
-        return find_commonest(name_failures(EXERCISES[self.exercise], outcomes, observe))
+        return find_commonest_misconception(name_failures(EXERCISES[self.exercise], outcomes, observe))
 
     def _same(self, wrong: Misconception, outcomes: Sequence[Outcome]) -> bool:
         for outcome in outcomes:

@@ -14,7 +14,7 @@ from exercise_kit.batch.job import (
     Done,
     GradingSettings,
     Task,
-    grade_here,
+    grade_task,
     judge_submission,
     make_ungraded,
     open_submission,
@@ -123,9 +123,9 @@ class Grader:
         task = self._settings.task(handed_in, self._place)
         try:
             if self._cluster:
-                done = grade_here(task, partial(self._call_here, open_submission), partial(self._judge, self._cluster))
+                done = grade_task(task, partial(self._call_here, open_submission), partial(self._judge, self._cluster))
             else:
-                done = self._call_here(grade_here, task)
+                done = self._call_here(grade_task, task)
         except CancelledError:
             raise
         except Exception as error:

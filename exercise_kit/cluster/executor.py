@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import GradeError
-from exercise_kit.batch.result_cache import assign_to
-from exercise_kit.cluster.worker import make_request, reply_to
-from exercise_kit.judge.result import Result, join_clauses, with_exercises
-from exercise_kit.quoting import one_line
+from exercise_kit.batch.result_cache import assign_to_submission
+from exercise_kit.cluster.worker import make_request, reply_to_request
+from exercise_kit.judge.result import Result, join_clauses, replace_exercises
+from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.submission import Submission
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _Worker:
     streak: int = 0
 
     def __str__(self) -> str:
-        return one_line(f"the worker at {self.address}" + (f" (on {self.host})" if self.host else ""))
+        return make_one_line(f"the worker at {self.address}" + (f" (on {self.host})" if self.host else ""))
 
 
 class Cluster:
@@ -78,7 +78,7 @@ class Cluster:
 
     def __init__(self, address: str, task: Task, report: Callable[[str], None]) -> None:
         self._address, self._task, self._report = address, task, report
-        self._client = _connect(address)
+        self._client = _connect_to_scheduler(address)
         self._workers: dict[str, _Worker] = {}
         self._freed = threading.Condition()  # a seat
         self._ended: str | None = None
@@ -107,7 +107,7 @@ class Cluster:
                 )
                 result = Result("", None, None, "error", why)
             if result and (result.status != "error" or len(tried) >= MOST_ERRORS):
-                return assign_to(result, submission)
+                return assign_to_submission(result, submission)
 
     def stop(self) -> None:
         """Wait for no worker any more."""
@@ -161,7 +161,7 @@ class Cluster:
         # dask's own executor of concurrent.futures leaves a Future pending for ever where the result of a task that
         # has ended is lost with the connection
         return self._client.submit(
-            reply_to, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
+            reply_to_request, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
         )
 
     def _note_reply(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
@@ -184,7 +184,7 @@ class Cluster:
     def _dismiss(self, worker: _Worker, why: str) -> None:
         is_news, worker.may_judge = worker.may_judge or worker.question, False
         if is_news:
-            self._report(one_line(f"{worker} grades nothing: {why}."))
+            self._report(make_one_line(f"{worker} grades nothing: {why}."))
 
     def _list_judging(self) -> list[_Worker]:
         return [each for each in list(self._workers.values()) if each.may_judge and not each.gone]
@@ -192,10 +192,10 @@ class Cluster:
     def _watch_workers(self) -> None:
         """Keep the list of workers; end all where the scheduler is silent, or nobody may judge."""
         heard = useful = time.monotonic()
-        silence = _read_longest_silence()
+        silence = _read_connection_timeout()
         while not self._closing.wait(LOOK) and not self._ended:
             try:
-                self._update(_query(self._client, "ncores", silence))
+                self._update(_query_scheduler(self._client, "ncores", silence))
                 heard = time.monotonic()
             except Exception:  # whatever a connection that is lost, or half lost, raises
                 if self._client.status == "closed" or time.monotonic() - heard > silence:
@@ -255,7 +255,7 @@ def _read_reply(future: Future[bytes]) -> Mapping[str, Any]:
         return {"failed": f"its reply cannot be read ({type(error).__name__}: {error})"}
 
 
-def _connect(address: str) -> Client:
+def _connect_to_scheduler(address: str) -> Client:
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
@@ -268,7 +268,7 @@ def _connect(address: str) -> Client:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-            theirs = _query(client, "versions", CONNECT_SECONDS)["packages"]
+            theirs = _query_scheduler(client, "versions", CONNECT_SECONDS)["packages"]
     except Exception as error:  # a server that is none of dask's, or of an old dask, can be wrong in every way
         raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}: {error}") from None
     ours = version("distributed")
@@ -281,12 +281,12 @@ def _connect(address: str) -> Client:
     return client
 
 
-def _query(client: Client, what: str, seconds: float) -> Any:
+def _query_scheduler(client: Client, what: str, seconds: float) -> Any:
     """Ask the scheduler, and wait so many seconds."""
     return client.sync(getattr(client.scheduler, what), callback_timeout=seconds)
 
 
-def _read_longest_silence() -> float:
+def _read_connection_timeout() -> float:
     """For how many seconds a scheduler may not answer: what dask's own connections allow."""
     import dask
 
@@ -309,4 +309,4 @@ def join_results(there: Result | None, here: Result | None) -> Result:
         notes=tuple(note for each in results for note in each.notes),
         log=tuple(entry for each in results for entry in each.log),
     )
-    return with_exercises(whole, [exercise for each in results for exercise in each.exercises])
+    return replace_exercises(whole, [exercise for each in results for exercise in each.exercises])

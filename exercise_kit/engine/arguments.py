@@ -13,7 +13,7 @@ from torch import nn
 from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 
 def find_exercise(name: object) -> Exercise | None:
@@ -40,7 +40,7 @@ def describe_unknown_exercise(name: object, objects: tuple[object, ...] = (), ca
     near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
     all_of_them = ", ".join(each.name for each in known.values())
     hint = f"Did you mean {_write_example_call(called, known[near[0]])}?" if near else f"There are: {all_of_them}."
-    return f"There is no exercise called {quoted(name, 60)}. {hint}"
+    return f"There is no exercise called {quote_first_line(name, 60)}. {hint}"
 
 
 def _write_example_call(called: str, exercise: Exercise) -> str:
@@ -116,7 +116,7 @@ def _describe_wrong_parameters(exercise: Exercise, index: int, given: object) ->
     name = exercise.objects[index]
     verb = "is built" if exercise.is_class else "is called"
     bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-    yours = quoted(signature.replace(parameters=bare, return_annotation=signature.empty))
+    yours = quote_first_line(signature.replace(parameters=bare, return_annotation=signature.empty))
     return f"{name} {verb} as `{name}({', '.join(expected)})`, but yours takes {yours}."
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted, said
+from exercise_kit.quoting import convert_to_text, quote_first_line
 from exercise_kit.reasons import Reason
 
 
@@ -39,10 +39,10 @@ def describe_kind(value: object) -> str:
     name = "Tensor" if is_tensor(value) else type(value).__name__
     if value is None:
         return "None"
-    if type(value) in (bool, int, float) and said(value):
-        return f"the {name} {quoted(value, 60)}"
+    if type(value) in (bool, int, float) and convert_to_text(value):
+        return f"the {name} {quote_first_line(value, 60)}"
     if type(value) is str:
-        return f"the text {quoted(repr(value), 60)}"
+        return f"the text {quote_first_line(repr(value), 60)}"
     if inspect.isclass(value):
         return f"the class {value.__name__}"
     if inspect.isroutine(value):
@@ -66,7 +66,7 @@ def describe_briefly(value: object) -> str:
     text = repr(value)
     if len(text) > 60:
         return describe_kind(value)
-    return quoted(text, 60) if _LIVE.search(text) else text
+    return quote_first_line(text, 60) if _LIVE.search(text) else text
 
 
 def join_names(names: Sequence[str], most: int = 4) -> str:

@@ -21,7 +21,7 @@ import torch
 from exercise_kit.engine.compare import describe_briefly, format_shape
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.verdict import Failure, NotWritten
-from exercise_kit.quoting import quoted, said
+from exercise_kit.quoting import convert_to_text, quote_first_line
 from exercise_kit.reasons import Reason
 
 OURS = tuple(str(Path(str(files(name)))) + os.sep for name in ("exercise_kit", read_package_name()))
@@ -130,12 +130,12 @@ class Raised:
 
     def __str__(self) -> str:
         """Its class, and its words in backticks."""
-        return f"{self.kind} {quoted(self.words)}".strip()
+        return f"{self.kind} {quote_first_line(self.words)}".strip()
 
 
 def describe_exception(error: BaseException) -> Raised:
     """Describe what can be reported of an exception that was raised here."""
-    kinds, words = tuple(each.__name__ for each in type(error).__mro__ if each is not object), said(error)
+    kinds, words = tuple(each.__name__ for each in type(error).__mro__ if each is not object), convert_to_text(error)
     if scripted := _SCRIPTED.search(words):  # TorchScript raises an error of its own that tells of the student's
         kinds, words = (scripted[1], *kinds), scripted[2]
     functions = tuple(frame.name for frame in traceback.extract_tb(error.__traceback__))
@@ -153,7 +153,7 @@ def make_failure(name: str, error: Raised, inputs: tuple[Any, ...], options: Map
             return Failure(f"{name} does not exist", "a method called `forward`", look, Reason.RAISED, "no forward")
         if not error.words or "NotImplementedError" in error.line:
             return NotWritten(f"{name} is not written yet: its line `raise NotImplementedError` is still there")
-    text = f": {quoted(error.words)}" if error.words not in ("", "None") else ""
+    text = f": {quote_first_line(error.words)}" if error.words not in ("", "None") else ""
     named = [f"{option}={describe_briefly(value)}" for option, value in options.items()]
     given = ", ".join([*(describe_briefly(value) for value in inputs), *named])
     look = _suggest_where_to_look(error) or ("Which shapes, names or types meet on that line?" if place else "")
@@ -255,7 +255,7 @@ def _find_student_line(error: BaseException) -> tuple[str, tuple[str, ...]]:
     for frame, number in reversed([*traceback.walk_tb(error.__traceback__)]):
         if not (file := frame.f_code.co_filename).startswith((*OURS, *LIBRARIES)):
             line = linecache.getline(file, number)
-            return quoted(line) or f"line {number}", _list_tensor_shapes(line, frame.f_locals)
+            return quote_first_line(line) or f"line {number}", _list_tensor_shapes(line, frame.f_locals)
     return "", ()
 
 

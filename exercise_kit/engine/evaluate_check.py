@@ -9,7 +9,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError
-from exercise_kit.reasons import Reason, failure_kind
+from exercise_kit.reasons import Reason, find_failure_kind
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,6 @@ def make_check_result(check: Check, found: Failure | Undecided | None = None) ->
         look=found.look,
         reason=found.reason,
         stumbled_over=found.stumbled_over,
-        kind=failure_kind(found.seen),
+        kind=find_failure_kind(found.seen),
         is_anothers=found.is_anothers,
     )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 if TYPE_CHECKING:
     from exercise_kit.engine.student import Student
@@ -37,7 +37,7 @@ def expect_example(student: Student) -> None:
                 source, wanted, gave = (
                     " ".join(text.split()) for text in (step.source, step.want, _format_value(value))
                 )
-                seen = f"the docstring's example {quoted(source)} gave {quoted(gave, _LONGEST)}"
+                seen = f"the docstring's example {quote_first_line(source)} gave {quote_first_line(gave, _LONGEST)}"
                 look = "Run that example in a cell, line by line. Which number is the first that you do not expect?"
                 if _lacks_single_axes(_convert_value(value), _parse_printed_value(step.want)):
                     look = "The numbers are right, and an axis with one entry is lost. Which line drops it?"

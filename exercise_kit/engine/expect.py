@@ -21,7 +21,7 @@ from exercise_kit.engine.errors import find_invariant_text
 from exercise_kit.engine.records import iterate_tensors
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.observe import draw_cotangent, sum_weighted
 
@@ -187,7 +187,7 @@ def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
         seen = f"with its input on another device, say a GPU, {student.name} used a tensor that was on the CPU"
         raise Failure(seen, "every tensor on the device of the input", look)
     if stopped:
-        seen = f"with its input on another device, say a GPU, {student.name} raised {quoted(raised)}"
+        seen = f"with its input on another device, say a GPU, {student.name} raised {quote_first_line(raised)}"
         raise Failure(seen, "the same as on the CPU", "Which line asks on which device it is?", Reason.DEVICE)
     if raised:
         raise Undecided(
@@ -246,7 +246,7 @@ def expect_value_error(
     named = set(re.findall(r"\d+", error.words))
     student.note(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
-        text = quoted(error.words) or "no text"
+        text = quote_first_line(error.words) or "no text"
         if error.line and not error.line.startswith("`raise "):  # Python's or torch's own, about something else
             seen, look = f"{student.name} raised ValueError with {text}, at {error.line}, on {described}", _NOT_MEANT
             raise Failure(seen, wanted, look, Reason.RAISED, find_invariant_text(error))
@@ -257,7 +257,7 @@ def expect_value_error(
             look = f"That message says {others}, and not {lacks}. Where does each of its numbers come from?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
     if side and _names_other_side(error.words, side, numbers[0]):
-        seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
+        seen = f"{student.name} raised ValueError with {quote_first_line(error.words)} on {described}"
         raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides does not fit?", Reason.RAISED)
 
 

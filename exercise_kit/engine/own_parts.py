@@ -36,7 +36,7 @@ from exercise_kit.engine.part_source import CannotKeepError, collect_source
 from exercise_kit.engine.run import can_be_kept, get_last_passed, make_report
 from exercise_kit.engine.verdict import Report
 from exercise_kit.files import write
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 _HEADER = '''"""My own parts, each kept by `keep(...)` after it had passed its checks.
 
@@ -109,7 +109,8 @@ def _describe_unknown_part(name: object) -> str:
         return f"The name of a part comes in quotes: {usage}. This is {describe_kind(name)}."
     near = difflib.get_close_matches(name.lower(), {each.lower(): each for each in parts}, n=1, cutoff=0.5)
     hint = [f'Did you mean `own("{each}")`?' for each in parts if each.lower() in near]
-    return f"The course has no part called {quoted(name, 60)}. {' '.join(hint) or f'There are: {join_names(parts)}.'}"
+    there = " ".join(hint) or f"There are: {join_names(parts)}."
+    return f"The course has no part called {quote_first_line(name, 60)}. {there}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import describe_briefly, format_dtype, get_tolerance
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 from exercise_kit.worker import torch_internals
 from exercise_kit.worker.real_types import is_a, read_name
@@ -186,7 +186,7 @@ def make_incomparable_failure(name: str, record: list[object], error: BaseExcept
         ),
         "",
     )
-    text = f"{type(error).__name__} {quoted(error)}".strip()
+    text = f"{type(error).__name__} {quote_first_line(error)}".strip()
     look = "Print what your code gives back, with its type, shape and dtype. Is each what you meant?"
     return Failure(f"what {name} gave cannot be compared: {kind}{text}", expected, look, Reason.KIND)
 

@@ -29,8 +29,8 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Report, Verdict
 from exercise_kit.engine.waiting_cells import remember_failed_checks
 from exercise_kit.engine.watchdog import Watchdog, pause_watching, set_claim_being_checked
-from exercise_kit.progress.log import noting
-from exercise_kit.quoting import quoted
+from exercise_kit.progress.log import note_report_in_log
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 
 # exercise → what passed its check last in this process
@@ -40,7 +40,7 @@ _HIDDEN = "Grading uses more checks, and other numbers."
 
 
 @print_in_script
-@noting
+@note_report_in_log
 @remember_failed_checks
 def check(exercise: str = "", *objects: object, points: float | None = None) -> Report:
     """Check what you wrote: one line for every check, and for a mistake its name and where to look.
@@ -62,7 +62,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     known = find_exercise(exercise)
     problem = find_problem_with_objects(known, objects) if known else describe_unknown_exercise(exercise, objects)
     if known is None or problem:
-        name = known.name if known else isinstance(exercise, str) and quoted(exercise, 60).strip("`")
+        name = known.name if known else isinstance(exercise, str) and quote_first_line(exercise, 60).strip("`")
         return Report(name or "(no name)", points=points, problem=problem)
     if any(map(is_lent_part, objects)):
         lent = f"This {known.name} is the course's, and earns nothing. Run your own cell again, then check yours."

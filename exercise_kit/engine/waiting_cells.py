@@ -19,7 +19,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.lent import is_lent_part
 from exercise_kit.engine.verdict import Report
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a cell
 # of this kernel: names that waiting cells would have made → the exercise; the exceptions to be taken back;
@@ -69,7 +69,8 @@ def _describe_failure(error: BaseException, frames: list[FrameType]) -> str:
         return "."
     theirs = next(each for each in reversed(frames) if each.f_globals.get("__name__") == "__main__")
     line = linecache.getline(theirs.f_code.co_filename, theirs.f_lineno).strip()
-    return f", whose check fails. It stops at {quoted(line)}: {quoted(f'{type(error).__name__}: {error}')}."
+    raised = quote_first_line(f"{type(error).__name__}: {error}")
+    return f", whose check fails. It stops at {quote_first_line(line)}: {raised}."
 
 
 def clear_error_of_waiting_cell(result: Any) -> None:

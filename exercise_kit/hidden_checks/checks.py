@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import torch
 
-from exercise_kit.conventions import marked_exercises
+from exercise_kit.conventions import find_marked_exercises
 from exercise_kit.engine.class_exercises import EXERCISES, describe_error_with_line
 from exercise_kit.engine.course import Measure, course
 from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_check_result
@@ -24,7 +24,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Undecided
 from exercise_kit.hidden_checks import HiddenChecksError
-from exercise_kit.hidden_checks.own_functions import read_functions
+from exercise_kit.hidden_checks.own_functions import read_added_checks
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 WRONG_CHECK = "this check refuses the right answer, too; it does not count, and your instructor can read why"
@@ -78,7 +78,7 @@ class HiddenChecks:
         found: dict[str, list[Check]] = {}
         for file in sorted(folder.glob("test_*.py")):
             try:
-                for exercise, check in read_functions(file):
+                for exercise, check in read_added_checks(file):
                     known = (*_list_graded_checks(exercise), *found.get(exercise, ()))
                     if any(each.name == check.name for each in known):
                         place = check.place.removeprefix(f"{folder.name}/")
@@ -128,7 +128,7 @@ class HiddenChecks:
         """
         of = (exercise, check.name, key)
         if of not in self._refusals:
-            student, probe = reference_student(exercise), Probe(derive_seed(key, exercise, check.name))
+            student, probe = make_reference_student(exercise), Probe(derive_seed(key, exercise, check.name))
             with _capture_output():
                 found = evaluate_check(check, student, probe, self._offer(exercise, student, probe))
             failure, folder = found.failure, check.file.parent
@@ -142,7 +142,7 @@ class HiddenChecks:
     def _offer(self, exercise: str, student: Student, probe: Probe) -> Given:
         """Make what a check names beside student and probe."""
 
-        def results() -> object:
+        def make_results_fixture() -> object:
             measured = course().results
             if measured is None:
                 raise LookupError("the course asks for no files, and so measures none")
@@ -150,8 +150,8 @@ class HiddenChecks:
 
         return {
             "device": lambda: self._device,
-            "reference": lambda: right_objects(exercise),
-            "results": results,
+            "reference": lambda: gather_right_objects(exercise),
+            "results": make_results_fixture,
             "exercise": lambda: exercise,
         }
 
@@ -171,7 +171,7 @@ def derive_seed(key: bytes, exercise: str, check: str) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def right_objects(exercise: str = "") -> SimpleNamespace:
+def gather_right_objects(exercise: str = "") -> SimpleNamespace:
     """The right implementations of the course, by name; of one name, that of ``exercise`` and then the course's own."""
     known = course().references()
     found = {each.__name__: each for objects in known.values() for each in objects}
@@ -180,7 +180,7 @@ def right_objects(exercise: str = "") -> SimpleNamespace:
     return SimpleNamespace(**found)
 
 
-def reference_student(exercise: str) -> Student:
+def make_reference_student(exercise: str) -> Student:
     """A student whose answer to ``exercise`` is right.
 
     Raises:
@@ -199,7 +199,7 @@ def _find_exercises(file: Path) -> Collection[str]:
     content = b""
     with contextlib.suppress(OSError):  # that has been said
         content = file.read_bytes()
-    return {*marked_exercises(content), file.stem.removeprefix("test_")} & course().exercises.keys()
+    return {*find_marked_exercises(content), file.stem.removeprefix("test_")} & course().exercises.keys()
 
 
 def _format_traceback(check: Check, error: BaseException) -> str:

@@ -18,12 +18,12 @@ from exercise_kit.engine.python_slips import describe_leftover_stub_line
 from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.replays import find_commonest
+from exercise_kit.judge.replays import find_commonest_misconception
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.reasons import Reason
 
 
-def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:
+def merge_outcomes(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:
     """The outcomes that count, and how many checks pass only with the model solutions of the parts.
 
     Args:
@@ -54,7 +54,7 @@ NOTHING_DECIDED = "{} is not graded yet: none of its checks could decide anythin
 OUR_ERROR = "{} is not graded yet: there is an error in the exercise, and no fault of yours"
 
 
-def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
+def compute_fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
     """The share of the points earned, from 0 to 1: the checks' points are weights, and undecided checks do not count.
 
     A class with a part that is not written yet earns nothing: the student did not write what the class inherits.
@@ -93,7 +93,7 @@ def score_checks(
     """
     if max_score is None:
         max_score = sum(each.check.worth for each in outcomes)
-    results = _tell(exercise, outcomes, written)
+    results = _make_check_results(exercise, outcomes, written)
     if problem is None and any(each.unwritten for each in results):
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
@@ -107,8 +107,8 @@ def score_checks(
     if problem is None and outcomes and not _list_decided(outcomes):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
         waits_for = next((each.broke for each in outcomes if each.broke), "")
-    score = round(max_score * fraction(exercise, outcomes), 4)
-    named = find_commonest(outcomes)
+    score = round(max_score * compute_fraction(exercise, outcomes), 4)
+    named = find_commonest_misconception(outcomes)
     return ExerciseResult(
         *(exercise, score, round(max_score, 4), named, results, problem, reason, kind), waits_for=waits_for
     )
@@ -127,7 +127,9 @@ def fail_checks(
     return score_checks(exercise, max_score, failed, problem, reason, kind)
 
 
-def _tell(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definition]) -> tuple[CheckResult, ...]:
+def _make_check_results(
+    exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definition]
+) -> tuple[CheckResult, ...]:
     """The lines of the report, as ``check`` has them: what follows from something else folds under it."""
     results = tuple(each.result for each in outcomes)
     none_passes = not any(each.verdict == Verdict.PASS for each in results)

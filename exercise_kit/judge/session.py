@@ -32,9 +32,9 @@ from exercise_kit.judge.result import (
     Result,
     Status,
     join_clauses,
-    with_exercises,
+    replace_exercises,
 )
-from exercise_kit.judge.scoring import OUR_ERROR, fail_checks, merge, score_checks
+from exercise_kit.judge.scoring import OUR_ERROR, fail_checks, merge_outcomes, score_checks
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -109,7 +109,7 @@ class GradingSession:
         finally:
             self._workers.close()
         return replace(
-            with_exercises(self._make_result("graded"), (results[each.name] for each in submission.exercises)),
+            replace_exercises(self._make_result("graded"), (results[each.name] for each in submission.exercises)),
             reason=join_clauses(submission.reason, *found.reasons),
             flags=tuple(dict.fromkeys((*submission.flags, *found.flags, *self._sandbox.flags))),
             notes=(*submission.notes, *found.notes),
@@ -206,7 +206,7 @@ class GradingSession:
         if not answer.parts or not failed or self._workers.is_out_of_time:
             return result
         began = time.perf_counter()
-        outcomes, gained = merge(first, self._ask_with_model_parts(answer, failed))
+        outcomes, gained = merge_outcomes(first, self._ask_with_model_parts(answer, failed))
         if not gained:
             return result
         parts = [part.exercise for part in answer.parts]

@@ -17,7 +17,7 @@ from exercise_kit.engine.class_exercises import get_class_files_in_use, use_clas
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.hidden_checks import HiddenChecksError
-from exercise_kit.hidden_checks.checks import HiddenChecks, reference_student
+from exercise_kit.hidden_checks.checks import HiddenChecks, make_reference_student
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.result import Result
 from exercise_kit.sandbox.devices import list_missing_protections, resolve_device
@@ -121,7 +121,7 @@ class _Asked(pytest.Item):
             return
         for device in shared.devices(self.check):
             checks = shared.checks(self.path.parent, device)
-            outcome = checks.evaluate(self.exercise, self.check, reference_student(self.exercise), shared.seed)
+            outcome = checks.evaluate(self.exercise, self.check, make_reference_student(self.exercise), shared.seed)
             if outcome.broke:
                 pytest.fail("\n".join(filter(None, (outcome.broke, outcome.log))), pytrace=False)
             self._tell(outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log))))

@@ -89,7 +89,7 @@ class CallbackService:
             return {"raised": {"kinds": [kind.__name__], "words": _REFUSED}}
 
     def _call(self, question: dict[str, Any]) -> dict[str, Any]:
-        function = self._callables[_number(question["callback"])]
+        function = self._callables[_check_index(question["callback"])]
         inputs, options = tuple(question["inputs"]), dict(question["options"])
         given = list(walk_tensors((inputs, options)))
         versions = [tensor._version for tensor in given]
@@ -109,7 +109,7 @@ class CallbackService:
         return {"result": _detach(result), "call": len(self._calls) - 1, "changed": changed}
 
     def _pull_back(self, number: Any, cotangents: Any) -> dict[str, Any]:
-        given, outputs = self._calls[_number(number)]
+        given, outputs = self._calls[_check_index(number)]
         pairs = [(output, each) for output, each in zip(outputs, cotangents, strict=True) if output.requires_grad]
         leaves = [tensor for tensor in given if tensor.requires_grad]
         found = torch.autograd.grad(
@@ -119,7 +119,7 @@ class CallbackService:
         return {"gradients": [next(gradients) if tensor.requires_grad else None for tensor in given]}
 
 
-def _number(value: Any) -> int:
+def _check_index(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise IndexError("no function of this number")
     return value

@@ -24,10 +24,10 @@ from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
     WorkerLost,
-    explain_exit,
-    explain_protocol,
-    explain_slow,
     is_out_of_memory,
+    make_exit_loss,
+    make_protocol_loss,
+    make_timeout_loss,
 )
 from exercise_kit.sandbox.request_clock import RequestClock, read_queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -175,7 +175,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         except OverflowError:
             raise self._mark_lost(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
-            raise self._mark_lost(explain_protocol(str(error))) from None
+            raise self._mark_lost(make_protocol_loss(str(error))) from None
         except Exception as error:
             raise self.end_after(error) from error
         self._characters += sum(map(count_characters, outputs))
@@ -196,11 +196,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         try:
             return self._exchange(kind, clock, fields)
         except Late:
-            raise self._mark_lost(explain_slow(seconds)) from None
+            raise self._mark_lost(make_timeout_loss(seconds)) from None
         except Closed:
-            raise self._mark_lost(explain_exit(*self._end(_PATIENCE))) from None
+            raise self._mark_lost(make_exit_loss(*self._end(_PATIENCE))) from None
         except WireError as error:
-            raise self._mark_lost(explain_protocol(str(error))) from None
+            raise self._mark_lost(make_protocol_loss(str(error))) from None
         except Exception as error:
             raise self.end_after(error) from error
         finally:
@@ -264,7 +264,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         noted = body.get("noted")
         kept = ("attempts", self._attempts), ("called", self._called), ("answered", self._answered)
         for names, found in kept:
-            _note(found, noted.get(names) if isinstance(noted, dict) else None, _MOST_NAMES[names])
+            _note_names(found, noted.get(names) if isinstance(noted, dict) else None, _MOST_NAMES[names])
         return key, value
 
     def _handshake(self) -> None:
@@ -302,7 +302,7 @@ def _blame_cell(cell: CellSource) -> Iterator[None]:
         raise
 
 
-def _note(names_noted: dict[str, None], names: Any, most: int) -> None:
+def _note_names(names_noted: dict[str, None], names: Any, most: int) -> None:
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and len(names_noted) < most:
             names_noted[name[:_LONGEST_NAME]] = None

@@ -67,9 +67,9 @@ class WarmProcess:
         self._complaints = Path(self._home.name, "stderr")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, self._complaints.open("wb") as complaints:
-            self._process = _launch(theirs.fileno(), scratch, complaints.fileno(), limits.device)
+            self._process = _launch_process(theirs.fileno(), scratch, complaints.fileno(), limits.device)
         try:
-            self._send_message(_setup(limits, views, scratch, sandboxed))
+            self._send_message(_make_setup_message(limits, views, scratch, sandboxed))
         except BaseException:
             self.close()
             raise
@@ -214,7 +214,7 @@ def _lock_folder(folder: Path) -> int | None:
     return descriptor
 
 
-def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool) -> dict[str, Any]:
+def _make_setup_message(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool) -> dict[str, Any]:
     gpu = limits.device.startswith("cuda")
     own = [*readable_paths.readable_paths([read_package_name()]), _HERE / "worker"]
     own += readable_paths.list_gpu_readable() if gpu else ()
@@ -232,7 +232,7 @@ def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool
     }
 
 
-def _launch(control: int, scratch: Path, complaints: int, device: str) -> subprocess.Popen[bytes]:
+def _launch_process(control: int, scratch: Path, complaints: int, device: str) -> subprocess.Popen[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",

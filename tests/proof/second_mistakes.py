@@ -46,7 +46,7 @@ from exercise_kit.engine.name_failures import observe_misconception
 from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Verdict
-from exercise_kit.judge.scoring import fraction
+from exercise_kit.judge.scoring import compute_fraction
 from exercise_kit.reasons import Reason
 from tests.our_hidden_checks import hidden_checks
 
@@ -186,7 +186,7 @@ def examine(exercise: Exercise, mistakes: Sequence[Misconception] | None = None)
             if (name := each.check.name) and each.result.verdict == Verdict.FAIL
         )
         failed = *_public(exercise, wrong, right), *hidden
-        yield Finding(exercise.name, wrong, failed, fraction(exercise.name, outcomes))
+        yield Finding(exercise.name, wrong, failed, compute_fraction(exercise.name, outcomes))
 
 
 def _public(exercise: Exercise, wrong: Misconception, right: Misconception) -> Iterator[Failed]:
@@ -214,7 +214,7 @@ def show_chance(exercises: Sequence[Exercise], secrets: int) -> int:
     found = 0
     for exercise, wrong in ((each, wrong) for each in exercises for wrong in each.misconceptions):
         outcomes = [_outcomes(exercise, wrong, f"secret {number}".encode()) for number in range(secrets)]
-        kept = [fraction(exercise.name, each) for each in outcomes]
+        kept = [compute_fraction(exercise.name, each) for each in outcomes]
         if max(kept) - min(kept) > MOST_APART:
             found += 1
             failing = [{one.check.name for one in each if one.result.verdict == Verdict.FAIL} for each in outcomes]

@@ -16,7 +16,7 @@ from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.mistakes import Edit
 from exercise_kit.engine.program import Bug, Program
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.exercises.catalog import EXERCISES
 
 
@@ -73,7 +73,7 @@ def ground_called(name: object) -> Ground:
         raise ValueError(f"The name of a hunt comes first, in quotes; this is {describe_kind(name)}. {offer}")
     near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
     meant = f'Did you mean "{known[near[0]].name}"? ' if near else ""
-    raise ValueError(f"There is no hunt called {quoted(name, 60) or 'nothing'}. {meant}{offer}")
+    raise ValueError(f"There is no hunt called {quote_first_line(name, 60) or 'nothing'}. {meant}{offer}")
 
 
 def draw(ground: Ground, seed: object, count: object) -> tuple[Bug, ...]:

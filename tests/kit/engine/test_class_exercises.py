@@ -11,7 +11,7 @@ from exercise_kit.engine.class_exercises import find_class_files, use_class
 from exercise_kit.engine.course import course
 from exercise_kit.engine.lesson_answers import load_right_objects
 from exercise_kit.engine.run import check
-from exercise_kit.hidden_checks.checks import right_objects as references_of
+from exercise_kit.hidden_checks.checks import gather_right_objects as references_of
 
 pytestmark = pytest.mark.usefixtures("no_class_afterward")
 LESSON = "20_own"

@@ -15,7 +15,7 @@ from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.run import check, explain_unrecognized_pair_of_mistakes, run_checks
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Layout, declare_pairs, list_pairs
-from exercise_kit.judge.replays import Replays, find_commonest
+from exercise_kit.judge.replays import Replays, find_commonest_misconception
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 
@@ -109,7 +109,7 @@ def test_a_common_pair_is_named_by_hidden_checks(exercise, first, second):
     names = EXERCISES[exercise].objects
     outcomes = list(hidden_checks().run(exercise, lambda: Student(dict(zip(names, pair.objects, strict=True))), key))
     named = name_failures(EXERCISES[exercise], outcomes, Replays(hidden_checks(), exercise, key))
-    assert find_commonest(named) == pair.name
+    assert find_commonest_misconception(named) == pair.name
 
 
 def test_an_answer_that_is_no_pair_is_not_named_so():

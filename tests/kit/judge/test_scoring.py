@@ -9,8 +9,8 @@ from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import parse_definitions
 from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
-from exercise_kit.judge.graded_report import graded_report
-from exercise_kit.judge.scoring import fail_checks, fraction, score_checks
+from exercise_kit.judge.graded_report import make_graded_report
+from exercise_kit.judge.scoring import compute_fraction, fail_checks, score_checks
 from exercise_kit.reasons import Reason
 from vit_course.exercises.catalog import EXERCISES
 
@@ -34,7 +34,7 @@ def make_outcome(verdict, points=1.0, name="test_it", **fields):
     ],
 )
 def test_points_are_weights(outcomes, share):
-    assert fraction("split_heads", outcomes) == share
+    assert compute_fraction("split_heads", outcomes) == share
 
 
 def test_half_a_class_earns_nothing():
@@ -42,7 +42,7 @@ def test_half_a_class_earns_nothing():
         make_outcome("pass", 3),
         make_outcome("fail", 1, "test_other", seen="not written", reason=Reason.NOT_WRITTEN),
     ]
-    assert fraction("PatchEmbedding", outcomes) == 0
+    assert compute_fraction("PatchEmbedding", outcomes) == 0
     result = score_checks("PatchEmbedding", 5.0, outcomes)
     assert (result.score, result.problem) == (0.0, "something in PatchEmbedding is not written yet")
     assert (result.reason, result.kind) == (Reason.PARTLY_WRITTEN, "something in the answer is not written yet")
@@ -75,7 +75,7 @@ def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_told_as_check_t
     assert [(each.verdict, each.same_as) for each in result.checks] == [
         *(("fail", ""), ("fail", "test_first"), ("pass", ""), ("fail", ""))
     ]
-    page = render_html(graded_report(result))
+    page = render_html(make_graded_report(result))
     assert "1 more check fails for the same reason" in page
     assert "2 of 8 points" in page
 

@@ -15,7 +15,7 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.exercises.l01_patchify import LESSON
 from vit_course.exercises.l01_patchify.patch_embedding.claims import TOKEN_AXES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
@@ -112,7 +112,8 @@ def _convolved(convolution: nn.Conv2d, images: Tensor) -> Tensor:
     try:
         output: Tensor = convolution(images)
     except (RuntimeError, IndexError) as error:
-        seen = f"the convolution, with a weight of shape {format_shape(convolution.weight)}, raised {quoted(error)}"
+        raised = quote_first_line(error)
+        seen = f"the convolution, with a weight of shape {format_shape(convolution.weight)}, raised {raised}"
         raise Failure(seen, f"an answer on images of shape {format_shape(images)}", "Are its sizes right?") from None
     return output
 

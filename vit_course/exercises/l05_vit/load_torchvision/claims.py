@@ -20,7 +20,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit import LESSON
@@ -148,7 +148,7 @@ def _expect_named(
     if not error.is_a("ValueError"):
         raise Failure(f"load_torchvision raised {error} on {described}", wanted, look, Reason.RAISED)
     if not named:
-        text = quoted(error.words, 80) or "no text"
+        text = quote_first_line(error.words, 80) or "no text"
         raise Failure(f"load_torchvision raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
 
 

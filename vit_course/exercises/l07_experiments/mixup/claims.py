@@ -20,7 +20,7 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.exercises.l07_experiments import LESSON
 
 # calls from which the share's distribution is read: the bounds below are five standard errors or more
@@ -306,7 +306,7 @@ def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
         if not notes["raised"]:
             raise Failure(f"{student.name} accepted alpha={case.alpha}", wanted, look)
         if not notes["is_value_error"] or not named:
-            words = quoted(str(notes["words"])) or "no text"
+            words = quote_first_line(str(notes["words"])) or "no text"
             raise Failure(f"alpha={case.alpha} raised {notes['raised']} with {words}", wanted, look)
 
 

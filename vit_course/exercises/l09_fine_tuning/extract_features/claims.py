@@ -19,7 +19,7 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit.vision_transformer.claims import (
     TALL_MODEL,
@@ -227,7 +227,7 @@ def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -
         look = "Where is the model, and where are the images that you give it?"
         raise Failure("with the model on another device, a tensor on the CPU got in the way", "images there", look)
     if notes["raised"] and notes["read"] is not True:
-        seen = f"with the model on another device, it raised {quoted(notes['raised'])}"
+        seen = f"with the model on another device, it raised {quote_first_line(notes['raised'])}"
         raise Failure(seen, "the same as on the CPU", "Which line asks on which device the model is?")
     if notes["raised"]:
         raise Undecided("only a GPU could show whether it works there")

@@ -21,7 +21,7 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.exercises.l10_modern import LESSON
 
 # how often a patch may be hidden more or less than the others, in so many images: five standard errors
@@ -257,7 +257,7 @@ def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe)
         if not notes["raised"]:
             raise Failure(f"{student.name} accepted mask_ratio={case.mask_ratio:g}", wanted, look)
         if not notes["is_value_error"] or not named:
-            words = quoted(str(notes["words"])) or "no text"
+            words = quote_first_line(str(notes["words"])) or "no text"
             raise Failure(f"mask_ratio={case.mask_ratio:g} raised {notes['raised']} with {words}", wanted, look)
 
 
